@@ -1,0 +1,1 @@
+"""The built-in rules, one a file. They import only :mod:`spmdlint.rule` and :mod:`spmdlint.diagnostics`."""

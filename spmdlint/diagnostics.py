@@ -1,0 +1,77 @@
+"""What the linter says: findings, the places they point to, and the edits that would mend them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Severity = Literal["error", "warning", "info"]
+Applicability = Literal["safe", "unsafe"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
+    """A position in a file: row and column from 1, columns counted in characters."""
+
+    row: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A span in a file, from ``start`` up to and without ``end``; ``path`` is absolute."""
+
+    path: Path
+    start: Location
+    end: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place that a reader needs to see, and one sentence on why."""
+
+    place: Place
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace what stands from ``start`` up to and without ``end`` by ``content``."""
+
+    start: Location
+    end: Location
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A mechanical way out: *safe* keeps the program's meaning, *unsafe* needs a reader's eye."""
+
+    applicability: Applicability
+    message: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: ``message`` says what is wrong, ``help`` the way out."""
+
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    place: Place
+    help: str = ""
+    related: tuple[Related, ...] = ()
+    fix: Fix | None = None
+
+    def sort_key(self) -> tuple[Place, str, str]:
+        """Order of output: by file and place, then by code."""
+        return (self.place, self.code, self.message)
+
+
+def in_order(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics without exact repetitions, in the order of output."""
+    return tuple(sorted(set(diagnostics), key=Diagnostic.sort_key))

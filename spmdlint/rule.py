@@ -1,0 +1,98 @@
+"""What a rule is, and how rules are found.
+
+A rule is one module that holds one subclass of :class:`Rule`. Packages announce their rules by an entry point in the
+group ``spmdlint.rules`` that names a package (every module in it is searched) or a module; the built-in rules are
+found in the same way as a third party's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar
+
+from spmdlint.diagnostics import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.program import Program
+
+GROUP = "spmdlint.rules"
+SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Limits")
+
+
+class Rule(ABC):
+    """One hazard: its identity, its page (the docstring of the subclass) and its check.
+
+    The docstring starts with one sentence, the summary, and goes on with the sections of :data:`SECTIONS`, each
+    under a Markdown heading of the second level. The code block under "Example" must give a finding of this rule and
+    the one under "Use instead" must not: both are tests.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity] = "error"
+    preview: ClassVar[bool] = False
+
+    @abstractmethod
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        """Yield the findings of this rule over the whole program."""
+
+    @classmethod
+    def page(cls) -> str:
+        """The rule's documentation as Markdown, without a title."""
+        return inspect.cleandoc(cls.__doc__ or "")
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first sentence of the documentation."""
+        return cls.page().split("\n\n", 1)[0].replace("\n", " ")
+
+
+class RuleError(Exception):
+    """A package of rules cannot be loaded, or two rules claim one code."""
+
+
+@lru_cache(maxsize=1)
+def load_rules() -> tuple[Rule, ...]:
+    """Every installed rule, by code.
+
+    Raises:
+        RuleError: an entry point does not load, or a code or a name is claimed twice.
+    """
+    found: dict[str, Rule] = {}
+    names: dict[str, str] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
+        try:
+            loaded = point.load()
+        except Exception as error:
+            raise RuleError(
+                f"The rules of the entry point {point.name!r} ({point.value}) cannot be loaded: {error}. "
+                "Mend or uninstall the package that announces them."
+            ) from error
+        for rule in _rules_of(loaded):
+            if type(found.get(rule.code)) is type(rule):
+                continue
+            if rule.code in found or rule.name in names:
+                raise RuleError(
+                    f"Two rules claim {rule.code} {rule.name}; "
+                    f"the second is {type(rule).__module__}.{type(rule).__qualname__}."
+                )
+            found[rule.code] = rule
+            names[rule.name] = rule.code
+    return tuple(found[code] for code in sorted(found))
+
+
+def _rules_of(place: ModuleType) -> Iterator[Rule]:
+    modules = [place]
+    for info in pkgutil.iter_modules(getattr(place, "__path__", ())):
+        modules.append(importlib.import_module(f"{place.__name__}.{info.name}"))
+    for module in modules:
+        for _, kind in inspect.getmembers(module, inspect.isclass):
+            if issubclass(kind, Rule) and not inspect.isabstract(kind) and kind.__module__ == module.__name__:
+                yield kind()
