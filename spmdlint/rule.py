@@ -64,6 +64,7 @@ def load_rules() -> tuple[Rule, ...]:
 
     Raises:
         RuleError: an entry point does not load, or a code or a name is claimed twice.
+
     """
     found: dict[str, Rule] = {}
     names: dict[str, str] = {}

@@ -141,9 +141,7 @@ class Expressions:
         self._fstring_parts(node.parts, parts)
         return self.b.emit(FString(tuple(parts)), self.span(node))
 
-    def _fstring_parts(
-        self, contents: Sequence[cst.BaseFormattedStringContent], parts: list[ValueId]
-    ) -> None:
+    def _fstring_parts(self, contents: Sequence[cst.BaseFormattedStringContent], parts: list[ValueId]) -> None:
         for part in contents:
             if isinstance(part, cst.FormattedStringExpression):
                 parts.append(self.value(part.expression))
@@ -172,7 +170,7 @@ class Expressions:
                 if inner.star:
                     starred.append(len(indices))
                 indices.append(self.value(inner.value))
-            else:
+            elif isinstance(inner, cst.Slice):
                 ends = [self.value(e) if e is not None else None for e in (inner.lower, inner.upper, inner.step)]
                 indices.append(self.b.emit(Slice(*ends), self.span(inner)))
         if len(indices) == 1 and not starred and not isinstance(node.slice[0].comma, cst.Comma):
@@ -260,9 +258,7 @@ class Expressions:
             # The first iterable is evaluated outside; later ones see the variables of the clauses before them.
             iterable = self.value(clause.iter)
             self.b.comprehensions += 1
-            self.b.renamings.append(
-                {name: f"{name}#{self.b.comprehensions}" for name in _target_names(clause.target)}
-            )
+            self.b.renamings.append({name: f"{name}#{self.b.comprehensions}" for name in _target_names(clause.target)})
             header = self.b.block()
             self.b.go("next", header)
             self.b.begin(header, reachable=self.b.reachable)

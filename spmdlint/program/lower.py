@@ -48,6 +48,7 @@ def lower(text: str) -> Summary:
 
     Raises:
         LoweringError: the text does not parse, or is nested too deeply.
+
     """
     with _deep(), _uncollected():
         try:
@@ -92,7 +93,6 @@ class ModuleLowerer:
 
     def function(self, outer: Expressions, node: cst.FunctionDef | cst.Lambda) -> ValueId:
         """Lower a `def` or a lambda and emit the value that it evaluates to."""
-        is_def = isinstance(node, cst.FunctionDef)
         formals: list[Formal] = []
         defaults: list[tuple[str, ValueId]] = []
         annotations: list[tuple[str, ValueId]] = []
@@ -102,13 +102,16 @@ class ModuleLowerer:
                 defaults.append((param.name.value, outer.value(param.default)))
             if param.annotation is not None:
                 annotations.append((param.name.value, outer.value(param.annotation.annotation)))
-        if is_def and node.returns is not None:
-            annotations.append(("return", outer.value(node.returns.annotation)))
-        name = node.name.value if is_def else "<lambda>"
-        span = self.spans[node.name] if is_def else self.spans[node]
-        function = self._scope("function" if is_def else "lambda", name, outer.b.function, span)
+        if isinstance(node, cst.FunctionDef):
+            if node.returns is not None:
+                annotations.append(("return", outer.value(node.returns.annotation)))
+            span = self.spans[node.name]
+            function = self._scope("function", node.name.value, outer.b.function, span)
+            function.asynchronous = node.asynchronous is not None
+        else:
+            span = self.spans[node]
+            function = self._scope("lambda", "<lambda>", outer.b.function, span)
         function.formals = tuple(formals)
-        function.asynchronous = is_def and node.asynchronous is not None
         inner = Statements(self, Builder(function))
         hidden = {formal.name for formal in formals}
         inner.b.renamings = [
@@ -164,7 +167,8 @@ def _formals(parameters: cst.Parameters) -> Iterator[tuple[cst.Param, ParameterK
 
 def _declared(body: cst.CSTNode) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a function declares `global` and `nonlocal`, not looking into nested scopes."""
-    globals_, nonlocals = set(), set()
+    globals_: set[str] = set()
+    nonlocals: set[str] = set()
     pending: list[cst.CSTNode] = [body]
     while pending:
         node = pending.pop()

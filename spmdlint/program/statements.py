@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -31,11 +31,14 @@ from spmdlint.program.summary import (
     ValueId,
 )
 
+if TYPE_CHECKING:
+    from spmdlint.program.lower import ModuleLowerer
+
 
 class Statements(Expressions):
     """One method per kind of statement, chosen by the node's class."""
 
-    def __init__(self, module: Any, builder: Builder) -> None:
+    def __init__(self, module: ModuleLowerer, builder: Builder) -> None:
         super().__init__(module, builder)
         self.by_statement: dict[type[cst.CSTNode], Callable[[Any], None]] = {
             cst.Expr: lambda node: void(self.value(node.value)),
@@ -320,12 +323,15 @@ class Statements(Expressions):
             if item.asname is not None:
                 self.assign(item.asname.name, entered)
             managers.append(manager)
-            self.b.cleanups.append(lambda m=manager, s=self.span(item.item): void(self.b.emit(Leave(m), s)))  # type: ignore[misc]
+            self.b.cleanups.append(self._leaving(manager, item.item))
         self.body(node.body)
         for manager, item in zip(reversed(managers), reversed(node.items), strict=True):
             self.b.cleanups.pop()
             if self.b.reachable:
                 self.b.emit(Leave(manager), self.span(item.item))
+
+    def _leaving(self, manager: ValueId, node: cst.CSTNode) -> Callable[[], None]:
+        return lambda: void(self.b.emit(Leave(manager), self.span(node)))
 
     # -- match
 
@@ -353,34 +359,36 @@ class Statements(Expressions):
         self.b.go("next", after)
         self.b.begin(after, reachable=self.b.arrives(after))
 
-    def _pattern(self, pattern: cst.CSTNode, values: list[ValueId], names: list[cst.Name]) -> bool:
+    def _pattern(self, pattern: cst.CSTNode, values: list[ValueId], names: list[cst.Name]) -> bool:  # noqa: C901
         """Collect what a pattern compares with and binds; True if it fits anything."""
         if isinstance(pattern, cst.MatchAs):
             if pattern.name is not None:
                 names.append(pattern.name)
             return pattern.pattern is None or self._pattern(pattern.pattern, values, names)
-        if isinstance(pattern, cst.MatchValue):
-            values.append(self.value(pattern.value))
-        elif isinstance(pattern, cst.MatchSingleton):
+        if isinstance(pattern, (cst.MatchValue, cst.MatchSingleton)):
             values.append(self.value(pattern.value))
         elif isinstance(pattern, cst.MatchClass):
             values.append(self.value(pattern.cls))
-            for child in (*pattern.patterns, *pattern.kwds):
-                self._pattern(child.value if isinstance(child, cst.MatchSequenceElement) else child.pattern, values, names)
+            for part in pattern.patterns:
+                self._pattern(part.value, values, names)
+            for keyword in pattern.kwds:
+                self._pattern(keyword.pattern, values, names)
         elif isinstance(pattern, cst.MatchMapping):
             for element in pattern.elements:
                 values.append(self.value(element.key))
                 self._pattern(element.pattern, values, names)
             if pattern.rest is not None:
                 names.append(pattern.rest)
-        elif isinstance(pattern, (cst.MatchSequence, cst.MatchOr)):
-            for part in pattern.patterns:
-                if isinstance(part, cst.MatchStar):
-                    if part.name is not None:
-                        names.append(part.name)
+        elif isinstance(pattern, cst.MatchOr):
+            for alternative in pattern.patterns:
+                self._pattern(alternative.pattern, values, names)
+        elif isinstance(pattern, cst.MatchSequence):
+            for item in pattern.patterns:
+                if isinstance(item, cst.MatchStar):
+                    if item.name is not None:
+                        names.append(item.name)
                 else:
-                    inner = part.value if isinstance(part, cst.MatchSequenceElement) else part.pattern
-                    self._pattern(inner, values, names)
+                    self._pattern(item.value, values, names)
         return False
 
     # -- definitions

@@ -13,12 +13,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias, Union
+from typing import Literal, TypeAlias
 
 ValueId: TypeAlias = int
 """The number of an operation in its function; used where the operation's value is meant."""
-
-Constant: TypeAlias = Union[str, bytes, int, float, complex, bool, None, "type(...)"]  # type: ignore[valid-type]
 
 
 @dataclass(slots=True)
@@ -295,11 +293,12 @@ class Raise:
     exception: ValueId | None
 
 
-Operation: TypeAlias = Union[
-    Const, Load, Parameter, Attribute, Subscript, Slice, Unary, Binary, Compare, BoolOp, IfExp, Display, DictDisplay,
-    Collected, FString, Call, MakeFunction, MakeClass, Import, ImportStar, Next, Item, Enter, Leave, Caught, Matches,
-    Captured, Await, Yield, Store, Declare, StoreAttribute, StoreSubscript, Delete, Return, Raise,
-]  # fmt: skip
+Operation: TypeAlias = (
+    Const | Load | Parameter | Attribute | Subscript | Slice | Unary | Binary | Compare | BoolOp | IfExp
+    | Display | DictDisplay | Collected | FString | Call | MakeFunction | MakeClass | Import | ImportStar
+    | Next | Item | Enter | Leave | Caught | Matches | Captured | Await | Yield
+    | Store | Declare | StoreAttribute | StoreSubscript | Delete | Return | Raise
+)  # fmt: skip
 
 EdgeKind = Literal[
     "next", "true", "false", "iterate", "exhausted", "back", "break", "continue", "except", "return", "raise"
@@ -314,8 +313,10 @@ class Edge:
 
 @dataclass(slots=True)
 class Block:
-    """Operations without a branch between them. ``test`` decides between the edges *true* and *false*, or is the
-    :class:`Next` of a loop, which decides between *iterate* and *exhausted*.
+    """Operations without a branch between them.
+
+    ``test`` decides between the edges *true* and *false*, or is the :class:`Next` of a loop, which decides between
+    *iterate* and *exhausted*, or the :class:`Caught` of a handler, which decides between *except* and *false*.
     """
 
     operations: list[ValueId] = field(default_factory=list)
