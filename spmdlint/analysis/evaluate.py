@@ -51,7 +51,7 @@ MAX_DEPTH = 12  # frames above one another
 MAX_FRAMES = 48  # different bindings of one function's parameters
 _NO_CYCLE = 1 << 30
 _MUTATORS = frozenset(
-    ("append", "extend", "insert", "add", "update", "remove", "discard", "pop", "clear", "setdefault", "sort", "reverse")
+    "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
 )
 
 
@@ -608,9 +608,6 @@ def element(base: Value, index: object) -> Values:
             return base.elements[index]
     elif isinstance(base, DictionaryValue):
         return base.get(index) or ANYTHING
-    elif isinstance(base, Constant) and isinstance(base.value, (str, tuple)) and isinstance(index, int):
-        if -len(base.value) <= index < len(base.value):
-            return one(Constant(base.value[index]))
     return ANYTHING
 
 

@@ -40,14 +40,11 @@ _FIELD_MAKERS = (
     "flax.linen.Module",
 )
 # Names that methods of every library share: one definition in the project says nothing about an unknown object.
-_COMMON = frozenset(
-    (*dir(dict), *dir(list), *dir(set), *dir(str), *dir(bytes), *dir(int), *dir(float))
-    + tuple(
-        """init apply step run save restore load close read write open start stop join result submit wait done map filter
-        sum mean min max reshape astype at shape dtype size T item tolist replace call update flush log info lower
-        compile trace eval train reset next send put fit build create register name state params config model
-        forward""".split()
-    )
+_COMMON = frozenset(name for kind in (dict, list, set, str, bytes, int, float) for name in dir(kind)) | frozenset(
+    """
+    init apply step run save restore load close read write open start stop join result submit wait done map filter sum
+    mean min max reshape astype at shape dtype size T item tolist replace call update flush log info lower compile trace
+    eval train reset next send put fit build create register name state params config model forward""".split()
 )
 
 

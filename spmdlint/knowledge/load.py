@@ -28,6 +28,8 @@ class Known:
     - *jit*: returns its function compiled; *transform*: returns a function that calls its function, nothing bound;
     - *apply*: calls its function now; *currying*: `functools.partial`; *identity*: a decorator that changes nothing;
     - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec.
+
+    ``attribute`` marks a source that is a value, not a function.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Known:
     parallel: bool = False
     agreement: bool = False
     source: Source | None = None
+    attribute: bool = False
 
     @property
     def positional(self) -> tuple[str, ...]:
@@ -59,6 +62,7 @@ class Knowledge:
 
     functions: Mapping[str, Known]
     aliases: Mapping[str, str]
+    ranks: frozenset[str] = frozenset()
 
     def canonical(self, name: str) -> str:
         """The name that a dotted name is known by; the longest alias that fits its beginning counts."""
@@ -85,10 +89,13 @@ def built_in() -> Knowledge:
     """The tables that come with the linter."""
     functions: dict[str, Known] = {}
     aliases: dict[str, str] = {}
+    ranks: set[str] = set()
     for entry in sorted(files("spmdlint.knowledge").iterdir(), key=lambda e: e.name):
         if entry.name.endswith(".toml"):
-            read_tables(tomllib.loads(entry.read_text(encoding="utf-8")), entry.name, functions, aliases)
-    return Knowledge(functions, aliases)
+            tables = tomllib.loads(entry.read_text(encoding="utf-8"))
+            read_tables(tables, entry.name, functions, aliases)
+            ranks.update(tables.get("environment", {}).get("identity", ()))
+    return Knowledge(functions, aliases, frozenset(ranks))
 
 
 def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Known], aliases: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from spmdlint.program.summary import Function, Import, ImportStar, Store, Summary
+from spmdlint.program.summary import Function, Summary
 
 
 @dataclass(frozen=True, slots=True)
