@@ -1,0 +1,7 @@
+"""The program as rules see it."""
+
+from __future__ import annotations
+
+
+class Program:
+    """The whole project."""
