@@ -22,7 +22,10 @@ from spmdlint.diagnostics import Diagnostic, Place, Severity
 from spmdlint.errors import UsageError
 
 if TYPE_CHECKING:
-    from spmdlint.analysis.program import Program
+    from spmdlint.analysis.axes import Unbound as Unbound
+    from spmdlint.analysis.divergence import Divergence as Divergence
+    from spmdlint.analysis.program import Program as Program
+    from spmdlint.analysis.unordered import SetLoop as SetLoop
 
 GROUP = "spmdlint.rules"
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Limits")
@@ -92,7 +95,7 @@ class Run:
 class RunRule(Rule):
     """A rule about the run itself, asked when all rules over the program have been."""
 
-    def check(self, program: Program) -> Iterator[Diagnostic]:  # noqa: ARG002
+    def check(self, program: Program) -> Iterator[Diagnostic]:
         """Nothing: a rule of this kind does not look at the program."""
         return iter(())
 

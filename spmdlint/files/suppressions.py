@@ -10,12 +10,15 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spmdlint.diagnostics import Diagnostic, Location, Place
-from spmdlint.files.comments import Comment
 from spmdlint.files.read import Source
 from spmdlint.rule import Rule, UnusedSuppression
 from spmdlint.selection import nearest
+
+if TYPE_CHECKING:
+    from spmdlint.program.summary import Comment
 
 _IGNORE = re.compile(r"#\s*spmdlint:\s*ignore(?![\w-])(?:\s*\[(?P<selectors>[^\]]*)\])?")
 _NOQA = re.compile(r"#\s*noqa\b(?P<colon>\s*:)?", re.IGNORECASE)

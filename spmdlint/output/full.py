@@ -27,20 +27,21 @@ def _finding(finding: Diagnostic, report: Report, colors: Palette) -> Iterator[s
     yield f"{head}: {one_line(finding.message)}\n"
     yield from _source(finding.place, report, colors, mark, _CONTEXT)
     for related in finding.related:
-        yield f"  {colors.note}note{colors.reset}: {one_line(related.message)}\n"
+        yield f"{colors.note}note{colors.reset}: {one_line(related.message)}\n"
         yield from _source(related.place, report, colors, colors.note, 0)
     if finding.help:
-        yield f"  {colors.help}help{colors.reset}: {one_line(finding.help)}\n"
+        yield f"{colors.help}help{colors.reset}: {one_line(finding.help)}\n"
 
 
 def _source(place: Place, report: Report, colors: Palette, mark: str, context: int) -> Iterator[str]:
-    at = f"{report.shown(place.path)}:{place.start.row}:{place.start.column}"
-    yield f"  {colors.frame}-->{colors.reset} {at}\n"
+    title = f"{report.shown(place.path)}:{place.start.row}:{place.start.column}"
     source = report.sources.get(place.path)
-    if source is not None:
-        for gutter, text, underline in snippet(source.lines(), place, context):
-            body = f"{mark}{text}{colors.reset}" if underline and text else text
-            yield f"{colors.frame}{gutter}{colors.reset}{' ' if text else ''}{body}\n"
+    if source is None:
+        yield f" {colors.frame}-->{colors.reset} {title}\n"
+        return
+    for gutter, text, underline in snippet(source.lines(), place, context, title):
+        body = f"{mark}{text}{colors.reset}" if underline and text else text
+        yield f"{colors.frame}{gutter}{colors.reset}{' ' if text else ''}{body}\n"
 
 
 def _mark(severity: Severity, colors: Palette) -> str:

@@ -19,8 +19,8 @@ Line = tuple[str, str, bool]
 """The gutter, the text after it, and whether the text is the underline."""
 
 
-def snippet(rows: Sequence[str], place: Place, context: int) -> Iterator[Line]:
-    """The lines that show ``place``, with ``context`` rows on either side.
+def snippet(rows: Sequence[str], place: Place, context: int, title: str) -> Iterator[Line]:
+    """The lines that show ``place``, with ``context`` rows on either side, below a ``title``.
 
     A place outside the rows (the file changed under us, or a rule has a bug) is cut to what there is.
     """
@@ -33,6 +33,7 @@ def snippet(rows: Sequence[str], place: Place, context: int) -> Iterator[Line]:
     top, bottom = max(1, first - context), min(len(rows), last + context)
     width = len(str(bottom))
     empty = f"{'':>{width}} |"
+    yield f"{'':>{width}}-->", title, False
     yield empty, "", False
     for number in range(top, bottom + 1):
         inside = first <= number <= last
