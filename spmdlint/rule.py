@@ -1,8 +1,8 @@
 """What a rule is, and how rules are found.
 
-A rule is one module that holds one subclass of :class:`Rule`. Packages announce their rules by an entry point in the
-group ``spmdlint.rules`` that names a package (every module in it is searched) or a module; the built-in rules are
-found in the same way as a third party's.
+A rule is one module that holds one subclass of :class:`Rule`, or of :class:`RunRule` where it looks at the run and not
+at the program. Packages announce their rules by an entry point in the group ``spmdlint.rules`` that names a package
+(every module in it is searched) or a module; the built-in rules are found in the same way as a third party's.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import inspect
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar
 
-from spmdlint.diagnostics import Diagnostic, Severity
+from spmdlint.diagnostics import Diagnostic, Place, Severity
+from spmdlint.errors import UsageError
 
 if TYPE_CHECKING:
     from spmdlint.analysis.axes import Unbound as Unbound
@@ -41,6 +43,10 @@ class Rule(ABC):
     name: ClassVar[str]
     severity: ClassVar[Severity] = "error"
     preview: ClassVar[bool] = False
+    url: ClassVar[str | None] = None
+    """The address of the rule's page on the web, where it has one."""
+    always: ClassVar[bool] = False
+    """Whether the rule runs although others were selected; ignoring it switches it off all the same."""
 
     @abstractmethod
     def check(self, program: Program) -> Iterator[Diagnostic]:
@@ -57,7 +63,48 @@ class Rule(ABC):
         return cls.page().split("\n\n", 1)[0].replace("\n", " ")
 
 
-class RuleError(Exception):
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file, or the place in it, that keeps the file from being linted; ``message`` is a sentence."""
+
+    place: Place
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedSuppression:
+    """One rule that a comment suppresses without effect; ``selector`` is what the comment calls it.
+
+    ``code`` is None where no installed rule has that name, and ``selector`` is empty where the comment names none.
+    """
+
+    place: Place
+    selector: str
+    code: str | None
+    nearest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What happened while the rules over the program ran."""
+
+    problems: tuple[Problem, ...]
+    unused_suppressions: tuple[UnusedSuppression, ...]
+
+
+class RunRule(Rule):
+    """A rule about the run itself, asked when all rules over the program have been."""
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        """Nothing: a rule of this kind does not look at the program."""
+        return iter(())
+
+    @abstractmethod
+    def check_run(self, run: Run) -> Iterator[Diagnostic]:
+        """Yield the findings of this rule over the run."""
+
+
+class RuleError(UsageError):
     """A package of rules cannot be loaded, or two rules claim one code."""
 
 
@@ -93,10 +140,8 @@ def load_rules() -> tuple[Rule, ...]:
 
 
 def _rules_of(place: ModuleType) -> Iterator[Rule]:
-    modules = [place]
-    for info in pkgutil.iter_modules(getattr(place, "__path__", ())):
-        modules.append(importlib.import_module(f"{place.__name__}.{info.name}"))
-    for module in modules:
+    inside = pkgutil.iter_modules(getattr(place, "__path__", ()))
+    for module in (place, *(importlib.import_module(f"{place.__name__}.{info.name}") for info in inside)):
         for _, kind in inspect.getmembers(module, inspect.isclass):
             if issubclass(kind, Rule) and not inspect.isabstract(kind) and kind.__module__ == module.__name__:
                 yield kind()

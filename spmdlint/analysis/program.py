@@ -80,7 +80,7 @@ class Program:
         return Place(site.ref.path, Location(*summary.position(start)), Location(*summary.position(end)))
 
     def where(self, site: Site, seen_from: Path) -> str:
-        """ "line 12", or "line 12 of losses.py" from another file."""
+        """Words such as "line 12", or "line 12 of losses.py" from another file."""
         place = self.place(site)
         line = f"line {place.start.row}"
         return line if place.path == seen_from else f"{line} of {place.path.name}"

@@ -1,1 +1,24 @@
+"""How findings are written. One module per format, imported only when it is asked for.
 
+Each offers ``render(report) -> Iterator[str]``: pieces of text that, joined, are the output.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+
+from spmdlint.output.report import Report
+
+FORMATS = {
+    "full": "spmdlint.output.full",
+    "concise": "spmdlint.output.concise",
+    "json": "spmdlint.output.json",
+    "github": "spmdlint.output.github",
+}
+
+
+def renderer(name: str) -> Callable[[Report], Iterator[str]]:
+    """The function that writes a report in the format ``name``."""
+    render: Callable[[Report], Iterator[str]] = importlib.import_module(FORMATS[name]).render
+    return render

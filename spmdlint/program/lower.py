@@ -34,7 +34,7 @@ _DEPTH = 20_000  # frames; nesting beyond it is reported, not followed
 _SPEAKS = re.compile(r"spmdlint:|noqa", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)  # not frozen: `with` writes the traceback of an exception that passes through it
 class LoweringError(Exception):
     """The text is not Python that can be linted; row and column from 1."""
 

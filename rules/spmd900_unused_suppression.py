@@ -1,0 +1,68 @@
+"""SPMD900: a comment silences a rule that has nothing to say there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.diagnostics import Diagnostic
+from spmdlint.rule import Run, RunRule, UnusedSuppression
+
+
+class UnusedSuppressionRule(RunRule):
+    """A comment suppresses a rule that gives no finding there.
+
+    ## What it does
+
+    Reports each code or name in `# spmdlint: ignore[...]` and `# noqa: ...` that suppresses nothing although its rule
+    ran, that no installed rule has, and an `ignore` that names no rule at all.
+
+    ## Why it matters
+
+    A suppression that has outlived its cause silences the next hazard on that line, which nobody has looked at. One
+    with a slip in the code never worked, and the reader believes that it does.
+
+    ## Example
+
+    ```python
+    total = 1 + 1  # spmdlint: ignore[SPMD301] the sum is known
+    ```
+
+    ## Use instead
+
+    ```python
+    total = 1 + 1
+    ```
+
+    ## Limits
+
+    A bare `# noqa`, and other tools' codes in a `noqa`, are never reported. Neither are suppressions of rules that
+    did not run, those in a file that does not parse, and those of this rule and SPMD901 themselves.
+    """
+
+    code = "SPMD900"
+    name = "unused-suppression"
+    severity = "warning"
+
+    def check_run(self, run: Run) -> Iterator[Diagnostic]:
+        """Yield a finding for each suppression without effect."""
+        for unused in run.unused_suppressions:
+            message, way_out = _words(unused)
+            yield Diagnostic(self.code, self.name, self.severity, message, unused.place, help=way_out)
+
+
+def _words(unused: UnusedSuppression) -> tuple[str, str]:
+    if not unused.selector:
+        return (
+            "This comment names no rule, so it suppresses nothing.",
+            "Name the rule in brackets, with a reason after them: spmdlint: ignore[CODE] reason.",
+        )
+    if unused.code is None:
+        near = f"Did you mean {unused.nearest}? " if unused.nearest else ""
+        return (
+            f"This comment suppresses {unused.selector}, but no installed rule has that code or name.",
+            f"{near}'spmdlint rule --all' lists the rules.",
+        )
+    return (
+        f"This comment suppresses {unused.selector}, which finds nothing here.",
+        "Delete it, so that it cannot hide a later finding.",
+    )

@@ -1,0 +1,58 @@
+"""SPMD901: a file that cannot be linted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.diagnostics import Diagnostic
+from spmdlint.rule import Run, RunRule
+
+
+class SyntaxErrorRule(RunRule):
+    """A file cannot be read or does not parse, so nothing in it was linted.
+
+    ## What it does
+
+    Reports each file that cannot be opened, does not decode, or is no Python. The rest of the project is linted.
+
+    ## Why it matters
+
+    A file that is left out looks like a file without hazards. What it defines is unknown to the other files, too, so
+    findings in them may be missing.
+
+    ## Example
+
+    ```python
+    def step(state:
+        return state
+    ```
+
+    ## Use instead
+
+    ```python
+    def step(state):
+        return state
+    ```
+
+    ## Limits
+
+    The grammar is that of the newest Python. Only the first error in a file is reported. The rule runs whatever is
+    selected; `ignore` switches it off.
+    """
+
+    code = "SPMD901"
+    name = "syntax-error"
+    always = True
+
+    def check_run(self, run: Run) -> Iterator[Diagnostic]:
+        """Yield a finding for each file that was not linted."""
+        for problem in run.problems:
+            message = f"This file was not linted. {problem.message}"
+            yield Diagnostic(
+                self.code,
+                self.name,
+                self.severity,
+                message,
+                problem.place,
+                help="Mend the file, or exclude it if it is not meant to be Python.",
+            )

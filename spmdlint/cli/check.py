@@ -1,0 +1,142 @@
+"""``spmdlint check``: lint files and folders."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from spmdlint.cli.commands import FAILURE, SUCCESS, complain, wants_traceback
+from spmdlint.cli.progress import ProgressBar
+from spmdlint.config import override
+from spmdlint.engine import Checked, Stdin, check
+from spmdlint.errors import UsageError
+from spmdlint.files.root import configure
+from spmdlint.output import FORMATS, renderer
+from spmdlint.output.colors import wants_color
+from spmdlint.output.report import Report
+from spmdlint.rule import load_rules
+
+FINDINGS = 1
+
+_OVERRIDES = ("select", "ignore", "extend_select", "preview", "exclude", "force_exclude")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        default=["."],
+        metavar="PATH",
+        help="files and folders, or '-' for standard input; the current folder where there is none",
+    )
+    parser.add_argument("--output-format", choices=sorted(FORMATS), default="full", metavar="FORMAT", help=_one_of())
+    rules = parser.add_argument_group("rules", "RULES is a comma-separated list of codes, prefixes of codes or names.")
+    rules.add_argument("--select", type=_list, action="extend", metavar="RULES", help="run these rules only")
+    rules.add_argument("--ignore", type=_list, action="extend", metavar="RULES", help="do not run these rules")
+    rules.add_argument(
+        "--extend-select",
+        type=_list,
+        action="extend",
+        metavar="RULES",
+        help="run these rules besides the others",
+    )
+    rules.add_argument(
+        "--preview",
+        action=argparse.BooleanOptionalAction,
+        help="run rules that are still on trial, too",
+    )
+    files = parser.add_argument_group("files")
+    files.add_argument("--config", type=Path, metavar="FILE", help="take the configuration from this file")
+    files.add_argument(
+        "--exclude",
+        type=_list,
+        action="extend",
+        metavar="PATTERNS",
+        help="leave out what these patterns name",
+    )
+    files.add_argument(
+        "--force-exclude",
+        action=argparse.BooleanOptionalAction,
+        help="hold exclusions against files that are named on the command line, too",
+    )
+    files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
+    said = parser.add_argument_group("output")
+    said.add_argument(
+        "--statistics", action="store_true", help="show how many findings each rule has, not the findings"
+    )
+    said.add_argument("--exit-zero", action="store_true", help="exit with 0 although there are findings")
+    said.add_argument("-v", "--verbose", action="store_true", help="say what is linted, and trace internal errors")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Lint, write the findings, and return the exit status."""
+    stdin = _stdin(options)
+    paths = [] if stdin else list(_absolute(options.paths))
+    config = configure([stdin.path] if stdin else paths, options.config)
+    config = override(config, {name: getattr(options, name) for name in _OVERRIDES})
+    if options.verbose:
+        complain(f"The project is {config.root}; its configuration is {config.file or 'the default one'}.")
+    with ProgressBar() as progress:
+        checked = check(config, paths, stdin=stdin, progress=progress)
+    for note in checked.notes:
+        complain(note)
+    if not checked.asked and not checked.notes:
+        complain("There is no Python file to lint here; name another path, or look at 'exclude'.")
+    for piece in _render(checked, options):
+        sys.stdout.write(piece)
+    return _status(checked, options)
+
+
+def _render(checked: Checked, options: argparse.Namespace) -> Iterator[str]:
+    urls = {rule.code: rule.url for rule in load_rules() if rule.url is not None}
+    report = Report(checked.diagnostics, checked.sources, urls, color=wants_color(sys.stdout))
+    if options.statistics:
+        from spmdlint.output import statistics
+
+        return statistics.render_json(report) if options.output_format == "json" else statistics.render(report)
+    return renderer(options.output_format)(report)
+
+
+def _status(checked: Checked, options: argparse.Namespace) -> int:
+    for crash in checked.crashes:
+        complain(crash.sentence())
+        if options.verbose or wants_traceback():
+            sys.stderr.write(crash.trace())
+    if checked.crashes:
+        return FAILURE
+    return FINDINGS if checked.diagnostics and not options.exit_zero else SUCCESS
+
+
+def _stdin(options: argparse.Namespace) -> Stdin | None:
+    if "-" not in options.paths:
+        if options.stdin_filename is not None:
+            raise UsageError("--stdin-filename says what '-' stands for, but '-' is not among the paths; add it.")
+        return None
+    if len(options.paths) > 1:
+        raise UsageError("'-' stands alone: lint standard input and files in two runs.")
+    (path,) = _absolute([options.stdin_filename or Path("<stdin>")])
+    if path.is_dir():
+        raise UsageError(f"--stdin-filename names the folder {path}; name the file that standard input stands for.")
+    return Stdin(path, sys.stdin.buffer.read())
+
+
+def _absolute(paths: Iterable[str | Path]) -> Iterator[Path]:
+    """The paths without links on the way to them; a file that is a link itself keeps its name."""
+    for path in paths:
+        if os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises for names that are too long)
+            yield Path(os.path.realpath(path))
+        else:
+            folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  (resolve follows the last link, too)
+            yield Path(os.path.realpath(folder), name)
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _one_of() -> str:
+    return f"how findings are written: {', '.join(FORMATS)}"

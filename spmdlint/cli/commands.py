@@ -1,0 +1,128 @@
+"""The table of subcommands, and what happens around each of them: options, errors, interrupts.
+
+Nothing heavy is imported here: ``spmdlint --version`` is what editors and hooks call first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+from spmdlint._version import __version__
+from spmdlint.errors import UsageError
+
+SUCCESS = 0
+FAILURE = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+TRACEBACK_VARIABLE = "SPMDLINT_TRACEBACK"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand; ``module`` offers ``add_arguments(parser)`` and ``main(options) -> int``."""
+
+    name: str
+    module: str
+    summary: str
+
+    def exists(self) -> bool:
+        """Whether this installation has the subcommand."""
+        return importlib.util.find_spec(self.module) is not None
+
+    def load(self) -> ModuleType:
+        """The module of this subcommand."""
+        return importlib.import_module(self.module)
+
+
+COMMANDS = (
+    Command("check", "spmdlint.cli.check", "Find SPMD hazards in files and folders."),
+    Command("rule", "spmdlint.cli.rule", "Explain a rule, or list all of them."),
+    Command("run", "spmdlint.cli.run", "Rehearse a program on several processes of this machine."),
+)
+
+
+def dispatch(argv: Sequence[str]) -> int:
+    """Run the subcommand that ``argv`` names."""
+    _survive_narrow_encodings()
+    try:
+        return _dispatch(argv)
+    except SystemExit as stop:  # argparse leaves in this way, after --help as well as after an error
+        return stop.code if isinstance(stop.code, int) else FAILURE
+    except UsageError as error:
+        complain(str(error))
+        return FAILURE
+    except KeyboardInterrupt:
+        complain("Interrupted.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except Exception as error:
+        complain(
+            f"Internal error: {type(error).__name__}: {error}. This is a bug in spmdlint; "
+            f"please report it with the traceback that {TRACEBACK_VARIABLE}=1 prints."
+        )
+        if wants_traceback():
+            traceback.print_exc()
+        return FAILURE
+
+
+def complain(sentence: str) -> None:
+    """Say something on standard error."""
+    print(f"spmdlint: {sentence}", file=sys.stderr)
+
+
+def wants_traceback() -> bool:
+    """Whether the environment asks for the traceback of an internal error."""
+    return bool(os.environ.get(TRACEBACK_VARIABLE))
+
+
+def _dispatch(argv: Sequence[str]) -> int:
+    top = _top_parser()
+    if not argv:
+        top.print_help(sys.stderr)
+        return FAILURE
+    command = next((c for c in COMMANDS if c.name == argv[0] and c.exists()), None)
+    if command is None:
+        top.parse_args(argv)
+        raise AssertionError("argparse accepts only a known command, and those are dispatched above")
+    parser = argparse.ArgumentParser(prog=f"spmdlint {command.name}", description=command.summary, allow_abbrev=False)
+    module = command.load()
+    module.add_arguments(parser)
+    status: int = module.main(parser.parse_args(argv[1:]))
+    sys.stdout.flush()
+    return status
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    commands = [command for command in COMMANDS if command.exists()]
+    width = max(len(command.name) for command in commands)
+    listing = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in commands)
+    parser = argparse.ArgumentParser(
+        prog="spmdlint",
+        description="A linter and a runtime checker for SPMD correctness hazards in JAX programs.",
+        epilog=f"commands:\n{listing}\n\n'spmdlint COMMAND --help' lists the options of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"spmdlint {__version__}")
+    parser.add_argument("command", metavar="COMMAND", choices=[command.name for command in commands])
+    return parser
+
+
+def _survive_narrow_encodings() -> None:
+    """Print what the terminal's encoding lacks as an escape, instead of dying over it."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

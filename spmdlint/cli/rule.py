@@ -1,0 +1,39 @@
+"""``spmdlint rule``: explain one rule, or list all."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from spmdlint.cli.commands import SUCCESS
+from spmdlint.errors import UsageError
+from spmdlint.output.rules import as_object, listing, page
+from spmdlint.rule import load_rules
+from spmdlint.selection import suggestion
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("rule", nargs="?", metavar="RULE", help="a code or a name, such as SPMD901 or syntax-error")
+    which.add_argument("--all", action="store_true", help="list all rules")
+    parser.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Write the description."""
+    rules = load_rules()
+    if options.all:
+        as_json: object = [as_object(rule) for rule in rules]
+        text = listing(rules)
+    else:
+        found = next((rule for rule in rules if options.rule in (rule.code, rule.name)), None)
+        if found is None:
+            raise UsageError(
+                f"There is no rule {options.rule!r}.{suggestion(options.rule, rules)} "
+                "'spmdlint rule --all' lists the rules."
+            )
+        as_json, text = as_object(found), page(found)
+    sys.stdout.write(text if options.output_format == "text" else json.dumps(as_json, indent=2) + "\n")
+    return SUCCESS

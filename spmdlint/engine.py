@@ -1,0 +1,138 @@
+"""One run of the linter, from top to bottom."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spmdlint.analysis.program import Program
+from spmdlint.config import Config
+from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
+from spmdlint.errors import AnalysisError
+from spmdlint.files.find import Found, find
+from spmdlint.files.read import Source, Unreadable, decode, read_all
+from spmdlint.files.suppressions import collect
+from spmdlint.program.load import SyntaxProblem, load
+from spmdlint.rule import Problem, Rule, Run, RunRule, load_rules
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stdin:
+    """Text that stands for the file ``path``, whether that file exists or not."""
+
+    path: Path
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A rule that failed: a bug of the rule, or of an analysis that it asked."""
+
+    rule: Rule
+    path: Path | None
+    error: Exception
+
+    def sentence(self) -> str:
+        """What happened, for the user."""
+        where = f" in {self.path}" if self.path else ""
+        return (
+            f"The rule {self.rule.code} ({self.rule.name}) failed{where} and its findings are incomplete: "
+            f"{type(self.error).__name__}: {self.error}. This is a bug; --verbose shows the traceback."
+        )
+
+    def trace(self) -> str:
+        """The traceback."""
+        return "".join(traceback.format_exception(self.error))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a run found: the findings in order, and what a reader needs to judge them."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    sources: Mapping[Path, Source]
+    asked: frozenset[Path]
+    crashes: tuple[Crash, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def check(
+    config: Config, paths: Sequence[Path], *, stdin: Stdin | None = None, progress: Progress | None = None
+) -> Checked:
+    """Lint the project and return the findings in the files asked for: ``paths``, all absolute, and ``stdin``.
+
+    The program is always the whole project, so what is said about a file does not depend on how it was asked for.
+
+    Raises:
+        UsageError: a path does not exist, or the configuration is wrong.
+
+    """
+    rules = load_rules()
+    enabled = config.enabled(rules)
+    found = find(config, paths)
+    if not found.asked and stdin is None:
+        return Checked((), {}, found.asked, notes=found.notes)
+    sources, failures = _read(found, stdin)
+    loaded = load(sources, config, progress)
+    by_path = {source.path: source for source in sources}
+    suppressions = collect(loaded.comments, by_path, rules)
+
+    active = [rule for rule in rules if rule.code in enabled]
+    crashes: list[Crash] = []
+    findings = _run(active, loaded.program, crashes)
+    remaining = suppressions.remaining(findings)
+
+    problems = (*map(_problem, failures), *map(_problem, loaded.syntax_errors))
+    # What a rule about the run finds cannot count here: it is not known before the unused suppressions are.
+    ran = {rule.code for rule in active if not isinstance(rule, RunRule)} - {crash.rule.code for crash in crashes}
+    unused = tuple(suppressions.unused(ran, rules, {problem.place.path for problem in problems}))
+    about_the_run = _run_about(active, Run(problems, unused), crashes)
+    remaining += suppressions.remaining(about_the_run)
+
+    asked = found.asked if stdin is None else found.asked | {stdin.path}
+    shown = in_order([finding for finding in remaining if finding.place.path in asked])
+    return Checked(shown, by_path, asked, tuple(crashes), found.notes)
+
+
+def _read(found: Found, stdin: Stdin | None) -> tuple[list[Source], list[Unreadable]]:
+    if stdin is None:
+        return read_all(found.project)
+    sources, failures = read_all([path for path in found.project if path != stdin.path])
+    typed = decode(stdin.path, stdin.data)
+    if isinstance(typed, Source):
+        sources.append(typed)
+    else:
+        failures.append(typed)
+    return sources, failures
+
+
+def _run(rules: Collection[Rule], program: Program, crashes: list[Crash]) -> list[Diagnostic]:
+    findings: list[Diagnostic] = []
+    for rule in rules:
+        findings += _guarded(rule, rule.check(program), crashes)
+    return findings
+
+
+def _run_about(rules: Collection[Rule], run: Run, crashes: list[Crash]) -> list[Diagnostic]:
+    findings: list[Diagnostic] = []
+    for rule in rules:
+        if isinstance(rule, RunRule):
+            findings += _guarded(rule, rule.check_run(run), crashes)
+    return findings
+
+
+def _guarded(rule: Rule, findings: Iterator[Diagnostic], crashes: list[Crash]) -> Iterator[Diagnostic]:
+    """The findings of one rule up to where it fails: a bug in one rule must not lose what the others found."""
+    try:
+        yield from findings
+    except Exception as error:
+        crashes.append(Crash(rule, error.path if isinstance(error, AnalysisError) else None, error))
+
+
+def _problem(outcome: Unreadable | SyntaxProblem) -> Problem:
+    start = Location(outcome.row, outcome.column)
+    return Problem(Place(outcome.path, start, Location(outcome.row, outcome.column + 1)), outcome.message)

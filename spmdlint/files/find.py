@@ -1,0 +1,91 @@
+"""Which files make up the project, and which of them the user asked about."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spmdlint.config import Config
+from spmdlint.errors import UsageError
+from spmdlint.files.ignore import Ignores, Patterns, at, configured_patterns, ignored
+
+SUFFIX = ".py"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files of the whole program, those whose findings are shown, and a sentence for each one that was left."""
+
+    project: tuple[Path, ...]
+    asked: frozenset[Path]
+    notes: tuple[str, ...] = ()
+
+
+def find(config: Config, paths: Sequence[Path]) -> Found:
+    """Find the project's files and mark those at or below ``paths``, which are absolute.
+
+    A file that is named is linted although it is excluded, unless the configuration forces exclusion; so are the
+    files of an excluded folder that is named.
+
+    Raises:
+        UsageError: a path does not exist.
+
+    """
+    configured = configured_patterns(
+        config.root, config.exclusions(), config.origins.get("exclude", "The option exclude")
+    )
+    project = set(walk(config.root, at(config.root, configured), descend=not config.flat, linked_from=config.root))
+    asked: set[Path] = set()
+    notes: list[str] = []
+    for path in paths:
+        if path.is_dir():
+            asked.update(_in_folder(path, config, configured, project))
+        elif not path.exists():
+            raise UsageError(f"There is no file or folder {path}; mend the path, or leave it out.")
+        elif path.suffix not in (SUFFIX, ""):
+            notes.append(f"{path} is not linted: it is no {SUFFIX} file.")
+        else:
+            path = _own_name(path, project)
+            if path in project or not (config.force_exclude and ignored(path, configured)):
+                asked.add(path)
+    return Found(tuple(sorted(project | asked)), frozenset(asked), tuple(notes))
+
+
+def walk(folder: Path, ignores: Ignores, *, descend: bool = True, linked_from: Path | None = None) -> Iterator[Path]:
+    """The Python files in a folder and its sub-folders; without ``descend``, only in those that are packages.
+
+    Links to folders are not entered: a link upwards would never end. A link to a file below ``linked_from`` is left
+    out, because that file is found where it lies.
+    """
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return  # A folder that may not be listed holds nothing that could be read.
+    for entry in entries:
+        path = folder / entry.name
+        if entry.is_dir(follow_symlinks=False):
+            wanted = descend or (path / "__init__.py").is_file()
+            if wanted and not ignores.ignores(path, is_folder=True):
+                yield from walk(path, ignores.below(path), descend=descend, linked_from=linked_from)
+        elif entry.name.endswith(SUFFIX) and entry.is_file() and not ignores.ignores(path, is_folder=False):
+            linked = entry.is_symlink() and linked_from in Path(os.path.realpath(path)).parents
+            if not linked:
+                yield path
+
+
+def _own_name(path: Path, project: set[Path]) -> Path:
+    """The name under which the project holds a file that was reached by a link."""
+    real = Path(os.path.realpath(path))
+    return real if real in project else path
+
+
+def _in_folder(folder: Path, config: Config, configured: Patterns, project: set[Path]) -> set[Path]:
+    inside = folder == config.root or config.root in folder.parents
+    if inside and not ignored(folder, configured, is_folder=True):
+        return {path for path in project if folder in path.parents}
+    if config.force_exclude:
+        return set()
+    own = configured_patterns(folder, config.exclusions(), "exclude")
+    return set(walk(folder, Ignores(own).below(folder)))

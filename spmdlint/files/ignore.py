@@ -1,0 +1,120 @@
+"""Which files are left out: the patterns of ``.gitignore`` files and of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+from spmdlint.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Patterns that hold for what lies below ``folder``."""
+
+    folder: Path
+    spec: GitIgnoreSpec
+
+    def verdict(self, path: Path, is_folder: bool) -> bool | None:
+        """Whether ``path`` is left out (True), is explicitly taken in (False), or is not named (None)."""
+        try:
+            relative = path.relative_to(self.folder).as_posix()
+        except ValueError:
+            return None
+        return self.spec.check_file(f"{relative}/" if is_folder else relative).include
+
+
+class Ignores:
+    """The patterns that hold in one folder: its own ``.gitignore``, those of the folders above, the configured ones.
+
+    As in git, the nearest file decides, and what lies in an ignored folder stays ignored. Configured patterns and
+    ``.gitignore`` are two lists: what either of them names is left out.
+    """
+
+    def __init__(self, configured: Patterns, git: Sequence[Patterns] = ()) -> None:
+        self._configured = configured
+        self._git = tuple(git)
+
+    def ignores(self, path: Path, is_folder: bool) -> bool:
+        """Whether an entry of this folder is left out."""
+        if self._configured.verdict(path, is_folder):
+            return True
+        for patterns in reversed(self._git):
+            verdict = patterns.verdict(path, is_folder)
+            if verdict is not None:
+                return verdict
+        return False
+
+    def below(self, folder: Path) -> Ignores:
+        """The patterns that hold in ``folder``, which lies in the folder of these."""
+        own = read_patterns(folder, folder / ".gitignore")
+        return self if own is None else Ignores(self._configured, (*self._git, own))
+
+
+def configured_patterns(root: Path, patterns: Iterable[str], where: str) -> Patterns:
+    """The patterns of the configuration.
+
+    Raises:
+        UsageError: one of them is no pattern; ``where`` tells which setting to mend.
+
+    """
+    lines = tuple(patterns)
+    try:
+        return Patterns(root, GitIgnoreSpec.from_lines(lines))
+    except ValueError as error:
+        raise UsageError(f"{where} holds what is no pattern of a .gitignore: {error}.") from None
+
+
+def read_patterns(folder: Path, file: Path) -> Patterns | None:
+    """The patterns in ``file`` for what lies below ``folder``; None where there are none.
+
+    A pattern that is not well formed matches nothing, as in git.
+    """
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    try:
+        return Patterns(folder, GitIgnoreSpec.from_lines(text.splitlines()))
+    except ValueError:
+        return Patterns(folder, GitIgnoreSpec.from_lines(line for line in text.splitlines() if _is_pattern(line)))
+
+
+def git_root(folder: Path) -> Path | None:
+    """The folder of the git work tree that ``folder`` lies in."""
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+
+
+def at(folder: Path, configured: Patterns) -> Ignores:
+    """The patterns that hold in ``folder``, from the root of its git work tree or its project down."""
+    top = _top(folder, configured)
+    exclude = read_patterns(top, top / ".git" / "info" / "exclude")
+    ignores = Ignores(configured, () if exclude is None else (exclude,))
+    for parent in reversed((folder, *folder.parents)):
+        if parent == top or top in parent.parents:
+            ignores = ignores.below(parent)
+    return ignores
+
+
+def ignored(path: Path, configured: Patterns, *, is_folder: bool = False) -> bool:
+    """Whether ``path``, or a folder on the way to it, is left out."""
+    top = _top(path.parent, configured)
+    ways = [path, *(parent for parent in path.parents if top in parent.parents)]
+    return any(at(way.parent, configured).ignores(way, is_folder or way != path) for way in reversed(ways))
+
+
+def _top(folder: Path, configured: Patterns) -> Path:
+    """The highest folder whose patterns reach ``folder``."""
+    tops = [top for top in (git_root(folder), configured.folder) if top == folder or top in folder.parents]
+    return min((top for top in tops if top is not None), key=lambda top: len(top.parts), default=folder)
+
+
+def _is_pattern(line: str) -> bool:
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,100 @@
+"""A file's bytes to its text, as Python itself decodes it."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_NEWLINE = re.compile("\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's text without a byte order mark; line ends are as they were."""
+
+    path: Path
+    text: str
+
+    def lines(self) -> list[str]:
+        """The rows without their ends, split where Python splits them (``str.splitlines`` knows more line ends)."""
+        return split_rows(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file without a text, and why."""
+
+    path: Path
+    row: int
+    column: int
+    message: str
+
+
+def split_rows(text: str) -> list[str]:
+    """The rows of a text, counted as Python counts them."""
+    return _NEWLINE.split(text)
+
+
+def read(path: Path) -> Source | Unreadable:
+    """Read one file."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Unreadable(path, 1, 1, "It vanished while the linter ran; run it again.")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return Unreadable(path, 1, 1, f"It cannot be opened ({reason}); make it readable, or exclude it.")
+    return decode(path, data)
+
+
+def decode(path: Path, data: bytes) -> Source | Unreadable:
+    """Decode what a file holds, honouring a byte order mark and a coding comment."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        return Unreadable(path, *_undecodable(data), f"{_sentence(error)} Mend the encoding or the coding comment.")
+    try:
+        return Source(path, data.decode(encoding))
+    except UnicodeDecodeError as error:
+        before = split_rows(data[: error.start].decode(encoding, errors="replace"))
+        return Unreadable(
+            path,
+            len(before),
+            len(before[-1]) + 1,
+            f"It is not valid {encoding}; save it as UTF-8, or name its encoding in a coding comment.",
+        )
+    except (UnicodeError, LookupError, ValueError) as error:
+        # Codecs that are no text encodings (rot13, zlib) and broken ones (idna) fail in ways of their own.
+        return Unreadable(path, 1, 1, f"It does not decode as {encoding} ({error}); mend its coding comment.")
+
+
+def read_all(paths: Sequence[Path]) -> tuple[list[Source], list[Unreadable]]:
+    """Read the files, and set aside those that have no text."""
+    sources: list[Source] = []
+    failures: list[Unreadable] = []
+    for path in paths:
+        outcome = read(path)
+        if isinstance(outcome, Source):
+            sources.append(outcome)
+        else:
+            failures.append(outcome)
+    return sources, failures
+
+
+def _undecodable(data: bytes) -> tuple[int, int]:
+    """Where the first two rows stop being UTF-8; ``detect_encoding`` looks at no more and does not say."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = split_rows(data[: error.start].decode("utf-8", errors="replace"))
+        return len(before), len(before[-1]) + 1
+    return 1, 1
+
+
+def _sentence(error: SyntaxError) -> str:
+    text = str(error.msg).strip()
+    return f"{text[:1].upper()}{text[1:]}."

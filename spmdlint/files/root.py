@@ -1,0 +1,55 @@
+"""Where the project starts that some paths belong to, and which configuration holds for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from spmdlint.config import OWN_FILE, SHARED_FILE, Config, read_config, settings
+from spmdlint.files.ignore import configured_patterns, git_root, ignored
+
+
+def configure(paths: Sequence[Path], file: Path | None = None) -> Config:
+    """The configuration of the project that ``paths`` (absolute, at least one) belong to.
+
+    The root is, of the folders at or above all paths, the nearest that has a configuration of ours; else the root of
+    the git work tree; else the nearest with a pyproject.toml; else the common folder. So the same file belongs to
+    the same project whether it is passed alone or with its folder. A root whose own patterns exclude the paths (an
+    environment inside a work tree) is not theirs.
+
+    Raises:
+        UsageError: a configuration cannot be read or is wrong.
+
+    """
+    common = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in paths]))
+    for root, found in _candidates(common):
+        config = read_config(root, file or found)
+        patterns = configured_patterns(root, config.exclusions(), f"'exclude' in {config.file}")
+        if common == root or not ignored(common, patterns, is_folder=True):
+            return config
+    # Nothing says where the project ends. Named files then take in their neighbours and packages, and no more: the
+    # common folder may well be somebody's home.
+    flat = not any(path.is_dir() for path in paths)
+    return replace(read_config(common, file), flat=flat)
+
+
+def _candidates(common: Path) -> Iterator[tuple[Path, Path | None]]:
+    """Folders that may be the root, the best first, each with its configuration."""
+    top = git_root(common)
+    nearest: Path | None = None
+    for folder in (common, *common.parents):
+        own, shared = folder / OWN_FILE, folder / SHARED_FILE
+        if own.is_file():
+            yield folder, own
+        elif shared.is_file():
+            nearest = nearest or folder
+            if settings(shared) is not None:
+                yield folder, shared
+        if folder == top:
+            break
+    if top is not None and top != Path.home():
+        yield top, None
+    if nearest is not None:
+        yield nearest, None

@@ -1,0 +1,147 @@
+"""Comments that silence findings: ``# spmdlint: ignore[SPMD301] reason`` and ``# noqa: SPMD301``.
+
+The first stands at the end of a line, or alone on the line above; the second only at the end of a line, as in flake8
+and ruff. A finding is silenced by a comment that stands for its first or its last line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Location, Place
+from spmdlint.files.read import Source
+from spmdlint.rule import Rule, UnusedSuppression
+from spmdlint.selection import nearest
+
+if TYPE_CHECKING:
+    from spmdlint.program.summary import Comment
+
+_IGNORE = re.compile(r"#\s*spmdlint:\s*ignore(?![\w-])(?:\s*\[(?P<selectors>[^\]]*)\])?")
+_NOQA = re.compile(r"#\s*noqa\b(?P<colon>\s*:)?", re.IGNORECASE)
+_CODE = re.compile(r"[A-Z]+[0-9]+", re.IGNORECASE)
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
+_SEPARATOR = re.compile(r"[\s,]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """One rule that a comment silences on the lines that it stands for; without ``selector``, all rules."""
+
+    place: Place
+    line: int
+    first_line_only: bool
+    selector: str
+    code: str | None
+    silences_all: bool = False
+
+    def silences(self, finding: Diagnostic) -> bool:
+        """Whether the finding is one that this comment means."""
+        if not self.silences_all and finding.code != self.code:
+            return False
+        start, end = finding.place.start, finding.place.end
+        last = end.row - 1 if end.column == 1 and end.row > start.row else end.row
+        return self.line == start.row or (self.line == last and not self.first_line_only)
+
+
+class Suppressions:
+    """The suppressions of a run; it remembers which of them had an effect."""
+
+    def __init__(self, suppressions: Iterable[Suppression]) -> None:
+        self._by_path: dict[Path, list[Suppression]] = {}
+        self._used: set[Suppression] = set()
+        for suppression in suppressions:
+            self._by_path.setdefault(suppression.place.path, []).append(suppression)
+
+    def remaining(self, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """The findings that no comment silences."""
+        kept: list[Diagnostic] = []
+        for finding in findings:
+            meant = [s for s in self._by_path.get(finding.place.path, ()) if s.silences(finding)]
+            self._used.update(meant)
+            if not meant:
+                kept.append(finding)
+        return kept
+
+    def unused(
+        self, ran: Collection[str], rules: Sequence[Rule], besides: Collection[Path]
+    ) -> Iterator[UnusedSuppression]:
+        """What was silenced without effect, of the rules that ran, outside the files ``besides``."""
+        words = [word for rule in rules for word in (rule.code, rule.name)]
+        for path, suppressions in self._by_path.items():
+            for item in suppressions:
+                if path in besides or item.silences_all or item in self._used:
+                    continue
+                if item.code is None or item.code in ran:
+                    near = nearest(item.selector, words) if item.code is None and item.selector else None
+                    yield UnusedSuppression(item.place, item.selector, item.code, near)
+
+
+def collect(
+    comments: Mapping[Path, Sequence[Comment]], sources: Mapping[Path, Source], rules: Sequence[Rule]
+) -> Suppressions:
+    """The suppressions that stand in the comments."""
+    codes = {word: rule.code for rule in rules for word in (rule.code, rule.name)}
+    return Suppressions(
+        suppression
+        for path, found in comments.items()
+        for comment in found
+        for suppression in (
+            *_ignores(path, comment, sources.get(path), codes),
+            *_noqas(path, comment, codes),
+        )
+    )
+
+
+def _ignores(path: Path, comment: Comment, source: Source | None, codes: Mapping[str, str]) -> Iterator[Suppression]:
+    for found in _IGNORE.finditer(comment.text):
+        line = _line_below(comment, source) if comment.own_line else comment.row
+        listed = found["selectors"] or ""
+        words = list(re.finditer(r"[^\s,]+", listed))
+        for word in words:
+            start = found.start("selectors") + word.start()
+            place = _place(path, comment, start, start + len(word.group()))
+            yield Suppression(place, line, comment.own_line, word.group(), codes.get(word.group()))
+        if not words:
+            yield Suppression(_place(path, comment, *found.span()), line, comment.own_line, "", None)
+
+
+def _noqas(path: Path, comment: Comment, codes: Mapping[str, str]) -> Iterator[Suppression]:
+    """The codes of ours in a ``noqa``; other tools' codes, and the text after the codes, are none of our business."""
+    letters = {code.rstrip("0123456789") for code in codes.values()}
+    for found in _NOQA.finditer(comment.text):
+        if comment.own_line:
+            continue
+        if not found["colon"]:
+            place = _place(path, comment, *found.span())
+            yield Suppression(place, comment.row, False, "", None, silences_all=True)
+            continue
+        at = _skip(comment.text, found.end())
+        while word := (_CODE.match(comment.text, at) or _NAME.match(comment.text, at)):
+            text = word.group()
+            code = codes.get(text) or codes.get(text.upper())
+            if code is not None or text.rstrip("0123456789").upper() in letters:
+                place = _place(path, comment, *word.span())
+                yield Suppression(place, comment.row, False, text, code)
+            at = _skip(comment.text, word.end())
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SEPARATOR.match(text, at)
+    return found.end() if found else at
+
+
+def _line_below(comment: Comment, source: Source | None) -> int:
+    """The line that a comment of its own stands for: the next one that is not a comment, too."""
+    rows = source.lines() if source is not None else []
+    line = comment.row + 1
+    while line <= len(rows) and rows[line - 1].lstrip().startswith("#"):
+        line += 1
+    return line
+
+
+def _place(path: Path, comment: Comment, start: int, end: int) -> Place:
+    return Place(path, Location(comment.row, comment.column + start), Location(comment.row, comment.column + end))

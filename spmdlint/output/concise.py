@@ -1,0 +1,16 @@
+"""One line for each finding, as compilers write them: editors and ``grep`` understand it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.output.report import Report, one_line, summary
+
+
+def render(report: Report) -> Iterator[str]:
+    """Write the findings."""
+    for finding in report.diagnostics:
+        start = finding.place.start
+        where = f"{report.shown(finding.place.path)}:{start.row}:{start.column}"
+        yield f"{where}: {finding.code} {one_line(finding.message)}\n"
+    yield f"{summary(report)}\n"

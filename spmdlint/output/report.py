@@ -1,0 +1,43 @@
+"""What every format is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spmdlint.diagnostics import Diagnostic
+from spmdlint.files.read import Source
+
+
+@dataclass(frozen=True)
+class Report:
+    """The findings of a run, in order, and what is needed to show them."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    sources: Mapping[Path, Source] = field(default_factory=dict)
+    urls: Mapping[str, str] = field(default_factory=dict)
+    """Where the page of a rule stands, by code, for the rules that have one on the web."""
+    base: Path = field(default_factory=Path.cwd)
+    """The folder that shown paths are relative to."""
+    color: bool = False
+
+    def shown(self, path: Path) -> str:
+        """A path as a person reads it: relative where it lies below the base."""
+        try:
+            return str(path.relative_to(self.base))
+        except ValueError:
+            return str(path)
+
+
+def summary(report: Report) -> str:
+    """The last line of the formats for people."""
+    count = len(report.diagnostics)
+    if not count:
+        return "All checks passed!"
+    return f"Found {count} hazard." if count == 1 else f"Found {count} hazards."
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks, for the formats that give each finding a line."""
+    return " ".join(text.split())

@@ -1,0 +1,86 @@
+"""Which rules run: codes, prefixes of codes and kebab names, as ruff reads them.
+
+The more specific selector wins: ``select = ["SPMD3"]`` with ``ignore = ["SPMD301"]`` leaves out one rule, and
+``select = ["SPMD301"]`` with ``ignore = ["SPMD3"]`` runs one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from spmdlint.errors import UsageError
+from spmdlint.rule import Rule
+
+ALL = "ALL"
+
+
+def chosen(select: Iterable[str], ignore: Iterable[str], rules: Sequence[Rule]) -> frozenset[str]:
+    """The codes of the rules that ``select`` names and ``ignore`` does not take back.
+
+    A rule that runs always needs no selector, but can be ignored.
+    """
+    select, ignore = tuple(select), tuple(ignore)
+    codes = {rule.code for rule in rules if rule.always}
+    for level in sorted({_specificity(text, rules) for text in (*select, *ignore)}):
+        for text in select:
+            if _specificity(text, rules) == level:
+                codes |= matches(text, rules)
+        for text in ignore:
+            if _specificity(text, rules) == level:
+                codes -= matches(text, rules)
+    return frozenset(codes)
+
+
+def matches(selector: str, rules: Sequence[Rule]) -> frozenset[str]:
+    """The codes that one selector stands for; empty where it is none."""
+    if selector == ALL:
+        return frozenset(rule.code for rule in rules)
+    return frozenset(
+        rule.code
+        for rule in rules
+        if selector in (rule.code, rule.name)
+        or (rule.code.startswith(selector) and selector.startswith(_letters(rule.code)))
+    )
+
+
+def refuse_unknown(selectors: Iterable[str], rules: Sequence[Rule], where: str) -> None:
+    """Raise unless every selector stands for a rule; ``where`` tells the user which place to mend.
+
+    Raises:
+        UsageError: with the nearest valid selector.
+
+    """
+    for selector in selectors:
+        if not matches(selector, rules):
+            raise UsageError(
+                f"{where} names the rule {selector!r}, which does not exist.{suggestion(selector, rules)} "
+                "'spmdlint rule --all' lists the rules."
+            )
+
+
+def suggestion(selector: str, rules: Sequence[Rule]) -> str:
+    """A sentence with the nearest code or name, with a space before it; empty where nothing is near."""
+    near = nearest(selector, [rule.code for rule in rules]) if selector else None
+    near = near or nearest(selector, [rule.name for rule in rules])
+    return f" Did you mean {near!r}?" if near else ""
+
+
+def nearest(word: str, candidates: Collection[str]) -> str | None:
+    """The candidate that ``word`` was most likely meant to be."""
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    found = difflib.get_close_matches(word.lower(), list(by_lower), n=1)
+    return by_lower[found[0]] if found else None
+
+
+def _specificity(selector: str, rules: Sequence[Rule]) -> int:
+    if selector == ALL:
+        return 0
+    exact = any(selector in (rule.code, rule.name) for rule in rules)
+    return 1000 if exact else len(selector)
+
+
+def _letters(code: str) -> str:
+    found = re.match(r"[A-Z]+", code)
+    return found.group() if found else code
