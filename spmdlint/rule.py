@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, ClassVar
 from spmdlint.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from spmdlint.analysis.program import Program
+    from spmdlint.analysis.axes import Unbound as Unbound
+    from spmdlint.analysis.divergence import Divergence as Divergence
+    from spmdlint.analysis.program import Program as Program
+    from spmdlint.analysis.unordered import SetLoop as SetLoop
 
 GROUP = "spmdlint.rules"
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Limits")
@@ -64,6 +67,7 @@ def load_rules() -> tuple[Rule, ...]:
 
     Raises:
         RuleError: an entry point does not load, or a code or a name is claimed twice.
+
     """
     found: dict[str, Rule] = {}
     names: dict[str, str] = {}

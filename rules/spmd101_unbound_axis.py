@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program, Unbound
+
+
+class UnboundAxis(Rule):
+    """A collective names an axis that nothing around it binds.
+
+    ## What it does
+
+    Follows every call from a `pmap`, `shard_map`, `smap` or `jit`, and from module level, down to the collectives
+    (`psum`, `pmean`, `all_gather`, `axis_index`, ...), across functions, closures, classes and files, and checks that
+    a map on the way binds the axis that the collective names.
+
+    ## Why it matters
+
+    JAX finds this when it traces the function: on the cluster, after the queue, with `NameError: unbound axis name`.
+
+    ## Example
+
+    ```python
+    import jax
+
+    def loss(params, batch):
+        return jax.lax.pmean((params * batch).sum(), axis_name="batch")
+
+    p_loss = jax.pmap(loss, axis_name="data")
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+
+    def loss(params, batch):
+        return jax.lax.pmean((params * batch).sum(), axis_name="data")
+
+    p_loss = jax.pmap(loss, axis_name="data")
+    ```
+
+    ## Limits
+
+    An axis name that is not known (a parameter of a function that nothing in the project calls, a configuration
+    value) is not reported, nor a collective behind a branch that cannot be decided, nor a function that nothing calls
+    or maps. Code under `pytest.raises`, `assertRaises` or `except NameError` is its author's intention.
+    """
+
+    code = "SPMD101"
+    name = "unbound-axis"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.unbound_axes():
+            yield self._diagnostic(program, found)
+
+    def _diagnostic(self, program: Program, found: Unbound) -> Diagnostic:
+        need = found.need
+        place = program.place(need.site)
+        root = program.place(found.root)
+        bound = ", ".join(repr(name) for name in sorted(found.bound.names))
+        where = program.where(found.root, place.path)
+        if found.way == "call":
+            how = f"{where} runs it outside of any map"
+        else:
+            how = f"the {found.way} at {where} runs it and binds {bound or 'no axis name'}"
+        near = get_close_matches(need.axis, sorted(found.bound.names), n=1) or sorted(found.bound.names)[:1]
+        if near:
+            way_out = f"Name a bound axis here (did you mean {near[0]!r}?), or bind {need.axis!r} in the {found.way}."
+        elif found.way in ("pmap", "smap", "vmap"):
+            way_out = f'Pass axis_name="{need.axis}" to the {found.way} at {where}.'
+        elif found.way == "shard_map":
+            way_out = f"Give the shard_map at {where} a mesh that has the axis {need.axis!r}."
+        else:
+            way_out = f"Run it under a pmap or shard_map that binds {need.axis!r}, or without the collective."
+        related = [Related(root, f"{how[0].upper()}{how[1:]}.")]
+        related += [Related(program.place(site), "This call leads to the collective.") for site in need.path]
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=f"{need.collective} names the axis {need.axis!r}, which nothing binds: {how}.",
+            place=place,
+            help=way_out,
+            related=tuple(related),
+        )

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program, SetLoop
+
+
+class SetOrder(Rule):
+    """The order of a set decides the order of parallel calls, or what JAX traces.
+
+    ## What it does
+
+    Finds iterations over sets (literals, `set()`, comprehensions, set operators and methods, sets returned by other
+    functions and files) whose body makes a parallel call, or whose body JAX traces; and collectives over a tuple of
+    axis names that was listed from a set.
+
+    ## Why it matters
+
+    Python seeds the hashes of strings anew in every process, so each process visits the elements in an order of its
+    own. The processes then make their parallel calls in different orders, or compile different programs: the job
+    hangs, or pairs the wrong values and goes on.
+
+    ## Example
+
+    ```python
+    import jax
+
+    total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
+
+    def reduce_all(shards):
+        return [total(shards[name]) for name in set(shards)]
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+
+    total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
+
+    def reduce_all(shards):
+        return [total(shards[name]) for name in sorted(shards)]
+    ```
+
+    ## Limits
+
+    Sets of numbers have one order on all processes and are not reported. Neither is what does not depend on order:
+    membership, `len`, `sum`, `any`, `sorted`, building another set or a dictionary (JAX sorts its keys). A dictionary
+    filled in set order and iterated over elsewhere is not followed yet.
+    """
+
+    code = "SPMD201"
+    name = "set-order"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for loop in program.set_loops():
+            yield self._diagnostic(program, loop)
+
+    def _diagnostic(self, program: Program, loop: SetLoop) -> Diagnostic:
+        place = program.place(loop.iterable)
+        if loop.sink == "parallel call":
+            then = f"so the processes make the parallel calls of this loop ({loop.what}) in different orders"
+            effect = "They hang, or combine values that do not belong together."
+        elif loop.sink == "traced program":
+            then = f"and {loop.what} runs inside it while JAX traces, so the processes compile different programs"
+            effect = "They hang, or combine values that do not belong together."
+        else:
+            then = f"so {loop.what} names its axes in another order on every process"
+            effect = "The processes compile different programs."
+        related = [
+            Related(program.place(step.site), f"{step.text[0].upper()}{step.text[1:]}.") for step in loop.reason.chain()
+        ]
+        if loop.call is not None:
+            related.insert(0, Related(program.place(loop.call.site), "This call is made once per element."))
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=f"This is iterated over in the order of a set, which differs between processes, {then}.",
+            place=place,
+            help=f"{effect} Iterate over sorted(...) of it.",
+            related=tuple(related),
+        )

@@ -1,0 +1,204 @@
+"""Free axes: which axes a function needs bound around it, and where nothing binds them.
+
+The rule is that of free variables: a collective needs its axes, a call needs what its callee needs, a map takes away
+what it binds. What is left is an error where a way from the outside ends: at a map or a jit that is not itself
+inside a map of that name, at module level, or in a function that is plainly host code because it calls maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from spmdlint.analysis.calls import NO_AXES, Axes, Calls, Target
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.intent import expects_failure, handles_unbound_names
+from spmdlint.analysis.reach import MapUse, Reach
+from spmdlint.analysis.values import Applied, Arguments, External, Frame, Site, Value, certain
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+from spmdlint.program.summary import ENTRY, EXIT
+
+MAX_NEEDS = 24
+"""Axes needed by one function in one frame; more are not followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An axis that a collective needs, with the calls that lead to it, outermost first."""
+
+    axis: str
+    collective: str
+    site: Site
+    path: tuple[Site, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unbound:
+    """A way on which a needed axis is not bound: from ``root`` (a map, jit or call) along ``need.path``."""
+
+    need: Need
+    root: Site
+    way: str
+    bound: Axes
+
+
+class FreeAxes:
+    """Computes needs bottom-up and finds the ways on which they are not met. One per run."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+        self._needs: dict[Frame, tuple[Need, ...]] = {}
+        self._active: set[Frame] = set()
+        self._certain: dict[Frame, frozenset[int]] = {}
+
+    # -- needs
+
+    def needs(self, frame: Frame) -> tuple[Need, ...]:
+        """What a function needs in a frame, on every way through it: what an undecided branch guards is left out."""
+        if frame in self._needs:
+            return self._needs[frame]
+        if frame in self._active:
+            return ()
+        self._active.add(frame)
+        found: dict[tuple[str, Site], Need] = {}
+        function = self.ev.function(frame)
+        for block in sorted(self.certain_blocks(frame)):
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Call) and len(found) < MAX_NEEDS:
+                    for need in self.needs_of_call(frame, number, operation):
+                        found.setdefault((need.axis, need.site), need)
+        self._active.discard(frame)
+        self._needs[frame] = tuple(found.values())
+        return self._needs[frame]
+
+    def needs_of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[Need]:
+        """What one call needs around it."""
+        callee = certain(self.ev.value(frame, operation.function))
+        if callee is None:
+            return
+        site = Site(frame.ref, number)
+        arguments = self.ev.arguments(frame, operation)
+        needs: list[Need] = []
+        if isinstance(callee, External):
+            needs.extend(self._collective(callee, arguments, site))
+        for target in self.calls.targets(callee, arguments, frame.depth + 1):
+            needs.extend(replace(need, path=(site, *need.path)) for need in self.left_over(target))
+        if needs and not (handles_unbound_names(self.ev, frame, number) or expects_failure(self.ev, frame, number)):
+            yield from needs
+
+    def _collective(self, callee: External, arguments: Arguments, site: Site) -> Iterator[Need]:
+        known = self.ev.knowledge.get(callee.name)
+        if known is None or known.kind != "collective" or known.axes is None:
+            return
+        given = self.ev.argument(Applied(callee.name, arguments, site), known.axes)
+        if given is None:
+            return
+        axes = self.calls.names(given)
+        if not axes.open:
+            for name in sorted(axes.names):
+                yield Need(name, callee.name.rsplit(".", 1)[-1], site)
+
+    def left_over(self, target: Target) -> Iterator[Need]:
+        """The needs of a target that the map on the way to it does not meet."""
+        if not target.binds.open:
+            for need in self.needs(target.frame):
+                if need.axis not in target.binds.names:
+                    yield need
+
+    def certain_blocks(self, frame: Frame) -> frozenset[int]:
+        """The blocks that run whenever the function returns: no undecided branch guards them.
+
+        Loop bodies count: a loop that never runs is not what its author wrote it for.
+        """
+        if frame not in self._certain:
+            self._certain[frame] = frozenset(self._find_certain(frame))
+        return self._certain[frame]
+
+    def _find_certain(self, frame: Frame) -> Iterator[int]:
+        function = self.ev.function(frame)
+        live = self.ev.live_blocks(frame)
+        guarded: set[int] = set()
+        flow = self.ev.flow(frame.ref)
+        for number in live:
+            block = function.blocks[number]
+            arms = [edge.target for edge in block.edges if edge.kind in ("true", "false") and edge.target in live]
+            if block.test is None or len(arms) < 2 or self.ev._decided(frame, block.test) is not None:
+                continue
+            join = flow.joins_at(number)
+            for arm in arms:
+                guarded |= flow.reachable(arm, without=join)
+        for number in live:
+            caught = function.blocks[number].test
+            if caught is not None and isinstance(function.operations[caught], s.Caught):
+                guarded |= flow.reachable(number, without=flow.joins_at(number))
+        yield from (b for b in live if b not in guarded or b in (ENTRY, EXIT))
+
+    # -- ways on which they are not met
+
+    def unbound(self) -> Iterator[Unbound]:
+        """Every way from the outside to a collective on which its axis is not bound; one per collective and root."""
+        seen: set[tuple[str, Site, Site]] = set()
+        for found in (*self._at_maps(), *self._at_calls()):
+            key = (found.need.axis, found.need.site, found.root)
+            if key not in seen and not self._bound_outside(found.root.ref, found.need.axis):
+                seen.add(key)
+                yield found
+
+    def _bound_outside(self, ref: FunctionRef, axis: str) -> bool:
+        around = self.reach.around_of(ref)
+        return around.open or axis in around.names
+
+    def _at_maps(self) -> Iterator[Unbound]:
+        for use in self.reach.uses:
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is None or not (known.kind == "jit" or known.spans) or self._meant_to_fail(use):
+                continue
+            binds = self.calls.bound(use.applied) if known.kind == "map" else NO_AXES
+            if binds.open:
+                continue
+            for function in self.calls.functions_in(known, use.applied.arguments):
+                for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
+                    for need in self.left_over(target):
+                        if need.axis not in binds.names:
+                            yield Unbound(need, use.site, use.applied.name.rsplit(".", 1)[-1], binds | target.binds)
+
+    def _meant_to_fail(self, use: MapUse) -> bool:
+        if expects_failure(self.ev, use.frame, use.site.number):
+            return True
+        called = self.reach.use_calls.get(use.site, ())
+        return bool(called) and all(
+            expects_failure(self.ev, self.ev.free_frame(site.ref), site.number)
+            or handles_unbound_names(self.ev, self.ev.free_frame(site.ref), site.number)
+            for site in called
+        )
+
+    def _at_calls(self) -> Iterator[Unbound]:
+        for frame in self.reach.frames:
+            if frame.ref in self.reach.traced or not self._is_host(frame):
+                continue
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    operation = function.operations[number]
+                    if isinstance(operation, s.Call) and not self._calls_map(frame, operation):
+                        for need in self.needs_of_call(frame, number, operation):
+                            path = need.path if need.path[:1] != (Site(frame.ref, number),) else need.path[1:]
+                            yield Unbound(replace(need, path=path), Site(frame.ref, number), "call", NO_AXES)
+
+    def _is_host(self, frame: Frame) -> bool:
+        """Module level, or a function that itself calls something mapped over devices."""
+        function = self.ev.function(frame)
+        if function.kind == "module":
+            return True
+        return any(
+            isinstance(operation, s.Call) and self._calls_map(frame, operation) for operation in function.operations
+        )
+
+    def _calls_map(self, frame: Frame, operation: s.Call) -> bool:
+        callee: Value | None = certain(self.ev.value(frame, operation.function))
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
+        return known is not None and known.kind == "map" and known.spans

@@ -1,0 +1,28 @@
+"""Which parameter gets which argument, by Python's rules."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.values import ANYTHING, Arguments, Collection, DictionaryValue, Values, one
+from spmdlint.program.summary import Function
+
+
+def bind(function: Function, arguments: Arguments) -> dict[str, Values]:
+    """The arguments by parameter. A parameter that is not in it got none, or one behind a star."""
+    bindings: dict[str, Values] = {}
+    positional = [f for f in function.formals if f.kind in ("positional-only", "standard")]
+    for formal, values in zip(positional, arguments.positional, strict=False):
+        bindings[formal.name] = values
+    by_name = {f.name for f in function.formals if f.kind in ("standard", "keyword-only")}
+    extra: list[tuple[object, Values]] = []
+    for name, values in arguments.keywords:
+        if name in by_name:
+            bindings[name] = values
+        else:
+            extra.append((name, values))
+    for formal in function.formals:
+        if formal.kind == "*":
+            rest = arguments.positional[len(positional) :]
+            bindings[formal.name] = ANYTHING if arguments.open else one(Collection("tuple", tuple(rest)))
+        elif formal.kind == "**":
+            bindings[formal.name] = ANYTHING if arguments.open else one(DictionaryValue(tuple(extra)))
+    return bindings

@@ -1,0 +1,188 @@
+"""Queries on a function's control-flow graph: predecessors, dominance from behind, reaching definitions.
+
+Post-dominators by the iterative algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm",
+2001), run on the reversed graph.
+"""
+
+from __future__ import annotations
+
+from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Delete, Function, Store, ValueId
+
+
+class Flow:
+    """The graph of one function, and what is computed from it on demand."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.successors = [tuple(dict.fromkeys(edge.target for edge in block.edges)) for block in function.blocks]
+        self.predecessors: list[list[int]] = [[] for _ in function.blocks]
+        for source, targets in enumerate(self.successors):
+            for target in targets:
+                self.predecessors[target].append(source)
+        self._reaching: dict[tuple[int, str], frozenset[ValueId]] = {}
+        self._last: list[dict[str, ValueId]] | None = None
+        self._postdominator: dict[int, int] | None = None
+
+    # -- reaching definitions
+
+    def reaching(self, number: ValueId, name: str) -> frozenset[ValueId]:
+        """The stores to a local name that may be its last before an operation."""
+        block = self.function.block_of[number]
+        before: ValueId | None = None
+        for other in self.function.blocks[block].operations:
+            if other == number:
+                break
+            operation = self.function.operations[other]
+            if isinstance(operation, Store) and operation.name == name:
+                before = other
+        if before is not None:
+            return frozenset((before,))
+        return self._at_start(block, name)
+
+    def _at_start(self, block: int, name: str) -> frozenset[ValueId]:
+        key = (block, name)
+        if key not in self._reaching:
+            found: set[ValueId] = set()
+            seen = {block}
+            pending = list(self.predecessors[block])
+            while pending:
+                current = pending.pop()
+                if current in seen and current != block:
+                    continue
+                seen.add(current)
+                last = self._last_stores()[current].get(name)
+                if last is not None:
+                    found.add(last)
+                elif current != block:
+                    pending.extend(self.predecessors[current])
+            self._reaching[key] = frozenset(found)
+        return self._reaching[key]
+
+    def _last_stores(self) -> list[dict[str, ValueId]]:
+        if self._last is None:
+            self._last = []
+            for block in self.function.blocks:
+                last: dict[str, ValueId] = {}
+                for number in block.operations:
+                    operation = self.function.operations[number]
+                    if isinstance(operation, Store):
+                        last[operation.name] = number
+                    elif isinstance(operation, Delete) and operation.name is not None:
+                        last.pop(operation.name, None)
+                self._last.append(last)
+        return self._last
+
+    # -- order and regions
+
+    def reachable(self, start: int = ENTRY, without: int | None = None) -> set[int]:
+        """The blocks that control can come to from a block (itself included), not passing through ``without``."""
+        found: set[int] = set()
+        pending = [start]
+        while pending:
+            block = pending.pop()
+            if block in found or block == without:
+                continue
+            found.add(block)
+            pending.extend(self.successors[block])
+        return found
+
+    def order(self, start: int, without: int | None = None) -> list[int]:
+        """The blocks from ``start`` on, up to ``without``, in reverse postorder: as they would run, loops once."""
+        seen: set[int] = set()
+        out: list[int] = []
+        stack: list[tuple[int, int]] = [(start, 0)]
+        if start == without:
+            return []
+        seen.add(start)
+        while stack:
+            block, position = stack[-1]
+            targets = self.successors[block]
+            if position < len(targets):
+                stack[-1] = (block, position + 1)
+                target = targets[position]
+                if target not in seen and target != without:
+                    seen.add(target)
+                    stack.append((target, 0))
+            else:
+                stack.pop()
+                out.append(block)
+        return out[::-1]
+
+    def loop_body(self, header: int) -> set[int]:
+        """The blocks of the loop at a header: what can come back to it without leaving through it."""
+        body: set[int] = set()
+        inside = self.reachable_from_edges(header, ("iterate", "true", "next"))
+        pending = [p for p in self.predecessors[header] if p in inside]
+        while pending:
+            block = pending.pop()
+            if block in body or block == header:
+                continue
+            body.add(block)
+            pending.extend(p for p in self.predecessors[block] if p in inside)
+        return body
+
+    def reachable_from_edges(self, header: int, kinds: tuple[str, ...]) -> set[int]:
+        """The blocks that control comes to from a block by edges of these kinds, not passing through it again."""
+        found: set[int] = set()
+        for edge in self.function.blocks[header].edges:
+            if edge.kind in kinds:
+                found |= self.reachable(edge.target, without=header)
+        return found
+
+    # -- post-dominance
+
+    def joins_at(self, block: int) -> int:
+        """The immediate post-dominator: the first block that every way on from here passes.
+
+        A way that ends in an exception stops the job and does not count, unless there is no other.
+        """
+        if self._postdominator is None:
+            self._postdominator = self._postdominators()
+        return self._postdominator.get(block, EXIT)
+
+    def _postdominators(self) -> dict[int, int]:
+        order = self._backward_order()
+        rank = {block: position for position, block in enumerate(order)}
+        immediate: dict[int, int] = {EXIT: EXIT}
+        changed = True
+        while changed:
+            changed = False
+            for block in order:
+                if block == EXIT:
+                    continue
+                new: int | None = None
+                for target in self.successors[block]:
+                    if target in immediate and target in rank:
+                        new = target if new is None else self._meet(new, target, immediate, rank)
+                if new is not None and immediate.get(block) != new:
+                    immediate[block] = new
+                    changed = True
+        return immediate
+
+    @staticmethod
+    def _meet(a: int, b: int, immediate: dict[int, int], rank: dict[int, int]) -> int:
+        while a != b:
+            while rank[a] > rank[b]:
+                a = immediate[a]
+            while rank[b] > rank[a]:
+                b = immediate[b]
+        return a
+
+    def _backward_order(self) -> list[int]:
+        """Reverse postorder of the reversed graph from the exit; blocks that only fail are not in it."""
+        seen = {EXIT}
+        out: list[int] = []
+        stack: list[tuple[int, int]] = [(EXIT, 0)]
+        while stack:
+            block, position = stack[-1]
+            sources = self.predecessors[block]
+            if position < len(sources):
+                stack[-1] = (block, position + 1)
+                source = sources[position]
+                if source not in seen and source != FAILURE:
+                    seen.add(source)
+                    stack.append((source, 0))
+            else:
+                stack.pop()
+                out.append(block)
+        return out[::-1]

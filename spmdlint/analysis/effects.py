@@ -1,0 +1,112 @@
+"""Which parallel calls a piece of code makes, in order.
+
+A *strong* parallel call spans processes whatever it is given: a `pmap`, a `shard_map`, `multihost_utils`. A *weak*
+one is a bare `jit`, which spans them if its arguments do. What cannot be resolved is no call: silence, where nothing
+is proven. A jitted function called while another is traced is not a parallel call, and making one is not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from spmdlint.analysis.calls import Calls
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.reach import Reach
+from spmdlint.analysis.values import Applied, External, Frame, Site, certain
+from spmdlint.program import summary as s
+
+Strength = Literal["strong", "weak"]
+MAX_CALLS = 32
+"""Parallel calls listed for one function; the first ones decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelCall:
+    """A parallel call: what it is called, and the calls that lead to it, outermost first.
+
+    ``same`` is equal for two calls that are the same call to the other processes.
+    """
+
+    name: str
+    strength: Strength
+    same: object
+    path: tuple[Site, ...]
+
+    @property
+    def site(self) -> Site:
+        """Where the code that was asked about makes it, itself or through others."""
+        return self.path[0]
+
+
+class Effects:
+    """Lists parallel calls bottom-up, memoised by frame. One per run."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+        self._memo: dict[Frame, tuple[ParallelCall, ...]] = {}
+        self._active: set[Frame] = set()
+
+    def of_function(self, frame: Frame) -> tuple[ParallelCall, ...]:
+        """The parallel calls that a function may make, in the order of the text."""
+        if frame in self._memo:
+            return self._memo[frame]
+        if frame in self._active:
+            return ()
+        self._active.add(frame)
+        flow = self.ev.flow(frame.ref)
+        live = self.ev.live_blocks(frame)
+        found = self.of_blocks(frame, (block for block in flow.order(s.ENTRY) if block in live))
+        self._active.discard(frame)
+        if not self._active:
+            self._memo[frame] = found
+        return found
+
+    def of_blocks(self, frame: Frame, blocks: Iterable[int]) -> tuple[ParallelCall, ...]:
+        """The parallel calls in some blocks of a function, in the order of the blocks."""
+        found: list[ParallelCall] = []
+        function = self.ev.function(frame)
+        for block in blocks:
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Call) and not operation.decorator:
+                    found.extend(self._of_call(frame, number, operation))
+                    if len(found) >= MAX_CALLS:
+                        return tuple(found[:MAX_CALLS])
+        return tuple(found)
+
+    def _of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
+        callee = certain(self.ev.value(frame, operation.function))
+        if callee is None:
+            return
+        site = Site(frame.ref, number)
+        if isinstance(callee, External):
+            known = self.ev.knowledge.get(callee.name)
+            if known is not None and known.parallel:
+                yield ParallelCall(callee.name.rsplit(".", 1)[-1], "strong", callee.name, (site,))
+            return
+        if isinstance(callee, Applied):
+            known = self.ev.knowledge.get(callee.name)
+            if known is not None and (known.kind == "jit" or known.spans):
+                strength: Strength = "strong" if known.spans else "weak"
+                yield ParallelCall(self._name(callee), strength, callee.site, (site,))
+                return
+        arguments = self.ev.arguments(frame, operation)
+        for target in self.calls.targets(callee, arguments, frame.depth + 1):
+            if target.way in ("call", "transform"):
+                for inner in self.of_function(target.frame):
+                    yield ParallelCall(inner.name, inner.strength, inner.same, (site, *inner.path))
+
+    def _name(self, callee: Applied) -> str:
+        """The name of the function that a map or jit runs, as its author wrote it."""
+        known = self.ev.knowledge.get(callee.name)
+        if known is not None:
+            for function in self.calls.functions_in(known, callee.arguments):
+                ref = getattr(function, "ref", None)
+                if ref is not None:
+                    name = self.ev.project.function(ref).name
+                    return f"a {callee.name.rsplit('.', 1)[-1]}ped lambda" if name == "<lambda>" else name
+        return f"a function under {callee.name}"

@@ -1,0 +1,86 @@
+"""Code whose author expects it to fail: under `pytest.raises`, `assertRaises`, or a handler for the very error."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.values import Collection, External, Frame, Values
+from spmdlint.program import summary as s
+
+_RAISES = ("raises", "assertRaises", "assertRaisesRegex", "assert_raises", "assertRaisesWithPredicateMatch")
+
+
+def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    """Does an operation stand where its author expects an exception of any kind."""
+    function = evaluator.function(frame)
+    for entered, operation in enumerate(function.operations[:number]):
+        if isinstance(operation, s.Enter) and _is_raises(function, operation.manager):
+            ends = [n for n, o in enumerate(function.operations) if _leaves(o, operation.manager)]
+            if not ends or number < max(ends):
+                return True
+        if entered > number:
+            break
+    return any(
+        isinstance(operation, s.Call)
+        and _names_raises(function, operation.function)
+        and _holds(function, operation, number)
+        for operation in function.operations[number + 1 : number + 40]
+    )
+
+
+def _leaves(operation: s.Operation, manager: int) -> bool:
+    return isinstance(operation, s.Leave) and operation.manager == manager
+
+
+def _is_raises(function: s.Function, manager: int) -> bool:
+    operation = function.operations[manager]
+    return isinstance(operation, s.Call) and _names_raises(function, operation.function)
+
+
+def _names_raises(function: s.Function, number: int) -> bool:
+    operation = function.operations[number]
+    name = operation.name if isinstance(operation, (s.Attribute, s.Load)) else ""
+    return name in _RAISES
+
+
+def _holds(function: s.Function, call: s.Call, number: int) -> bool:
+    """Is an operation part of an argument of a call, by where it stands in the text."""
+    start, end = function.spans[number]
+    return any(
+        function.spans[argument.value][0] <= start and end <= function.spans[argument.value][1]
+        for argument in call.arguments
+    )
+
+
+def handles_unbound_names(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    """Is a NameError from here caught in the same function, as code does that probes for an axis."""
+    function = evaluator.function(frame)
+    block = function.blocks[function.block_of[number]]
+    pending = [edge.target for edge in block.edges if edge.kind == "except"]
+    seen: set[int] = set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        test = function.blocks[current].test
+        caught = function.operations[test] if test is not None else None
+        if not isinstance(caught, s.Caught):
+            continue
+        if caught.kind is None or _catches_name_error(evaluator.value(frame, caught.kind)):
+            return True
+        pending.extend(edge.target for edge in function.blocks[current].edges if edge.kind == "false")
+    return False
+
+
+def _catches_name_error(kinds: Values) -> bool:
+    for kind in kinds:
+        if isinstance(kind, Collection):
+            if any(_catches_name_error(element) for element in kind.elements):
+                return True
+        elif isinstance(kind, External) and kind.name in (
+            "builtins.NameError",
+            "builtins.Exception",
+            "builtins.BaseException",
+        ):
+            return True
+    return False

@@ -1,0 +1,118 @@
+"""Which values come in an order that differs between processes: sets, and what is listed from them.
+
+Python seeds the hash of strings anew in every process. A set of numbers alone is ordered alike everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.values import Collection, Constant, External, Frame, Site
+from spmdlint.program import summary as s
+
+_SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
+_SET_OPERATORS = frozenset("|&-^")
+_MAKERS = ("builtins.set", "builtins.frozenset")
+# They hand on the elements of what they are given in the order in which it gives them.
+_LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip".split())
+
+
+class SetOrder(Property):
+    """Is a set, or lists one in the set's own order."""
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        site = Site(frame.ref, number)
+        if isinstance(operation, s.Display):
+            if operation.kind == "set" and not _numbers(origins.ev, frame, operation.elements):
+                return Reason(site, "a set is written here", "set")
+            starred = [operation.elements[position] for position in operation.starred]
+            return origins.any_of(frame, starred)
+        if isinstance(operation, s.Collected):
+            return self._collected(origins, frame, number, operation)
+        if isinstance(operation, s.Binary):
+            if operation.operator in _SET_OPERATORS:
+                return origins.any_of(frame, (operation.left, operation.right))
+            if operation.operator == "+":
+                return origins.any_of(frame, (operation.left, operation.right))
+            return None
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        return CONTINUE
+
+    def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
+        if operation.kind == "set":
+            if _numbers(origins.ev, frame, (operation.element,)) or _is_length(origins.ev, frame, operation.element):
+                return None
+            return Reason(Site(frame.ref, number), "a set is built here", "set")
+        if operation.kind == "dict":
+            return None  # JAX sorts the keys of a dictionary; iterating over it is another matter
+        function = origins.ev.function(frame)
+        loops = [function.operations[loop] for loop in operation.loops]
+        found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
+        return origins.step(frame, number, "it is listed in the order of the set", found) if found else None
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        site = Site(frame.ref, number)
+        arguments = [argument.value for argument in operation.arguments]
+        function = origins.ev.function(frame)
+        for callee in origins.ev.value(frame, operation.function):
+            if not isinstance(callee, External):
+                continue
+            if callee.name in _MAKERS:
+                return self._made(origins, frame, site, arguments, callee.name)
+            if callee.name in _LISTERS:
+                found = origins.any_of(frame, arguments)
+                short = callee.name.removeprefix("builtins.")
+                return origins.step(frame, number, f"{short}() keeps the order of the set", found) if found else None
+            return None
+        method = function.operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
+            found = origins.of(frame, method.base)
+            return origins.step(frame, number, f".{method.name}() gives a set again", found) if found else None
+        return CONTINUE
+
+    def _made(self, origins: Origins, frame: Frame, site: Site, arguments: list[int], name: str) -> Reason | None:
+        if len(arguments) == 1 and _numeric_source(origins.ev, frame, arguments[0]):
+            return None
+        return Reason(site, f"{name.removeprefix('builtins.')}() makes a set here", "set")
+
+
+def _numbers(evaluator: Evaluator, frame: Frame, elements: tuple[int, ...]) -> bool:
+    """Are these all numbers (or None, or booleans), whose hashes are the same everywhere."""
+    for element in elements:
+        values = evaluator.value(frame, element)
+        if not values or not all(isinstance(v, Constant) and isinstance(v.value, (int, float, bool)) for v in values):
+            return False
+    return bool(elements)
+
+
+def _is_length(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    operation = evaluator.function(frame).operations[number]
+    if not isinstance(operation, s.Call):
+        return False
+    callees = evaluator.value(frame, operation.function)
+    return any(
+        isinstance(v, External) and v.name in ("builtins.len", "builtins.int", "builtins.id", "builtins.ord")
+        for v in callees
+    )
+
+
+def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    """``set(range(n))`` and sets of constant numbers."""
+    operation = evaluator.function(frame).operations[number]
+    if isinstance(operation, s.Call):
+        return any(
+            isinstance(v, External) and v.name == "builtins.range" for v in evaluator.value(frame, operation.function)
+        )
+    if isinstance(operation, s.Collected):
+        return _is_length(evaluator, frame, operation.element)
+    for value in evaluator.value(frame, number):
+        if isinstance(value, Collection) and value.elements and not value.open:
+            return all(isinstance(v, Constant) and isinstance(v.value, (int, float)) for e in value.elements for v in e)
+    return False

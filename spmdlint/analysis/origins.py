@@ -1,0 +1,248 @@
+"""Follows a value back to what made it as it is: through names, fields, calls and what callers pass.
+
+One walk serves every property that flows with data. A property says where it begins, what ends it, and what carries
+it (see :class:`Property`); the walk knows Python. Reasons are parent pointers, shortest first found.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from spmdlint.analysis.calls import Calls
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.reach import Reach
+from spmdlint.analysis.values import Applied, Frame, FunctionValue, Instance, Site
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a value has a property: the step at a site, and the reason before it. ``kind`` is the source's."""
+
+    site: Site
+    text: str
+    kind: str
+    before: Reason | None = None
+
+    def chain(self) -> list[Reason]:
+        """From the source to here."""
+        found: list[Reason] = []
+        step: Reason | None = self
+        while step is not None:
+            found.append(step)
+            step = step.before
+        return found[::-1]
+
+    @property
+    def source(self) -> Reason:
+        return self.chain()[0]
+
+
+CONTINUE: Literal["continue"] = "continue"
+
+
+class Property(ABC):
+    """A property of values that flows with data."""
+
+    @abstractmethod
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        """What one operation says: it has the property for a reason, it has not, or look further back."""
+
+
+MAX_DEPTH = 60
+"""Steps followed back from one value."""
+
+
+class Origins:
+    """The walk, for one property. One per run and property."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, what: Property) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+        self.property = what
+        self._memo: dict[tuple[Frame, int], Reason | None] = {}
+        self._active: set[object] = set()
+
+    def of(self, frame: Frame, number: int) -> Reason | None:
+        """Why a value has the property; None if it has not, as far as is known."""
+        key = (frame, number)
+        if key in self._memo:
+            return self._memo[key]
+        if key in self._active or len(self._active) > MAX_DEPTH:
+            return None
+        self._active.add(key)
+        operation = self.ev.function(frame).operations[number]
+        answer = self.property.step(self, frame, number, operation)
+        found = self._further(frame, number, operation) if answer == CONTINUE else answer
+        self._active.discard(key)
+        assert not isinstance(found, str)
+        if found is not None or not self._active:
+            self._memo[key] = found
+        return found
+
+    def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
+        """The first reason among some values of one function."""
+        for number in numbers:
+            found = self.of(frame, number)
+            if found is not None:
+                return found
+        return None
+
+    def step(self, frame: Frame, number: int, text: str, before: Reason) -> Reason:
+        """One more step of a reason."""
+        return Reason(Site(frame.ref, number), text, before.kind, before)
+
+    # -- what Python does with values
+
+    def _further(self, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
+        if isinstance(operation, s.Load):
+            return self._load(frame, number, operation)
+        if isinstance(operation, s.Store):
+            return self.of(frame, operation.value)
+        if isinstance(operation, s.IfExp):
+            return self.any_of(frame, (operation.body, operation.orelse))
+        if isinstance(operation, s.BoolOp):
+            return self.any_of(frame, operation.operands)
+        if isinstance(operation, s.Await):
+            return self.of(frame, operation.value)
+        if isinstance(operation, s.Attribute):
+            return self._attribute(frame, number, operation)
+        if isinstance(operation, s.Call):
+            return self.through_call(frame, number, operation)
+        if isinstance(operation, s.Parameter):
+            return self._parameter(frame, number, operation)
+        return None
+
+    def _load(self, frame: Frame, number: int, operation: s.Load) -> Reason | None:
+        module = self.ev.project.modules[frame.ref.path]
+        function = self.ev.function(frame)
+        scope = module.summary.scope_of(function, operation.name)
+        if scope is function:
+            live = self.ev.live_blocks(frame)
+            stores = sorted(self.ev.flow(frame.ref).reaching(number, operation.name))
+            return self.any_of(frame, (n for n in stores if function.block_of[n] in live))
+        if scope is not None:
+            outer = frame.outer
+            while outer is not None and self.ev.function(outer) is not scope:
+                outer = outer.outer
+            if outer is None:
+                return None
+            return self.any_of(outer, scope.stores.get(operation.name, ()))
+        return self._global(module.path, operation.name, number, frame)
+
+    def _global(self, path: object, name: str, number: int, frame: Frame) -> Reason | None:
+        module = self.ev.project.modules[frame.ref.path]
+        stores = module.top.stores.get(name)
+        if not stores:
+            return None
+        top = self.ev.free_frame(FunctionRef(module.path, 0))
+        found = self.any_of(top, stores)
+        return self.step(frame, number, f"{name} is set there", found) if found is not None else None
+
+    def import_target(self, frame: Frame, operation: s.Import) -> tuple[Frame, tuple[int, ...]] | None:
+        """The module-level stores of the project that an imported name stands for."""
+        module = self.ev.project.modules[frame.ref.path]
+        if operation.name is None:
+            return None
+        dotted = self.ev.project.absolute(module, operation.module, operation.level)
+        path = self.ev.project.find_module(dotted, module)
+        if path is None or path == module.path:
+            return None
+        stores = self.ev.project.modules[path].top.stores.get(operation.name, ())
+        return self.ev.free_frame(FunctionRef(path, 0)), tuple(stores)
+
+    def _attribute(self, frame: Frame, number: int, operation: s.Attribute) -> Reason | None:
+        for base in self.ev.value(frame, operation.base):
+            if not isinstance(base, Instance):
+                continue
+            for cls in self.ev.objects.lineage(base.cls):
+                for method, store in self.ev.objects.attribute_stores(cls.ref).get(operation.name, ()):
+                    stored = self.ev.project.function(method).operations[store]
+                    assert isinstance(stored, s.StoreAttribute)
+                    found = self.of(self.ev.free_frame(method), stored.value)
+                    if found is not None:
+                        return Reason(Site(method, store), f"it is kept in {operation.name!r}", found.kind, found)
+                getter = self.ev.project.methods(cls.ref).get(operation.name)
+                if getter is not None and self._is_property(cls.ref, getter):
+                    found = self.of_returns(self.ev.free_frame(getter))
+                    if found is not None:
+                        return self.step(frame, number, f"the property {operation.name!r} returns it", found)
+        return None
+
+    def _is_property(self, cls: FunctionRef, getter: FunctionRef) -> bool:
+        body = self.ev.project.function(cls)
+        frame = self.ev.free_frame(cls)
+        for operation in body.operations:
+            if isinstance(operation, s.Call) and operation.decorator and operation.arguments:
+                made = body.operations[operation.arguments[0].value]
+                if isinstance(made, s.MakeFunction) and made.function == getter.index:
+                    names = [getattr(v, "name", "") for v in self.ev.value(frame, operation.function)]
+                    return any(str(name).endswith("property") for name in names)
+        return False
+
+    def through_call(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
+        """A call of the project's own function: what it returns, and what it returns of its arguments."""
+        arguments = self.ev.arguments(frame, operation)
+        for callee in self.ev.value(frame, operation.function):
+            if not isinstance(callee, (FunctionValue, Applied)):
+                continue
+            for target in self.calls.targets(callee, arguments, frame.depth + 1):
+                if target.way in ("jit", "map"):
+                    continue
+                found = self.of_returns(target.frame)
+                if found is not None:
+                    name = self.ev.function(target.frame).name
+                    return self.step(frame, number, f"{name}() returns it", found)
+        return None
+
+    def of_returns(self, frame: Frame) -> Reason | None:
+        """Why what a function returns has the property."""
+        key = (frame, "returns")
+        if key in self._active:
+            return None
+        self._active.add(key)
+        function = self.ev.function(frame)
+        found: Reason | None = None
+        for block in sorted(self.ev.live_blocks(frame)):
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if found is None and isinstance(operation, s.Return) and operation.value is not None:
+                    found = self.of(frame, operation.value)
+        self._active.discard(key)
+        return found
+
+    def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
+        """What callers pass: a reason with one of them is a reason."""
+        for edge in self.reach.callers.get(frame.ref, ()):
+            if edge.target.way != "call" or edge.caller.ref == frame.ref:
+                continue
+            caller = self.ev.function(edge.caller)
+            call = caller.operations[edge.site.number]
+            if not isinstance(call, s.Call):
+                continue
+            passed = self._passed(frame, operation.name, call, edge.caller)
+            if passed is not None:
+                found = self.of(edge.caller, passed)
+                if found is not None:
+                    return self.step(edge.caller, edge.site.number, f"it is passed as {operation.name!r}", found)
+        return None
+
+    def _passed(self, frame: Frame, name: str, call: s.Call, caller: Frame) -> int | None:
+        for argument in call.arguments:
+            if argument.keyword == name:
+                return argument.value
+        positional = [f.name for f in self.ev.function(frame).formals if f.kind in ("positional-only", "standard")]
+        if any(argument.star for argument in call.arguments) or name not in positional:
+            return None
+        callees = self.ev.value(caller, call.function)
+        bound = any(isinstance(v, FunctionValue) and v.receiver is not None for v in callees)
+        position = positional.index(name) - (1 if bound else 0)
+        given = [argument.value for argument in call.arguments if argument.keyword is None]
+        return given[position] if 0 <= position < len(given) else None

@@ -1,0 +1,91 @@
+"""What rules may ask: the program and its analyses behind one screen of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from spmdlint.analysis.axes import FreeAxes, Unbound
+from spmdlint.analysis.calls import Calls
+from spmdlint.analysis.divergence import Divergence, Divergences
+from spmdlint.analysis.effects import Effects
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.order import SetOrder
+from spmdlint.analysis.origins import Origins
+from spmdlint.analysis.reach import Reach, Visitor
+from spmdlint.analysis.unordered import SetLoop, SetLoops
+from spmdlint.analysis.values import Site
+from spmdlint.analysis.variance import Variance
+from spmdlint.diagnostics import Location, Place
+from spmdlint.knowledge.load import Knowledge
+from spmdlint.program.link import Project
+
+
+class Program:
+    """A linked project. Every analysis runs when it is first asked for, once.
+
+    ``problems`` are the files that could not be read or parsed, as (place, message).
+    """
+
+    def __init__(self, project: Project, knowledge: Knowledge, problems: tuple[tuple[Place, str], ...] = ()) -> None:
+        self.project = project
+        self.knowledge = knowledge
+        self.problems = problems
+        self.evaluator = Evaluator(project, knowledge)
+        self.calls = Calls(self.evaluator)
+
+    # -- the hazards
+
+    def unbound_axes(self) -> Iterator[Unbound]:
+        """Ways on which a collective's axis is bound by nothing."""
+        return FreeAxes(self.evaluator, self.calls, self.reach).unbound()
+
+    def divergent_branches(self) -> Iterator[Divergence]:
+        """Branches on what differs between processes, with other parallel calls on either side."""
+        return Divergences(self.evaluator, self.reach, self.effects, self.variance).branches()
+
+    def set_loops(self) -> Iterator[SetLoop]:
+        """Iterations over sets whose order reaches parallel calls or the traced program."""
+        return SetLoops(self.evaluator, self.calls, self.reach, self.effects, self.set_order).loops()
+
+    # -- the analyses
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The call graph."""
+        return Visitor(self.evaluator, self.calls).run()
+
+    @cached_property
+    def effects(self) -> Effects:
+        """Parallel calls by function."""
+        return Effects(self.evaluator, self.calls, self.reach)
+
+    @cached_property
+    def variance(self) -> Origins:
+        """What differs between processes."""
+        return Origins(self.evaluator, self.calls, self.reach, Variance(self.knowledge))
+
+    @cached_property
+    def set_order(self) -> Origins:
+        """What comes in a set's order."""
+        return Origins(self.evaluator, self.calls, self.reach, SetOrder())
+
+    # -- places and texts
+
+    def place(self, site: Site) -> Place:
+        """Where an operation stands."""
+        summary = self.project.modules[site.ref.path].summary
+        start, end = self.project.function(site.ref).spans[site.number]
+        return Place(site.ref.path, Location(*summary.position(start)), Location(*summary.position(end)))
+
+    def where(self, site: Site, seen_from: Path) -> str:
+        """ "line 12", or "line 12 of losses.py" from another file."""
+        place = self.place(site)
+        line = f"line {place.start.row}"
+        return line if place.path == seen_from else f"{line} of {place.path.name}"
+
+    @property
+    def files(self) -> Mapping[Path, object]:
+        """The files of the program."""
+        return self.project.modules

@@ -1,0 +1,133 @@
+"""Where the order of a set gets out: loops that make parallel calls, and code that JAX traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from spmdlint.analysis.calls import Calls
+from spmdlint.analysis.effects import Effects, ParallelCall
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.origins import Origins, Reason
+from spmdlint.analysis.reach import Reach
+from spmdlint.analysis.values import External, Frame, Site, Values
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+Sink = Literal["parallel call", "traced program", "axis names"]
+
+# They do not care in which order a generator or list hands them its elements.
+_ORDER_BLIND = frozenset(
+    f"builtins.{name}" for name in "set frozenset sorted sum any all min max len dict str repr print".split()
+)
+
+_TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.tree.")
+
+
+@dataclass(frozen=True, slots=True)
+class SetLoop:
+    """An iteration in set order and where the order ends up; ``call`` where that is a parallel call."""
+
+    site: Site
+    iterable: Site
+    reason: Reason
+    sink: Sink
+    what: str
+    call: ParallelCall | None = None
+
+
+class SetLoops:
+    """Finds them, function by function."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, effects: Effects, order: Origins) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+        self.effects = effects
+        self.order = order
+
+    def loops(self) -> Iterator[SetLoop]:
+        """Every such iteration of the program."""
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            live = self.ev.live_blocks(frame)
+            for number in sorted(live):
+                test = function.blocks[number].test
+                operation = function.operations[test] if test is not None else None
+                if isinstance(operation, s.Next) and test is not None:
+                    yield from self._loop(frame, ref, number, test, operation)
+                for position in function.blocks[number].operations:
+                    call = function.operations[position]
+                    if isinstance(call, s.Call):
+                        yield from self._axis_names(frame, position, call)
+
+    def _loop(self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next) -> Iterator[SetLoop]:
+        body = sorted(self.ev.flow(ref).loop_body(header) & self.ev.live_blocks(frame))
+        reason = self.order.of(frame, operation.iterable)
+        if reason is None or self._for_the_blind(frame, test):
+            return
+        site, iterable = Site(ref, test), Site(ref, operation.iterable)
+        if ref in self.reach.host:
+            calls = self.effects.of_blocks(frame, body)
+            if calls:
+                yield SetLoop(site, iterable, reason, "parallel call", calls[0].name, calls[0])
+                return
+        if ref in self.reach.traced:
+            name = self._traced_operation(frame, body)
+            if name is not None:
+                yield SetLoop(site, iterable, reason, "traced program", name)
+
+    def _for_the_blind(self, frame: Frame, test: int) -> bool:
+        """Is this the loop of a comprehension whose reader does not care about order."""
+        function = self.ev.function(frame)
+        for number, operation in enumerate(function.operations):
+            if isinstance(operation, s.Collected) and test in operation.loops:
+                if operation.kind in ("set", "dict"):
+                    return True
+                for later in function.operations[number + 1 :]:
+                    if isinstance(later, s.Call) and any(a.value == number for a in later.arguments):
+                        return any(
+                            isinstance(v, External) and v.name in _ORDER_BLIND
+                            for v in self.ev.value(frame, later.function)
+                        )
+        return False
+
+    def _traced_operation(self, frame: Frame, blocks: list[int]) -> str | None:
+        """The name of an operation of JAX's in some blocks, if there is one."""
+        function = self.ev.function(frame)
+        for block in blocks:
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Call):
+                    for value in self.ev.value(frame, operation.function):
+                        if isinstance(value, External) and value.name.startswith(_TRACED):
+                            return value.name
+        return None
+
+    def _axis_names(self, frame: Frame, number: int, operation: s.Call) -> Iterator[SetLoop]:
+        """A collective over axes listed in set order: the program names them in another order on each process."""
+        for callee in self.ev.value(frame, operation.function):
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is None or known.kind != "collective" or known.axes is None:
+                continue
+            passed = self._value_passed(operation, known.positional, known.axes)
+            reason = self.order.of(frame, passed) if passed is not None else None
+            if reason is not None and passed is not None and not self._single(self.ev.value(frame, passed)):
+                site = Site(frame.ref, number)
+                yield SetLoop(site, Site(frame.ref, passed), reason, "axis names", known.name)
+
+    @staticmethod
+    def _value_passed(operation: s.Call, positional: tuple[str, ...], parameter: str) -> int | None:
+        for argument in operation.arguments:
+            if argument.keyword == parameter:
+                return argument.value
+        given = [a.value for a in operation.arguments if a.keyword is None and not a.star]
+        position = positional.index(parameter) if parameter in positional else len(given)
+        return given[position] if position < len(given) else None
+
+    def _single(self, values: Values) -> bool:
+        """One axis alone has one order."""
+        axes = self.calls.names(values)
+        return not axes.open and len(axes.names) < 2

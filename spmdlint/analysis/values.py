@@ -1,0 +1,241 @@
+"""What a value of the program may be, as far as the linter follows it: sets of abstract values.
+
+A set that holds :data:`UNKNOWN` may hold anything besides; a set of one value without it is certain. An empty set
+means that no value gets there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from spmdlint.program.link import FunctionRef
+from spmdlint.program.summary import ValueId
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One operation of the program."""
+
+    ref: FunctionRef
+    number: ValueId
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value known in full; ``value`` is hashable. Constants of different types are different."""
+
+    value: object
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        # 1 == True and 1 == 1.0: without the type they would be one value in a set.
+        object.__setattr__(self, "kind", type(self.value).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """A name of a library, by the name that the knowledge base knows it by."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleValue:
+    """A module of the project."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A package that the project holds modules of, by its dotted name."""
+
+    dotted: str
+    importer: Path
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One function with what its parameters are bound to, in the frame that it was defined in.
+
+    Frames are interned by the evaluator, so identity is equality. Parameters without a binding are free.
+    ``arrays`` says that the caller is a map or transformation, which passes arrays: what has a default keeps it.
+    """
+
+    ref: FunctionRef
+    bindings: dict[str, Values] = field(default_factory=dict)
+    outer: Frame | None = None
+    depth: int = 0
+    arrays: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionValue:
+    """A function of the project with the frame that it closes over; ``receiver`` where it is bound to one."""
+
+    ref: FunctionRef
+    outer: Frame | None
+    receiver: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassValue:
+    """A class of the project; ``ref`` is its body."""
+
+    ref: FunctionRef
+    outer: Frame | None
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a call passes; ``open`` where a star hides some of it."""
+
+    positional: tuple[Values, ...] = ()
+    keywords: tuple[tuple[str, Values], ...] = ()
+    open: bool = False
+
+    def keyword(self, name: str) -> Values | None:
+        return next((values for key, values in self.keywords if key == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An object of a class of the project; ``arguments`` where it is known how it was made."""
+
+    cls: ClassValue
+    arguments: Arguments | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SuperValue:
+    """``super()`` in a method of a class."""
+
+    cls: ClassValue
+    receiver: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A tuple, list or set; ``open`` where it may hold other elements too."""
+
+    kind: str
+    elements: tuple[Values, ...]
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DictionaryValue:
+    """A dictionary, by its constant keys."""
+
+    items: tuple[tuple[object, Values], ...]
+    open: bool = False
+
+    def get(self, key: object) -> Values | None:
+        return next((values for k, values in self.items if k == key), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a library's function returned, kept as the call that it was."""
+
+    name: str
+    arguments: Arguments
+    site: Site
+    receiver: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An attribute of something a library returned."""
+
+    base: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What a value that a library returned gave when it was called."""
+
+    function: Value
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """A parameter or field that nothing is known of, but that it is this one."""
+
+    ref: FunctionRef
+    name: str
+
+
+Value: TypeAlias = (
+    Unknown
+    | Constant
+    | External
+    | ModuleValue
+    | Namespace
+    | FunctionValue
+    | ClassValue
+    | Instance
+    | SuperValue
+    | Collection
+    | DictionaryValue
+    | Applied
+    | Member
+    | Called
+    | Free
+)
+Values: TypeAlias = frozenset[Value]
+
+UNKNOWN = Unknown()
+ANYTHING: Values = frozenset((UNKNOWN,))
+NOTHING: Values = frozenset()
+WIDTH = 8
+"""More values than this are not told apart."""
+
+
+def one(value: Value) -> Values:
+    return frozenset((value,))
+
+
+def join(*sets: Values) -> Values:
+    """What may be any of these; too many are anything."""
+    result = frozenset().union(*sets)
+    return ANYTHING if len(result) > WIDTH else result
+
+
+def certain(values: Values) -> Value | None:
+    """The value, where there can be no other."""
+    if len(values) == 1:
+        value = next(iter(values))
+        return None if value == UNKNOWN else value
+    return None
+
+
+def constant(values: Values) -> Constant | None:
+    """The constant, where there can be nothing else."""
+    value = certain(values)
+    return value if isinstance(value, Constant) else None
+
+
+def truth(values: Values) -> bool | None:
+    """Is it true, is it false; None where it cannot be known."""
+    answers = {_truth(value) for value in values}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _truth(value: Value) -> bool | None:
+    if isinstance(value, Constant):
+        return bool(value.value)
+    if isinstance(value, (FunctionValue, ClassValue, External, ModuleValue)):
+        return True
+    if isinstance(value, Collection):
+        return True if value.elements else None if value.open or value.kind != "tuple" else False
+    return None

@@ -1,0 +1,129 @@
+"""Reads the tables of what libraries mean. They are data; no analysis names a library."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Kind = Literal["map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity"]
+Source = Literal["identity", "clock", "entropy", "files", "host"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What one function of a library means to the analyses.
+
+    ``kind`` is
+
+    - *map*: returns its function run once per device or row, with the axes of ``axes`` or ``mesh`` bound inside;
+    - *jit*: returns its function compiled; *transform*: returns a function that calls its function, nothing bound;
+    - *apply*: calls its function now; *currying*: `functools.partial`; *identity*: a decorator that changes nothing;
+    - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec.
+
+    ``attribute`` marks a source that is a value, not a function.
+    """
+
+    name: str
+    parameters: tuple[str, ...] = ()
+    kind: Kind | None = None
+    function: tuple[str, ...] = ()
+    axes: str | None = None
+    mesh: str | None = None
+    only: str | None = None
+    opaque: bool = False
+    spans: bool = False
+    parallel: bool = False
+    agreement: bool = False
+    source: Source | None = None
+    attribute: bool = False
+
+    @property
+    def positional(self) -> tuple[str, ...]:
+        """The parameters that may be passed by position."""
+        return self.parameters[: self.parameters.index("*")] if "*" in self.parameters else self.parameters
+
+
+class KnowledgeError(Exception):
+    """A table of knowledge is not as it should be."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """All tables together: functions by their canonical name, and other homes of names."""
+
+    functions: Mapping[str, Known]
+    aliases: Mapping[str, str]
+    ranks: frozenset[str] = frozenset()
+
+    def canonical(self, name: str) -> str:
+        """The name that a dotted name is known by; the longest alias that fits its beginning counts."""
+        for _ in range(4):
+            if name in self.functions:
+                return name
+            for end in range(len(name), 0, -1):
+                if end != len(name) and name[end] != ".":
+                    continue
+                home = self.aliases.get(name[:end])
+                if home is not None:
+                    name = home + name[end:]
+                    break
+            else:
+                return name
+        return name
+
+    def get(self, name: str) -> Known | None:
+        return self.functions.get(name)
+
+
+@lru_cache(maxsize=1)
+def built_in() -> Knowledge:
+    """The tables that come with the linter."""
+    functions: dict[str, Known] = {}
+    aliases: dict[str, str] = {}
+    ranks: set[str] = set()
+    for entry in sorted(files("spmdlint.knowledge").iterdir(), key=lambda e: e.name):
+        if entry.name.endswith(".toml"):
+            tables = tomllib.loads(entry.read_text(encoding="utf-8"))
+            read_tables(tables, entry.name, functions, aliases)
+            ranks.update(tables.get("environment", {}).get("identity", ()))
+    return Knowledge(functions, aliases, frozenset(ranks))
+
+
+def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Known], aliases: dict[str, str]) -> None:
+    """Add one file's tables.
+
+    Raises:
+        KnowledgeError: a key or a value is not one of those described in :class:`Known`.
+
+    """
+    aliases.update(tables.get("aliases", {}))
+    allowed = {f.name for f in fields(Known)} - {"name"}
+    for name, table in tables.get("functions", {}).items():
+        for key in table:
+            if key not in allowed:
+                raise KnowledgeError(
+                    f"{where}: {name} has the key {key!r}; known keys are {', '.join(sorted(allowed))}."
+                )
+        kind = table.get("kind")
+        if kind is not None and kind not in get_args(Kind):
+            raise KnowledgeError(
+                f"{where}: {name} has the kind {kind!r}; it must be one of {', '.join(get_args(Kind))}."
+            )
+        function = table.get("function", [])
+        functions[name] = Known(
+            **{
+                **table,
+                "name": name,
+                "parameters": tuple(table.get("parameters", ())),
+                "function": (function,) if isinstance(function, str) else tuple(function),
+            }
+        )

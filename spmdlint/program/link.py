@@ -1,0 +1,152 @@
+"""Linking: which file a name that is imported comes from, over all modules of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from spmdlint.program.summary import Function, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRef:
+    """One function of the project: the file it stands in and its number there."""
+
+    path: Path
+    index: int
+
+
+@dataclass
+class Module:
+    """A file of the project under the dotted names that it may be imported by.
+
+    ``folder`` is what Python puts on its path for a script there: the nearest folder around it without `__init__.py`.
+    """
+
+    path: Path
+    summary: Summary
+    folder: Path
+    name: str
+    is_package: bool
+
+    @property
+    def top(self) -> Function:
+        return self.summary.functions[0]
+
+
+@dataclass
+class Project:
+    """All modules, and how their names are looked up.
+
+    ``roots`` are the folders that imports start from for every file (the configured `src`, the project's root);
+    before them comes the importing file's own folder, so that twenty `examples/*/train.py` do not mix.
+    """
+
+    modules: Mapping[Path, Module]
+    roots: tuple[Path, ...]
+    _found: dict[tuple[Path, str], Path | None] = field(default_factory=dict)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Path]]:
+        names: dict[str, list[Path]] = {}
+        for module in self.modules.values():
+            names.setdefault(module.name, []).append(module.path)
+        return names
+
+    @cached_property
+    def _packages(self) -> frozenset[Path]:
+        """Folders that hold a module, however deep: namespace packages have no file of their own."""
+        return frozenset(parent for path in self.modules for parent in path.parents)
+
+    def function(self, ref: FunctionRef) -> Function:
+        return self.modules[ref.path].summary.functions[ref.index]
+
+    def functions(self) -> Iterable[FunctionRef]:
+        """Every function of the project, file by file in the order of the text."""
+        for path in sorted(self.modules):
+            for index in range(len(self.modules[path].summary.functions)):
+                yield FunctionRef(path, index)
+
+    # -- imports
+
+    def find_module(self, dotted: str, importer: Module) -> Path | None:
+        """The file of the module with this absolute name as the importer sees it; None if it is not the project's."""
+        key = (importer.folder, dotted)
+        if key not in self._found:
+            self._found[key] = self._find(dotted, importer)
+        return self._found[key]
+
+    def _find(self, dotted: str, importer: Module) -> Path | None:
+        parts = dotted.split(".")
+        for root in (importer.folder, *self.roots):
+            base = root.joinpath(*parts)
+            for candidate in (base / "__init__.py", base.with_name(base.name + ".py")):
+                if candidate in self.modules:
+                    return candidate
+        owners = self._by_name.get(dotted, ())
+        return owners[0] if len(owners) == 1 else None
+
+    def is_namespace(self, dotted: str, importer: Module) -> bool:
+        """Is this a folder of the project's without a file of its own."""
+        parts = dotted.split(".")
+        return any(root.joinpath(*parts) in self._packages for root in (importer.folder, *self.roots))
+
+    def absolute(self, module: Module, name: str, level: int) -> str:
+        """The absolute dotted name of a possibly relative import."""
+        if level == 0:
+            return name
+        parts = module.name.split(".")
+        drop = level - 1 if module.is_package else level
+        base = parts[: len(parts) - drop] if drop <= len(parts) else []
+        return ".".join([*base, *([name] if name else [])])
+
+    # -- classes
+
+    def body_of_class(self, ref: FunctionRef) -> Function:
+        return self.function(ref)
+
+    def methods(self, class_ref: FunctionRef) -> dict[str, FunctionRef]:
+        """The functions defined by `def` in a class body, by name; the last definition counts."""
+        module = self.modules[class_ref.path]
+        return {
+            function.name: FunctionRef(class_ref.path, function.index)
+            for function in module.summary.functions
+            if function.parent == class_ref.index and function.kind == "function"
+        }
+
+    @cached_property
+    def methods_by_name(self) -> dict[str, list[FunctionRef]]:
+        """Every method of the project by its bare name."""
+        found: dict[str, list[FunctionRef]] = {}
+        for path, module in self.modules.items():
+            functions = module.summary.functions
+            for function in functions:
+                parent = function.parent
+                if function.kind == "function" and parent is not None and functions[parent].kind == "class":
+                    found.setdefault(function.name, []).append(FunctionRef(path, function.index))
+        return found
+
+    def enclosing_class(self, ref: FunctionRef) -> FunctionRef | None:
+        """The class in whose body a function is defined, if any."""
+        parent = self.function(ref).parent
+        if parent is not None and self.modules[ref.path].summary.functions[parent].kind == "class":
+            return FunctionRef(ref.path, parent)
+        return None
+
+
+def link(summaries: Mapping[Path, Summary], roots: Iterable[Path]) -> Project:
+    """The project that these files make together."""
+    packages = {path.parent for path in summaries if path.name == "__init__.py"}
+    modules = {}
+    for path, summary in summaries.items():
+        folder = path.parent
+        while folder in packages and folder.parent != folder:
+            folder = folder.parent
+        parts = list(path.relative_to(folder).with_suffix("").parts)
+        is_package = path.name == "__init__.py"
+        if is_package:
+            parts = parts[:-1]
+        modules[path] = Module(path, summary, folder, ".".join(parts), is_package)
+    return Project(modules, tuple(roots))

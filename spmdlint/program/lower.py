@@ -1,0 +1,212 @@
+"""From text to a summary: one parse, one span pass, one walk. The only module through which the rest lowers code."""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import libcst as cst
+
+from spmdlint.program.builder import Builder
+from spmdlint.program.expressions import Expressions
+from spmdlint.program.spans import record_spans
+from spmdlint.program.statements import Statements
+from spmdlint.program.summary import (
+    Argument,
+    Comment,
+    Formal,
+    Function,
+    FunctionKind,
+    MakeClass,
+    MakeFunction,
+    Parameter,
+    ParameterKind,
+    Return,
+    Summary,
+    ValueId,
+)
+
+_DEPTH = 20_000  # frames; nesting beyond it is reported, not followed
+_SPEAKS = re.compile(r"spmdlint:|noqa", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class LoweringError(Exception):
+    """The text is not Python that can be linted; row and column from 1."""
+
+    row: int
+    column: int
+    message: str
+
+
+def lower(text: str) -> Summary:
+    """The summary of one module.
+
+    Raises:
+        LoweringError: the text does not parse, or is nested too deeply.
+
+    """
+    with _deep(), _uncollected():
+        try:
+            module = cst.parse_module(text)
+            return ModuleLowerer(module, text).summary()
+        except cst.ParserSyntaxError as error:
+            raise LoweringError(error.raw_line, error.raw_column + 1, error.message) from None
+        except RecursionError:
+            raise LoweringError(1, 1, "This file is nested too deeply to be linted.") from None
+
+
+class ModuleLowerer:
+    """Holds what all functions of a module share: the spans and the list of functions."""
+
+    def __init__(self, module: cst.Module, text: str) -> None:
+        recorder = record_spans(module)
+        self.spans = recorder.spans
+        self.comments = recorder.comments
+        self.module = module
+        self.text = text
+        self.functions: list[Function] = []
+
+    def summary(self) -> Summary:
+        """Lower the whole module."""
+        top = self._scope("module", "<module>", None, (0, len(self.text)))
+        statements = Statements(self, Builder(top))
+        statements.body(self.module.body)
+        statements.b.go("return", 1)
+        starts = [0] + [match.end() for match in re.finditer(r"\r\n|\r|\n", self.text)]
+        summary = Summary(self.functions, starts)
+        summary.comments = tuple(self._comments(summary))
+        return summary
+
+    def _comments(self, summary: Summary) -> Iterator[Comment]:
+        for offset, text in self.comments:
+            if _SPEAKS.search(text):
+                row, column = summary.position(offset)
+                before = self.text[summary.line_starts[row - 1] : offset]
+                yield Comment(row, column, text, own_line=not before.strip())
+
+    # -- scopes
+
+    def function(self, outer: Expressions, node: cst.FunctionDef | cst.Lambda) -> ValueId:
+        """Lower a `def` or a lambda and emit the value that it evaluates to."""
+        formals: list[Formal] = []
+        defaults: list[tuple[str, ValueId]] = []
+        annotations: list[tuple[str, ValueId]] = []
+        for param, kind in _formals(node.params):
+            formals.append(Formal(param.name.value, kind, param.default is not None))
+            if param.default is not None:
+                defaults.append((param.name.value, outer.value(param.default)))
+            if param.annotation is not None:
+                annotations.append((param.name.value, outer.value(param.annotation.annotation)))
+        if isinstance(node, cst.FunctionDef):
+            if node.returns is not None:
+                annotations.append(("return", outer.value(node.returns.annotation)))
+            span = self.spans[node.name]
+            function = self._scope("function", node.name.value, outer.b.function, span)
+            function.asynchronous = node.asynchronous is not None
+        else:
+            span = self.spans[node]
+            function = self._scope("lambda", "<lambda>", outer.b.function, span)
+        function.formals = tuple(formals)
+        inner = Statements(self, Builder(function))
+        hidden = {formal.name for formal in formals}
+        inner.b.renamings = [
+            {name: new for name, new in renaming.items() if name not in hidden} for renaming in outer.b.renamings
+        ]
+        for param, _ in _formals(node.params):
+            at = self.spans[param.name]
+            inner.b.store(param.name.value, inner.b.emit(Parameter(param.name.value), at), at)
+        if isinstance(node, cst.FunctionDef):
+            function.globals, function.nonlocals = _declared(node.body)
+            inner.body(node.body)
+            inner.b.go("return", 1)
+        else:
+            value = inner.value(node.body)
+            inner.b.emit(Return(value), self.spans[node.body])
+            inner.b.leave_function()
+        return outer.b.emit(MakeFunction(function.index, tuple(defaults), tuple(annotations)), span)
+
+    def class_(
+        self, outer: Expressions, node: cst.ClassDef, bases: tuple[ValueId, ...], keywords: tuple[Argument, ...]
+    ) -> ValueId:
+        """Lower a class body and emit the class."""
+        span = self.spans[node.name]
+        body = self._scope("class", node.name.value, outer.b.function, span)
+        inner = Statements(self, Builder(body))
+        inner.body(node.body)
+        inner.b.go("return", 1)
+        return outer.b.emit(MakeClass(body.index, bases, keywords), span)
+
+    def _scope(self, kind: FunctionKind, name: str, parent: Function | None, span: tuple[int, int]) -> Function:
+        if parent is None or parent.kind == "module":
+            qualname = name
+        else:
+            qualname = f"{parent.qualname}.{name}"
+        index = None if parent is None else parent.index
+        function = Function(len(self.functions), kind, name, qualname, index, *span)
+        self.functions.append(function)
+        return function
+
+
+def _formals(parameters: cst.Parameters) -> Iterator[tuple[cst.Param, ParameterKind]]:
+    for param in parameters.posonly_params:
+        yield param, "positional-only"
+    for param in parameters.params:
+        yield param, "standard"
+    if isinstance(parameters.star_arg, cst.Param):
+        yield parameters.star_arg, "*"
+    for param in parameters.kwonly_params:
+        yield param, "keyword-only"
+    if parameters.star_kwarg is not None:
+        yield parameters.star_kwarg, "**"
+
+
+def _declared(body: cst.CSTNode) -> tuple[frozenset[str], frozenset[str]]:
+    """The names that a function declares `global` and `nonlocal`, not looking into nested scopes."""
+    globals_: set[str] = set()
+    nonlocals: set[str] = set()
+    pending: list[cst.CSTNode] = [body]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, cst.Global):
+            globals_.update(item.name.value for item in node.names)
+        elif isinstance(node, cst.Nonlocal):
+            nonlocals.update(item.name.value for item in node.names)
+        elif isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.BaseExpression)):
+            continue
+        elif isinstance(node, (cst.IndentedBlock, cst.SimpleStatementSuite, cst.SimpleStatementLine)):
+            pending.extend(node.body)
+        else:
+            for name in ("body", "orelse", "finalbody"):
+                child = getattr(node, name, None)
+                if isinstance(child, cst.CSTNode):
+                    pending.append(child)
+            pending.extend(getattr(node, "handlers", ()))
+            pending.extend(getattr(node, "cases", ()))
+    return frozenset(globals_), frozenset(nonlocals)
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEPTH))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Parsing allocates a great many objects that all live on; collecting meanwhile costs a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,421 @@
+"""Layer A: what one file says, with nothing of other files, of libraries or of configuration in it.
+
+A module is a list of *functions* (the module's top level, class bodies, lambdas and `def`s alike). A function is a
+control-flow graph of basic blocks. A block is an ordered list of operations. An operation that yields a value is
+referred to by its number, so the operations of a function are its value graph too. Names are not resolved here, only
+classified by Python's own scoping rules, which need no other file.
+
+Everything is made of tuples, strings and numbers, so that a summary can be written down and read back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+ValueId: TypeAlias = int
+"""The number of an operation in its function; used where the operation's value is meant."""
+
+
+@dataclass(slots=True)
+class Const:
+    """A literal."""
+
+    value: object
+
+
+@dataclass(slots=True)
+class Load:
+    """The value of a name, looked up by :meth:`Function.scope_of`."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class Parameter:
+    """What a caller passes; emitted at the start of the entry block, followed by its :class:`Store`."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class Attribute:
+    base: ValueId
+    name: str
+
+
+@dataclass(slots=True)
+class Subscript:
+    base: ValueId
+    index: ValueId
+
+
+@dataclass(slots=True)
+class Slice:
+    lower: ValueId | None
+    upper: ValueId | None
+    step: ValueId | None
+
+
+@dataclass(slots=True)
+class Unary:
+    operator: str
+    operand: ValueId
+
+
+@dataclass(slots=True)
+class Binary:
+    """``inplace`` marks an augmented assignment; its store follows."""
+
+    operator: str
+    left: ValueId
+    right: ValueId
+    inplace: bool = False
+
+
+@dataclass(slots=True)
+class Compare:
+    """``operands[0] operators[0] operands[1] operators[1] ...``."""
+
+    operators: tuple[str, ...]
+    operands: tuple[ValueId, ...]
+
+
+@dataclass(slots=True)
+class BoolOp:
+    """The value of `and` / `or`; the operands lie in blocks of their own when they call something."""
+
+    operator: Literal["and", "or"]
+    operands: tuple[ValueId, ...]
+
+
+@dataclass(slots=True)
+class IfExp:
+    test: ValueId
+    body: ValueId
+    orelse: ValueId
+
+
+@dataclass(slots=True)
+class Display:
+    """A tuple, list or set; ``starred`` holds the positions of unpacked elements."""
+
+    kind: Literal["tuple", "list", "set"]
+    elements: tuple[ValueId, ...]
+    starred: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class DictDisplay:
+    """A key of None stands for ``**value``."""
+
+    keys: tuple[ValueId | None, ...]
+    values: tuple[ValueId, ...]
+
+
+@dataclass(slots=True)
+class Collected:
+    """The value of a comprehension, whose loop lies in the blocks before it. ``loops`` are its :class:`Next`."""
+
+    kind: Literal["list", "set", "dict", "generator"]
+    element: ValueId
+    key: ValueId | None
+    loops: tuple[ValueId, ...]
+
+
+@dataclass(slots=True)
+class FString:
+    parts: tuple[ValueId, ...]
+
+
+@dataclass(slots=True)
+class Argument:
+    """One argument of a call; ``star`` is '', '*' or '**'."""
+
+    value: ValueId
+    keyword: str | None = None
+    star: str = ""
+
+
+@dataclass(slots=True)
+class Call:
+    """A call; ``decorator`` marks the application of a decorator, which is written as the call that it is."""
+
+    function: ValueId
+    arguments: tuple[Argument, ...]
+    decorator: bool = False
+
+
+@dataclass(slots=True)
+class MakeFunction:
+    """A `def` or lambda evaluated; defaults belong to the scope that evaluates it."""
+
+    function: int
+    defaults: tuple[tuple[str, ValueId], ...] = ()
+    annotations: tuple[tuple[str, ValueId], ...] = ()
+
+
+@dataclass(slots=True)
+class MakeClass:
+    """A class statement evaluated; ``body`` is the number of the function that is its body."""
+
+    body: int
+    bases: tuple[ValueId, ...]
+    keywords: tuple[Argument, ...] = ()
+
+
+@dataclass(slots=True)
+class Import:
+    """``import module`` (name None; ``root``: only the first part is bound) or one name of ``from module import``."""
+
+    module: str
+    level: int = 0
+    name: str | None = None
+    root: bool = False
+
+
+@dataclass(slots=True)
+class ImportStar:
+    module: str
+    level: int = 0
+
+
+@dataclass(slots=True)
+class Next:
+    """The element that a loop gets from its iterable in one round."""
+
+    iterable: ValueId
+    asynchronous: bool = False
+
+
+@dataclass(slots=True)
+class Item:
+    """One target's share of an unpacked value: position ``index`` of ``total`` (negative behind a star)."""
+
+    value: ValueId
+    index: int
+    total: int
+    star: bool = False
+
+
+@dataclass(slots=True)
+class Enter:
+    """What a context manager binds; its :class:`Leave` stands on every way out of the block."""
+
+    manager: ValueId
+
+
+@dataclass(slots=True)
+class Leave:
+    manager: ValueId
+
+
+@dataclass(slots=True)
+class Caught:
+    """The exception bound by a handler; ``kind`` is None for a bare `except`."""
+
+    kind: ValueId | None
+
+
+@dataclass(slots=True)
+class Matches:
+    """Does the subject of a `match` fit a pattern: the values that the pattern compares with."""
+
+    subject: ValueId
+    values: tuple[ValueId, ...]
+    irrefutable: bool = False
+
+
+@dataclass(slots=True)
+class Captured:
+    """A name bound by a pattern, somewhere inside the subject."""
+
+    subject: ValueId
+
+
+@dataclass(slots=True)
+class Await:
+    value: ValueId
+
+
+@dataclass(slots=True)
+class Yield:
+    value: ValueId | None
+    delegate: bool = False
+
+
+@dataclass(slots=True)
+class Store:
+    name: str
+    value: ValueId
+    annotation: ValueId | None = None
+
+
+@dataclass(slots=True)
+class Declare:
+    """An annotation without a value: a field of a dataclass, or a hint."""
+
+    name: str
+    annotation: ValueId
+
+
+@dataclass(slots=True)
+class StoreAttribute:
+    base: ValueId
+    name: str
+    value: ValueId
+
+
+@dataclass(slots=True)
+class StoreSubscript:
+    base: ValueId
+    index: ValueId
+    value: ValueId
+
+
+@dataclass(slots=True)
+class Delete:
+    """``del`` of a name, or of an attribute or element (then ``base`` says of what)."""
+
+    name: str | None
+    base: ValueId | None = None
+
+
+@dataclass(slots=True)
+class Return:
+    value: ValueId | None
+
+
+@dataclass(slots=True)
+class Raise:
+    exception: ValueId | None
+
+
+Operation: TypeAlias = (
+    Const | Load | Parameter | Attribute | Subscript | Slice | Unary | Binary | Compare | BoolOp | IfExp
+    | Display | DictDisplay | Collected | FString | Call | MakeFunction | MakeClass | Import | ImportStar
+    | Next | Item | Enter | Leave | Caught | Matches | Captured | Await | Yield
+    | Store | Declare | StoreAttribute | StoreSubscript | Delete | Return | Raise
+)  # fmt: skip
+
+EdgeKind = Literal[
+    "next", "true", "false", "iterate", "exhausted", "back", "break", "continue", "except", "return", "raise"
+]
+
+
+@dataclass(slots=True)
+class Edge:
+    kind: EdgeKind
+    target: int
+
+
+@dataclass(slots=True)
+class Block:
+    """Operations without a branch between them.
+
+    ``test`` decides between the edges *true* and *false*, or is the :class:`Next` of a loop, which decides between
+    *iterate* and *exhausted*, or the :class:`Caught` of a handler, which decides between *except* and *false*.
+    """
+
+    operations: list[ValueId] = field(default_factory=list)
+    test: ValueId | None = None
+    edges: list[Edge] = field(default_factory=list)
+
+
+FunctionKind = Literal["module", "class", "function", "lambda"]
+ParameterKind = Literal["positional-only", "standard", "*", "keyword-only", "**"]
+Scope = Literal["local", "enclosing", "global"]
+
+
+@dataclass(slots=True)
+class Formal:
+    """A parameter: its name, how it is passed, whether it has a default."""
+
+    name: str
+    kind: ParameterKind
+    default: bool = False
+
+
+ENTRY, EXIT, FAILURE = 0, 1, 2
+"""Blocks that every function has: where it begins, where it returns, where it leaves by an exception."""
+
+
+@dataclass
+class Function:
+    """A scope with code. ``parent`` is the number of the scope around it (None for the module)."""
+
+    index: int
+    kind: FunctionKind
+    name: str
+    qualname: str
+    parent: int | None
+    start: int
+    end: int
+    formals: tuple[Formal, ...] = ()
+    asynchronous: bool = False
+    generator: bool = False
+    globals: frozenset[str] = frozenset()
+    nonlocals: frozenset[str] = frozenset()
+    operations: list[Operation] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+
+    @cached_property
+    def stores(self) -> dict[str, list[ValueId]]:
+        """The numbers of the stores to each name, in the order of the text."""
+        found: dict[str, list[ValueId]] = {}
+        for number, operation in enumerate(self.operations):
+            if isinstance(operation, (Store, Declare)):
+                found.setdefault(operation.name, []).append(number)
+        return found
+
+    def binds(self, name: str) -> bool:
+        """Is the name local here, by Python's rules."""
+        return name in self.stores and name not in self.globals and name not in self.nonlocals
+
+    @cached_property
+    def block_of(self) -> dict[ValueId, int]:
+        """The block in which each operation stands."""
+        return {number: b for b, block in enumerate(self.blocks) for number in block.operations}
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment that may speak to a linter; row and column from 1, ``own_line``: no code stands before it."""
+
+    row: int
+    column: int
+    text: str
+    own_line: bool
+
+
+@dataclass
+class Summary:
+    """Layer A of one file. ``functions[0]`` is the module's top level."""
+
+    functions: list[Function]
+    line_starts: list[int]
+    comments: tuple[Comment, ...] = ()
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Row and column, both from 1, of an offset in characters."""
+        row = bisect_right(self.line_starts, offset)
+        return row, offset - self.line_starts[row - 1] + 1
+
+    def scope_of(self, function: Function, name: str) -> Function | None:
+        """The scope that binds a name as seen from a function; None where it is global or built in.
+
+        Class bodies are invisible from the functions inside them.
+        """
+        if name in function.globals:
+            return None
+        scope: Function | None = function
+        first = True
+        while scope is not None and scope.kind != "module":
+            if (first or scope.kind != "class") and scope.binds(name):
+                return scope
+            scope = self.functions[scope.parent] if scope.parent is not None else None
+            first = False
+        return None
