@@ -34,7 +34,8 @@ class Program:
 
     ``devices`` are ids in the order of the assignment, ``processes`` those that own them. ``module`` is the digest of
     the canonical lowered module, None where it was never seen (compiled before the checks were on): an unknown
-    agrees with anything. So does a function that is not ``identified``. ``name`` and ``value`` belong to barriers and asserted values.
+    agrees with anything. So does a function that is not ``identified``. ``name`` and ``value`` belong to barriers and
+    asserted values.
     """
 
     function: str
@@ -88,7 +89,7 @@ def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> li
     described = []
     offset = len(values) - len(names) if names is not None else 0
     for position, value in enumerate(values[:MAX_ARGUMENTS]):
-        named = names is not None and 0 <= position - offset
+        named = names is not None and position - offset >= 0
         path = names[position - offset] if named and names is not None else f"argument {position}"
         described.append({"path": path or f"argument {position}", **_describe(value)})
     return described

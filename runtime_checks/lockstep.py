@@ -13,10 +13,10 @@ from spmdlint.runtime_checks.exchange import tree
 from spmdlint.runtime_checks.ledger import Entry, Group
 from spmdlint.runtime_checks.modules import first_difference
 from spmdlint.runtime_checks.provenance import UNKNOWN, WIDTH, conflicts
-from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, name_processes
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, name_processes, reported
 from spmdlint.runtime_checks.store import MAX_WAIT_MS
 from spmdlint.runtime_checks.verdict import Difference, compare
-from spmdlint.runtime_checks.waiting import Waiting, reported
+from spmdlint.runtime_checks.waiting import Waiting
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
@@ -109,7 +109,7 @@ class Lockstep:
             "arguments": call.explained(self._session.provenance),
             "static": dict(call.static),
             "recent": self._session.recent(entry),
-            "module": packed if packed and len(packed) < MAX_MODULE else None,
+            "text": packed if packed and len(packed) < MAX_MODULE else None,
         }
 
     def _diverge(self, group: Group, entry: Entry, call: Call, messages: dict[int, dict[str, Any]]) -> None:
@@ -143,13 +143,10 @@ class Lockstep:
         details: Mapping[int, dict[str, Any]],
     ) -> Report:
         session = self._session
-        records: dict[int, dict[str, Any]] = {session.me: {**call.program.decisive(), **details[session.me]}}
+        # What decides is the program's record; what a process tells about its call only explains.
+        records = {session.me: {**details[session.me], **call.program.decisive()}}
         for process, message in messages.items():
-            record = self._record(process, message)
-            # The name that decides is the program's; what a process told about its call only explains.
-            told = {name: value for name, value in details.get(process, {}).items() if name not in record}
-            records[process] = {**told, **record}
-        records[session.me]["function"] = call.program.decisive()["function"]
+            records[process] = {**details.get(process, {}), **self._record(process, message)}
         difference = compare(records) or self._origin_difference(call, messages, details)
         processes: dict[int, ProcessReport] = {}
         for process in group.processes:
@@ -162,8 +159,8 @@ class Lockstep:
             else:
                 one = session.position(process, group, entry)
             processes[process] = one
-        message = f"call {entry.index} of {name_processes(group.processes)} differs: {difference.sentence}."
-        report = diverged(difference.kind, message, entry.index, processes)
+        sentence = f"call {entry.index} of {name_processes(group.processes)} differs: {difference.sentence}."
+        report = diverged(difference.kind, sentence, entry.index, processes)
         report.module = _module_difference(details)
         return report
 
@@ -204,7 +201,7 @@ def _from_end(tags: str, back: int) -> str:
 
 def _module_difference(details: Mapping[int, dict[str, Any]]) -> dict[str, Any] | None:
     """The first line at which the lowered modules of two processes part."""
-    texts = {number: _unpacked(side["module"]) for number, side in sorted(details.items()) if side.get("module")}
+    texts = {number: _unpacked(side["text"]) for number, side in sorted(details.items()) if side.get("text")}
     numbers = list(texts)
     for other in numbers[1:]:
         found = first_difference(texts[numbers[0]], texts[other])

@@ -40,9 +40,7 @@ class Options:
         return self.run_folder is not None
 
 
-def choose(
-    mode: str | None, on_divergence: str | None, environment: Mapping[str, str] | None = None
-) -> Options:
+def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str, str] | None = None) -> Options:
     """Join what the caller and the environment say; the caller wins.
 
     Raises ``ValueError`` with the accepted words for a mode or policy that does not exist.

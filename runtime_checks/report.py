@@ -79,6 +79,17 @@ class Report:
         return asdict(self)
 
 
+def reported(record: Mapping[str, Any], state: str) -> ProcessReport:
+    """A process's place as it told it itself."""
+    return ProcessReport(
+        state=state,
+        index=record.get("index"),
+        function=record.get("function"),
+        filename=record.get("filename"),
+        line=record.get("line"),
+    )
+
+
 def from_data(data: Mapping[str, Any]) -> Report:
     """Read a report back; unknown fields are left out, so that a newer process's report can be shown."""
     known = {name: data[name] for name in Report.__dataclass_fields__ if name in data and name != "processes"}
@@ -105,7 +116,7 @@ def diverged(kind: Kind, message: str, index: int | None, processes: Mapping[int
 
 
 def name_processes(numbers: Iterable[int]) -> str:
-    """ "process 3", "processes 0-30, 32-63"."""
+    """Say "process 3" or "processes 0-30, 32-63"."""
     ordered = sorted(set(numbers))
     if not ordered:
         return "no process"

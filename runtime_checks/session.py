@@ -17,10 +17,10 @@ from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
 from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.provenance import Provenance
-from spmdlint.runtime_checks.report import ProcessReport, Report
+from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.store import Store, StoreLostError
-from spmdlint.runtime_checks.waiting import StoodDownError, reported
+from spmdlint.runtime_checks.waiting import StoodDownError
 
 ANSWER_WITHIN = 1.5  # seconds for a process to answer where it is
 RECENT = 8
@@ -141,7 +141,7 @@ class Session:
         return one
 
     def own_report(self, entry: Entry, state: str) -> ProcessReport:
-        """This process in a report."""
+        """Itself in a report."""
         one = reported(entry.brief(), state)
         one.recent = self.recent(entry)
         return one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,7 @@ def _function(record: Mapping[str, Any]) -> str:
 
 
 def _sides(records: Mapping[int, Mapping[str, Any]], say: Any) -> str:
-    """ "process 0 has a; processes 1-3 have b", equal ones folded."""
+    """Say "process 0: a; processes 1-3: b", equal ones folded."""
     sides: dict[str, list[int]] = {}
     for number, record in sorted(records.items()):
         sides.setdefault(say(record), []).append(number)

@@ -1,4 +1,4 @@
-"""Waiting for other processes: every quarter second, is there a verdict, has one of them ended, do we wait in a circle."""
+"""Waiting for other processes, and looking around meanwhile: a verdict, a process that ended, a circle of waits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.ledger import Entry, Group
-from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, name_processes
+from spmdlint.runtime_checks.report import Report, diverged, name_processes, reported
 from spmdlint.runtime_checks.verdict import Wait, deadlocked
 
 if TYPE_CHECKING:
@@ -121,14 +121,3 @@ class Waiting:
                 f"spmdlint: late: process {process}, for which process {session.me} has waited {waited:.0f} s at call "
                 f"{entry.index} ({entry.program.function}, {entry.site}): {where}\n"
             )
-
-
-def reported(record: dict[str, Any], state: str) -> ProcessReport:
-    """A process's place as it told it itself."""
-    return ProcessReport(
-        state=state,
-        index=record.get("index"),
-        function=record.get("function"),
-        filename=record.get("filename"),
-        line=record.get("line"),
-    )

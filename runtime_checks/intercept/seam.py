@@ -9,7 +9,7 @@ from typing import Any
 
 
 class MissingSeamError(Exception):
-    """This JAX lacks what a layer hooks into; the text says what."""
+    """What a layer hooks into is not in this JAX; the text says what."""
 
 
 class Patches:

@@ -31,7 +31,7 @@ def join_cluster() -> None:
         return
     from jax._src import clusters
 
-    class Rehearsal(clusters.ClusterEnv):
+    class Rehearsal(clusters.ClusterEnv):  # type: ignore[misc]
         """The processes that ``spmdlint run`` has started on this machine."""
 
         name = "spmdlint"

@@ -76,7 +76,9 @@ class _Launcher:
             self._handlers[number] = signal.signal(number, self._on_signal)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for process in self._processes:
             _kill_group(process)
         for process in self._processes:
@@ -118,7 +120,7 @@ class _Launcher:
     def _start_service(self, address: str) -> None:
         words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.service", address, str(self._plan.processes)]
         environment = {**os.environ, cluster.LAUNCHER: str(os.getpid())}
-        self._service = subprocess.Popen(
+        self._service = subprocess.Popen(  # noqa: S603
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -145,7 +147,7 @@ class _Launcher:
             **plan.environment,
         }
         environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", "spmdlint.runtime_checks", *plan.command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -97,4 +97,3 @@ class Output:
         self._selector.unregister(stream.pipe)
         stream.finish()
         stream.pipe.close()
-

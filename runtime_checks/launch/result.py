@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.report import ProcessReport, Report, from_data, name_processes
+from spmdlint.runtime_checks.report import ProcessReport, Report, from_data, name_processes, reported
 
 TIMEOUT_STATUS = 124
 INTERRUPTED_STATUS = 130
@@ -46,7 +47,7 @@ def conclude(
         if mode == "off":
             verdict, message = "unchecked", f"{name_processes(statuses)} ended; nothing was compared (mode off)."
         return Report(verdict, message, processes=processes), 0  # type: ignore[arg-type]
-    words = ", ".join(f"process {number}: {_status_words(status)}" for number, status in failed.items())
+    words = ", ".join(f"process {number} {_status_words(status)}" for number, status in failed.items())
     first = min(failed, key=lambda number: ended[number].when)
     status = failed[first]
     return Report("failed", f"{words}.", processes=processes), status if status > 0 else 128 - status
@@ -55,8 +56,21 @@ def conclude(
 def _process(state: Mapping[str, Any] | None, status: int | None) -> ProcessReport:
     told = state or {}
     default = "late" if status is None else "finished" if status == 0 else "died"
-    names = ("index", "function", "filename", "line", "stack", "detail")
-    return ProcessReport(state=str(told.get("state") or default), **{name: told.get(name) for name in names})
+    one = reported(told, str(told.get("state") or default))
+    one.stack, one.detail = told.get("stack"), told.get("detail")
+    if one.detail is None and status:
+        one.detail = _status_words(status)
+    return one
+
+
+def _status_words(status: int) -> str:
+    """An exit status in words."""
+    if status >= 0:
+        return f"left with exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
 
 
 def _late_message(states: Mapping[int, Mapping[str, Any] | None], statuses: Mapping[int, int]) -> str:

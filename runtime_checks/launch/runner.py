@@ -80,7 +80,7 @@ class _Finder:
         """Called by the import machinery."""
         if name != self._name or path is not None or target is not None:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:
             return None
@@ -90,5 +90,5 @@ class _Finder:
             execute(module)
             then()
 
-        spec.loader.exec_module = and_then  # type: ignore[method-assign]
+        setattr(spec.loader, "exec_module", and_then)  # noqa: B010 - mypy knows it as a method
         return spec

@@ -17,10 +17,9 @@ HEARTBEAT_TIMEOUT = 3600  # the launcher sees deaths by itself, and a stopped pr
 
 def start(address: str, count: int) -> Any:
     """Start the service of this JAX; the names of its time-outs changed with 0.7."""
-    from jax._src import distributed
+    import jaxlib._jax  # all of jax would take a second longer
 
-    runtime: Any = distributed._jax if hasattr(distributed, "_jax") else distributed.xla_extension
-    make = runtime.get_distributed_runtime_service
+    make: Any = jaxlib._jax.get_distributed_runtime_service
     try:
         return make(address, count, heartbeat_timeout=HEARTBEAT_TIMEOUT)
     except TypeError:
