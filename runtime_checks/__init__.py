@@ -10,8 +10,10 @@ Importing this does not import jax.
 """
 
 from spmdlint.runtime_checks.api import Status as Status
+from spmdlint.runtime_checks.api import assert_equal as assert_equal
 from spmdlint.runtime_checks.api import disable as disable
 from spmdlint.runtime_checks.api import enable as enable
 from spmdlint.runtime_checks.api import status as status
+from spmdlint.runtime_checks.api import track as track
 from spmdlint.runtime_checks.errors import ChecksFailedError as ChecksFailedError
 from spmdlint.runtime_checks.errors import DivergenceError as DivergenceError

@@ -1,14 +1,19 @@
-"""What a program calls: ``enable``, ``disable``, ``status``."""
+"""What a program calls: ``enable``, ``disable``, ``status``, ``track``, ``assert_equal``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from spmdlint.runtime_checks.options import Options, choose
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.hook import Hook
+    from spmdlint.runtime_checks.session import Session
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(slots=True)
@@ -69,6 +74,40 @@ def disable() -> None:
     hook, _Installed.hook = _Installed.hook, None
     if hook is not None:
         hook.stop()
+
+
+def assert_equal(value: Any, name: str) -> None:
+    """Check that a value is the same on every process; itself a parallel call, which all processes have to make.
+
+    ``value`` is a number, a string, an array or a pytree of them. Of an array a digest of its bytes is compared; one
+    that spans processes has to be replicated. Costs a copy of the array to the host. Does nothing where the checks
+    are off.
+
+    Raises :class:`DivergenceError` (kind "value") as the policy says, ``TypeError`` for a value that has no text that
+    is the same everywhere, and ``ValueError`` for an array of which each process holds another part.
+    """
+    session = _session()
+    if session is not None:
+        from spmdlint.runtime_checks.named import announce, value_words
+
+        announce(session, "assert_equal", name=name, value=value_words(value))
+
+
+def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
+    """Make a callable of your own a parallel call: one that every process has to make in the same order.
+
+    For what communicates without JAX's own dispatch, such as an operation of mpi4jax or a client of your own. The
+    shapes and dtypes of its array arguments have to agree as well. Called while tracing, it is not looked at. Costs
+    nothing but a look-up where the checks are off.
+    """
+    from spmdlint.runtime_checks.named import tracked
+
+    return tracked(fun, name or getattr(fun, "__qualname__", None) or type(fun).__qualname__, _session)
+
+
+def _session() -> Session | None:
+    hook = _Installed.hook
+    return hook.session if hook is not None else None
 
 
 def exit_status(status: int | None) -> None:

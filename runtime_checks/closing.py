@@ -41,6 +41,7 @@ def close(session: Session, outcome: Outcome) -> None:
 
 
 def _close(session: Session, outcome: Outcome) -> None:
+    session.setup.publish()
     _leave_if_diverged(session)
     state = session.end_state(outcome.state, outcome.site, outcome.detail)
     if session.folder is not None:
@@ -61,6 +62,12 @@ def _close(session: Session, outcome: Outcome) -> None:
             time.sleep(tick)
             tick = min(tick * 1.2, SLOWEST_TICK)
     _leave_if_diverged(session)
+    if any(one["state"] == "raised" for one in ended.values()):
+        for process in ended:
+            report = session.setup.compare_with(process)
+            if report is not None:
+                session.ending.declare(report)
+                _leave_if_diverged(session)
     dead = {process: one for process, one in ended.items() if one["state"] == "died"}
     if dead and outcome.state == "raised":
         # An exception after a peer's death is a consequence of it.

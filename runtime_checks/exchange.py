@@ -91,6 +91,14 @@ class Exchange:
         """How another process ended, None while it runs."""
         return self._store.get(f"state/{process}")
 
+    def put_preflight(self, record: dict[str, Any]) -> None:
+        """Tell how this process was set up."""
+        self._store.put(f"preflight/{self._me}", record, replace=True)
+
+    def preflight(self, process: int) -> dict[str, Any] | None:
+        """How another process was set up, or None for now."""
+        return self._store.get(f"preflight/{process}")
+
     def ask_stack(self, process: int, number: int) -> None:
         """Ask a process for the Python stack of its main thread."""
         self._store.put(f"ask/{process}", {"from": self._me, "number": number}, replace=True)

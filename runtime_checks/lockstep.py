@@ -36,21 +36,21 @@ class Lockstep:
         """The last call that another process announced to this one."""
         return self._heard.get(process, {})
 
-    def agree(self, group: Group, entry: Entry, call: Call) -> None:
+    def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
         """Compare with all others of the group; raises or ends the process where they differ."""
         exchange = self._session.exchange
         digest = call.program.digest
+        waiting = Waiting(self._session, group, entry, within)
         exchange.publish_program(digest, call.program.decisive())
         exchange.say(group.key, entry.index, {**entry.brief(), "digest": digest, "tags": call.tags})
         if len(group.processes) > self._session.options.tree_above:
-            self._along_tree(group, entry, call, digest)
+            self._along_tree(group, entry, call, waiting)
         else:
-            self._all_to_all(group, entry, call, digest)
+            self._all_to_all(group, entry, call, waiting)
         exchange.forget(group.key, entry.index)
 
-    def _all_to_all(self, group: Group, entry: Entry, call: Call, digest: str) -> None:
-        exchange, me = self._session.exchange, self._session.me
-        waiting = Waiting(self._session, group, entry)
+    def _all_to_all(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
+        exchange, me, digest = self._session.exchange, self._session.me, call.program.digest
         messages: dict[int, dict[str, Any]] = {}
         absent = [process for process in group.processes if process != me]
         for process in list(absent):
@@ -60,6 +60,7 @@ class Lockstep:
             )
             absent.remove(process)
             self._heard[process] = messages[process] = message
+            self._compare_setup(process)
             if message.get("digest") != digest:
                 records = {me: call.program.decisive(), process: self._record(process, message)}
                 if compare(records) is not None:
@@ -67,14 +68,14 @@ class Lockstep:
         if any(conflicts(call.tags, str(message.get("tags", ""))) for message in messages.values()):
             self._diverge(group, entry, call, messages)
 
-    def _along_tree(self, group: Group, entry: Entry, call: Call, digest: str) -> None:
-        exchange, me = self._session.exchange, self._session.me
-        waiting = Waiting(self._session, group, entry)
+    def _along_tree(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
+        exchange, me, digest = self._session.exchange, self._session.me, call.program.digest
         others = [process for process in group.processes if process != me]
         children, is_root = tree(group.processes, me)
         same, tags = True, call.tags
         for child in children:
             word = waiting.until(lambda child=child: exchange.up(group.key, entry.index, child), others)  # type: ignore[misc]
+            self._compare_setup(child)
             same = same and bool(word.get("same")) and not conflicts(tags, str(word.get("tags", "")))
             if word.get("digest") != digest:
                 records = {me: call.program.decisive(), child: self._record(child, word)}
@@ -96,6 +97,12 @@ class Lockstep:
                 self._diverge(group, entry, call, messages)
             exchange.put_details(group.key, entry.index, self._details(entry, call))
             waiting.until(lambda: self._session.await_verdict(), others)
+
+    def _compare_setup(self, process: int) -> None:
+        """Who has spoken has laid down how it was set up before."""
+        report = self._session.setup.compare_with(process)
+        if report is not None:
+            self._session.declare(report)
 
     def _record(self, process: int, message: Mapping[str, Any]) -> dict[str, Any]:
         return self._session.exchange.program(process, str(message.get("digest")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +18,9 @@ from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.provenance import Provenance
 from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
+from spmdlint.runtime_checks.setup import Setup
 from spmdlint.runtime_checks.store import Store, StoreLostError
-from spmdlint.runtime_checks.waiting import StoodDownError
+from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
 
 ANSWER_WITHIN = 1.5  # seconds for a process to answer where it is
 RECENT = 8
@@ -48,10 +48,13 @@ class Session:
         self.lockstep = Lockstep(self)
         self._questions = 0
         self._noted: set[str] = set()
-        self.setup: Callable[[], None] = lambda: None
+        self.setup = Setup(self)
 
-    def call(self, call: Call) -> str:
-        """Agree on a call before it is dispatched; returns the name that its outputs' tags are made of."""
+    def call(self, call: Call, within: float | None = None) -> str:
+        """Agree on a call before it is dispatched; returns the name that its outputs' tags are made of.
+
+        ``within`` bounds the wait in seconds: after it the call goes on unchecked.
+        """
         program = call.program
         if not program.communicates:
             self.ledger.note_quiet(program)
@@ -63,15 +66,15 @@ class Session:
             if len(group.threads) == 2:
                 self.note("Two threads make parallel calls over one set of processes; their order is up to chance.")
             if self.active:
-                self._guarded(lambda: self.lockstep.agree(group, entry, call))
+                self._guarded(lambda: self.lockstep.agree(group, entry, call, within))
         return f"{group.key}/{entry.index}"
 
     def _guarded(self, agree: Callable[[], None]) -> None:
         """Fail closed in a rehearsal, open in the real job."""
         try:
-            self.setup()
+            self.setup.publish()
             agree()
-        except StoodDownError:
+        except (StoodDownError, WaitedEnoughError):
             return
         except StoreLostError as error:
             if self.options.rehearsal:
@@ -216,7 +219,3 @@ class Session:
         }
         report.layers = dict(self.layers)
         report.notes = [*report.notes, *self.notes]
-
-    def called_from_main(self) -> bool:
-        """Whether the main thread is running this."""
-        return threading.current_thread() is threading.main_thread()

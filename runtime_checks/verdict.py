@@ -33,7 +33,8 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
     if _differs(records, "name"):
         return Difference("arguments", "name", "the name differs: " + _sides(records, lambda r: repr(r.get("name"))))
     if _differs(records, "value"):
-        return Difference("value", "value", "the value differs: " + _sides(records, lambda r: str(r.get("value"))))
+        name = next((record["name"] for record in records.values() if record.get("name")), "a value")
+        return Difference("value", "value", f"{name} differs: " + _sides(records, lambda r: str(r.get("value"))))
     for look in (_static_difference, _argument_difference):
         sentence = look(records)
         if sentence is not None:

@@ -21,10 +21,15 @@ class StoodDownError(Exception):
     """A verdict was told and the policy is to go on without checks."""
 
 
-class Waiting:
-    """One process's wait at one position of one group."""
+class WaitedEnoughError(Exception):
+    """An operation with a time-out of its own was waited for as long as it would wait itself."""
 
-    def __init__(self, session: Session, group: Group, entry: Entry) -> None:
+
+class Waiting:
+    """One process's wait at one position of one group, bounded by ``within`` seconds where that is given."""
+
+    def __init__(self, session: Session, group: Group, entry: Entry, within: float | None = None) -> None:
+        self._within = within
         self._session = session
         self._group = group
         self._entry = entry
@@ -51,6 +56,8 @@ class Waiting:
         if any(state["state"] != "interrupted" for state in short.values()):
             session.declare(self._missing(short))
         waited = time.monotonic() - self._began
+        if self._within is not None and waited > self._within:
+            raise WaitedEnoughError
         if waited > CIRCLE_AFTER:
             self._look_for_circle()
         if waited > self._warn_after:

@@ -55,6 +55,7 @@ class Watcher:
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
             self._told_launcher = True
             folder.put_state(session.me, {"state": "late", **session.where()})
+        self._look_at_setup()
         question = session.exchange.asked()
         if question is not None and question != self._answered:
             self._answered = question
@@ -63,6 +64,14 @@ class Watcher:
             self._enforce()
         elif folder is not None and not session.interrupted():
             self._look_for_deaths()
+
+    def _look_at_setup(self) -> None:
+        """Compare with one process; when all do, all were compared."""
+        session = self._session
+        session.setup.publish()
+        report = session.setup.compare_with(0 if session.me else 1)
+        if report is not None and session.active:
+            session.ending.declare(report)
 
     def _enforce(self) -> None:
         session = self._session

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from spmdlint.runtime_checks.intercept.barriers import install_client_barriers, install_device_barriers
 from spmdlint.runtime_checks.intercept.compilation import install_compiler, install_lowerings
 from spmdlint.runtime_checks.intercept.context import install_jit_calls, install_static_arguments
 from spmdlint.runtime_checks.intercept.execution import install_dispatch, install_every_call
@@ -31,6 +32,8 @@ LAYERS = (
     Layer("jit-calls", "functions are named after their executable", install_jit_calls),
     Layer("static-arguments", "static arguments are not shown", install_static_arguments),
     Layer("pmap", "only the first call of each pmapped function is seen", install_pmap, has_own_path),
+    Layer("device-barriers", "the names of sync_global_devices are not compared", install_device_barriers),
+    Layer("client-barriers", "barriers of the distributed client are not seen", install_client_barriers),
 )
 
 
