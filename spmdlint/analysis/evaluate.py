@@ -141,7 +141,7 @@ class Evaluator:
                 continue
             live.add(number)
             block = function.blocks[number]
-            answer = self._decided(frame, block.test) if block.test is not None else None
+            answer = self.decided(frame, block.test) if block.test is not None else None
             for edge in block.edges:
                 if answer is None or edge.kind not in ("true", "false") or (edge.kind == "true") == answer:
                     pending.append(edge.target)
@@ -149,7 +149,8 @@ class Evaluator:
         self._live[frame] = frozenset(live)
         return self._live[frame]
 
-    def _decided(self, frame: Frame, test: int) -> bool | None:
+    def decided(self, frame: Frame, test: int) -> bool | None:
+        """The way that a branch goes in this frame; None where it cannot be told."""
         operation = self.function(frame).operations[test]
         if isinstance(operation, (s.Next, s.Caught, s.Matches)):
             return None
