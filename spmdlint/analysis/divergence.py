@@ -99,7 +99,7 @@ class Divergences:
         return tuple(call for call in calls if call.strength == "strong" or not self._maps_by_hand(frame.ref))
 
     def _maps_by_hand(self, ref: FunctionRef) -> bool:
-        """Does the module map over devices by hand, as `pmap` does: a bare `jit` beside it works on what one process holds."""
+        """Does the module map by hand, as with `pmap`: a bare `jit` beside it works on what one process holds."""
         if self._by_hand is None:
             known = self.ev.knowledge
             self._by_hand = {

@@ -30,7 +30,8 @@ class Known:
     - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec.
 
     ``spans``: it runs over several devices. ``by_hand``: it hands every process the rows of its own devices, so that
-    arrays beside it are local. ``parallel``: every process must make the call. ``attribute`` marks a source that is a value, not a function.
+    arrays beside it are local. ``parallel``: every process must make the call. ``attribute`` marks a
+    source that is a value, not a function.
     """
 
     name: str
