@@ -9,6 +9,7 @@ from pathlib import Path
 
 from spmdlint.analysis.program import Program
 from spmdlint.config import Config
+from spmdlint.deep import deep
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
 from spmdlint.errors import AnalysisError
 from spmdlint.files.find import Found, find
@@ -128,7 +129,8 @@ def _run_about(rules: Collection[Rule], run: Run, crashes: list[Crash]) -> list[
 def _guarded(rule: Rule, findings: Iterator[Diagnostic], crashes: list[Crash]) -> Iterator[Diagnostic]:
     """The findings of one rule up to where it fails: a bug in one rule must not lose what the others found."""
     try:
-        yield from findings
+        with deep():
+            yield from findings
     except Exception as error:
         crashes.append(Crash(rule, error.path if isinstance(error, AnalysisError) else None, error))
 

@@ -54,7 +54,7 @@ class FreeAxes:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
-        self._memo: Memo[tuple[Need, ...]] = Memo(())
+        self._memo: Memo[tuple[Need, ...]] = Memo((), ())
         self.certainty = reach.certainty
 
     # -- needs

@@ -50,7 +50,7 @@ class Effects:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
-        self._memo: Memo[tuple[ParallelCall, ...]] = Memo(())
+        self._memo: Memo[tuple[ParallelCall, ...]] = Memo((), ())
 
     def of_function(self, frame: Frame) -> tuple[ParallelCall, ...]:
         """The parallel calls that a function may make, in the order of the text."""

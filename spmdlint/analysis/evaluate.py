@@ -59,7 +59,7 @@ class Evaluator:
     def __init__(self, project: Project, knowledge: Knowledge) -> None:
         self.project = project
         self.knowledge = knowledge
-        self.memo: Memo[Values] = Memo(NOTHING)
+        self.memo: Memo[Values] = Memo(NOTHING, ANYTHING)
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._count: dict[FunctionRef, int] = {}
         self._flows: dict[FunctionRef, Flow] = {}

@@ -12,13 +12,16 @@ from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
 _NO_CYCLE = 1 << 30
+MAX_DEPTH = 250
+"""Results that need one another are followed this deep."""
 
 
 class Memo(Generic[Result]):
-    """Results by key."""
+    """Results by key; ``too_deep`` stands for those that lie beyond :data:`MAX_DEPTH`."""
 
-    def __init__(self, bottom: Result) -> None:
+    def __init__(self, bottom: Result, too_deep: Result) -> None:
         self.bottom = bottom
+        self.too_deep = too_deep
         self._known: dict[object, Result] = {}
         self._active: dict[object, int] = {}
         self._provisional: list[object] = []
@@ -37,6 +40,9 @@ class Memo(Generic[Result]):
             self._cycle = min(self._cycle, self._active[key])
             return self.bottom
         depth = len(self._active)
+        if depth >= MAX_DEPTH:
+            self._cycle = 0  # asked again from elsewhere, there may be room to find out
+            return self.too_deep
         self._active[key] = depth
         outer, self._cycle = self._cycle, _NO_CYCLE
         kept = len(self._provisional)

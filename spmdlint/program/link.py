@@ -48,7 +48,7 @@ class Project:
     modules: Mapping[Path, Module]
     roots: tuple[Path, ...]
     component: Mapping[Path, int]
-    _found: dict[tuple[Path, str], Path | None] = field(default_factory=dict)
+    _found: dict[tuple[Path, int, str], Path | None] = field(default_factory=dict)
 
     @cached_property
     def _by_name(self) -> dict[str, list[Path]]:
@@ -75,7 +75,7 @@ class Project:
 
     def find_module(self, dotted: str, importer: Module) -> Path | None:
         """The file of the module with this absolute name as the importer sees it; None if it is not the project's."""
-        key = (importer.folder, dotted)
+        key = (importer.folder, self.component[importer.path], dotted)
         if key not in self._found:
             self._found[key] = self._find(dotted, importer)
         return self._found[key]

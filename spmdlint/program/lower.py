@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import libcst as cst
 
+from spmdlint.deep import deep
 from spmdlint.program.builder import Builder
 from spmdlint.program.expressions import Expressions
 from spmdlint.program.spans import record_spans
@@ -30,7 +30,6 @@ from spmdlint.program.summary import (
     ValueId,
 )
 
-_DEPTH = 20_000  # frames; nesting beyond it is reported, not followed
 _SPEAKS = re.compile(r"spmdlint:|noqa", re.IGNORECASE)
 
 
@@ -50,7 +49,7 @@ def lower(text: str) -> Summary:
         LoweringError: the text does not parse, or is nested too deeply.
 
     """
-    with _deep(), _uncollected():
+    with deep(), _uncollected():
         try:
             module = cst.parse_module(text)
             return ModuleLowerer(module, text).summary()
@@ -188,16 +187,6 @@ def _declared(body: cst.CSTNode) -> tuple[frozenset[str], frozenset[str]]:
             pending.extend(getattr(node, "handlers", ()))
             pending.extend(getattr(node, "cases", ()))
     return frozenset(globals_), frozenset(nonlocals)
-
-
-@contextmanager
-def _deep() -> Iterator[None]:
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _DEPTH))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
 
 
 @contextmanager
