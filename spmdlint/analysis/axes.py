@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from spmdlint.analysis.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.intent import expects_failure, handles_unbound_names
+from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.reach import MapUse, Reach
 from spmdlint.analysis.values import Applied, Arguments, External, Frame, Site, Value, certain
 from spmdlint.program import summary as s
@@ -50,19 +51,16 @@ class FreeAxes:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
-        self._needs: dict[Frame, tuple[Need, ...]] = {}
-        self._active: set[Frame] = set()
+        self._memo: Memo[tuple[Need, ...]] = Memo(())
         self._certain: dict[Frame, frozenset[int]] = {}
 
     # -- needs
 
     def needs(self, frame: Frame) -> tuple[Need, ...]:
         """What a function needs in a frame, on every way through it: what an undecided branch guards is left out."""
-        if frame in self._needs:
-            return self._needs[frame]
-        if frame in self._active:
-            return ()
-        self._active.add(frame)
+        return self._memo.once(frame, lambda: self._needs(frame))
+
+    def _needs(self, frame: Frame) -> tuple[Need, ...]:
         found: dict[tuple[str, Site], Need] = {}
         function = self.ev.function(frame)
         for block in sorted(self.certain_blocks(frame)):
@@ -71,9 +69,7 @@ class FreeAxes:
                 if isinstance(operation, s.Call) and len(found) < MAX_NEEDS:
                     for need in self.needs_of_call(frame, number, operation):
                         found.setdefault((need.axis, need.site), need)
-        self._active.discard(frame)
-        self._needs[frame] = tuple(found.values())
-        return self._needs[frame]
+        return tuple(found.values())
 
     def needs_of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[Need]:
         """What one call needs around it."""

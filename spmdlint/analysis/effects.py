@@ -13,6 +13,7 @@ from typing import Literal
 
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.reach import Reach
 from spmdlint.analysis.values import Applied, External, Frame, Site, certain
 from spmdlint.program import summary as s
@@ -47,23 +48,16 @@ class Effects:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
-        self._memo: dict[Frame, tuple[ParallelCall, ...]] = {}
-        self._active: set[Frame] = set()
+        self._memo: Memo[tuple[ParallelCall, ...]] = Memo(())
 
     def of_function(self, frame: Frame) -> tuple[ParallelCall, ...]:
         """The parallel calls that a function may make, in the order of the text."""
-        if frame in self._memo:
-            return self._memo[frame]
-        if frame in self._active:
-            return ()
-        self._active.add(frame)
-        flow = self.ev.flow(frame.ref)
+        return self._memo.once(frame, lambda: self._of_function(frame))
+
+    def _of_function(self, frame: Frame) -> tuple[ParallelCall, ...]:
         live = self.ev.live_blocks(frame)
-        found = self.of_blocks(frame, (block for block in flow.order(s.ENTRY) if block in live))
-        self._active.discard(frame)
-        if not self._active:
-            self._memo[frame] = found
-        return found
+        order = self.ev.flow(frame.ref).order(s.ENTRY)
+        return self.of_blocks(frame, [block for block in order if block in live])
 
     def of_blocks(self, frame: Frame, blocks: Iterable[int]) -> tuple[ParallelCall, ...]:
         """The parallel calls in some blocks of a function, in the order of the blocks."""

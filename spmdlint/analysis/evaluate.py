@@ -14,6 +14,7 @@ from typing import Any
 from spmdlint.analysis import folding
 from spmdlint.analysis.bindings import bind
 from spmdlint.analysis.cfg import Flow
+from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.values import (
     ANYTHING,
     NOTHING,
@@ -49,7 +50,6 @@ from spmdlint.program.link import FunctionRef, Module, Project
 
 MAX_DEPTH = 12  # frames above one another
 MAX_FRAMES = 48  # different bindings of one function's parameters
-_NO_CYCLE = 1 << 30
 _MUTATORS = frozenset(
     "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
 )
@@ -61,10 +61,7 @@ class Evaluator:
     def __init__(self, project: Project, knowledge: Knowledge) -> None:
         self.project = project
         self.knowledge = knowledge
-        self._memo: dict[tuple[object, object], Values] = {}
-        self._active: dict[tuple[object, object], int] = {}
-        self._provisional: list[tuple[object, object]] = []
-        self._cycle = _NO_CYCLE  # the depth of the outermost active evaluation that a cycle came back to
+        self._memo: Memo[Values] = Memo(NOTHING)
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._count: dict[FunctionRef, int] = {}
         self._flows: dict[FunctionRef, Flow] = {}
@@ -173,36 +170,7 @@ class Evaluator:
             method = self._by_class.get(type(operation))
             return method(frame, number, operation) if method is not None else ANYTHING
 
-        return self._once((frame, number), compute)
-
-    def _once(self, key: tuple[object, object], compute: Callable[[], Values]) -> Values:
-        """Compute a value once. A value that needs itself starts from nothing.
-
-        What was computed on the way from such a start holds only until the value itself is done, and is kept that long.
-        """
-        known = self._memo.get(key)
-        if known is not None:
-            return known
-        if key in self._active:
-            self._cycle = min(self._cycle, self._active[key])
-            return NOTHING
-        depth = len(self._active)
-        self._active[key] = depth
-        outer, self._cycle = self._cycle, _NO_CYCLE
-        kept = len(self._provisional)
-        try:
-            values = compute()
-        finally:
-            del self._active[key]
-            reached, self._cycle = self._cycle, min(outer, self._cycle if self._cycle < depth else _NO_CYCLE)
-        if reached >= depth:
-            for provisional in self._provisional[kept:]:
-                self._memo.pop(provisional, None)
-            del self._provisional[kept:]
-        else:
-            self._provisional.append(key)
-        self._memo[key] = values
-        return values
+        return self._memo.once((frame, number), compute)
 
     def each(self, values: Values, step: Callable[[Value], Values]) -> Values:
         """Apply a step to every value; the unknown stays unknown."""
@@ -245,7 +213,7 @@ class Evaluator:
 
     def global_name(self, module: Module, name: str) -> Values:
         """What a module's global, or a builtin, may be."""
-        return self._once((module.path, name), lambda: self._global_name(module, name))
+        return self._memo.once((module.path, name), lambda: self._global_name(module, name))
 
     def _global_name(self, module: Module, name: str) -> Values:
         frame = self.free_frame(FunctionRef(module.path, 0))
@@ -524,7 +492,7 @@ class Evaluator:
 
     def returned(self, frame: Frame) -> Values:
         """What a function may return in a frame."""
-        return self._once((frame, "return"), lambda: self._returned(frame))
+        return self._memo.once((frame, "return"), lambda: self._returned(frame))
 
     def _returned(self, frame: Frame) -> Values:
         function = self.function(frame)

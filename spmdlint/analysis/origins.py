@@ -7,7 +7,7 @@ it (see :class:`Property`); the walk knows Python. Reasons are parent pointers, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,7 +55,7 @@ class Property(ABC):
         """What one operation says: it has the property for a reason, it has not, or look further back."""
 
 
-MAX_DEPTH = 60
+MAX_DEPTH = 80
 """Steps followed back from one value."""
 
 
@@ -67,24 +67,47 @@ class Origins:
         self.calls = calls
         self.reach = reach
         self.property = what
-        self._memo: dict[tuple[Frame, int], Reason | None] = {}
-        self._active: set[object] = set()
+        self._memo: dict[tuple[Frame, object], Reason | None] = {}
+        self._visited: set[tuple[Frame, object]] = set()
+        self._depth = 0
+        self._cut = False
 
     def of(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it has not, as far as is known."""
-        key = (frame, number)
-        if key in self._memo:
-            return self._memo[key]
-        if key in self._active or len(self._active) > MAX_DEPTH:
-            return None
-        self._active.add(key)
+        return self._once((frame, number), lambda: self._step(frame, number))
+
+    def _step(self, frame: Frame, number: int) -> Reason | None:
         operation = self.ev.function(frame).operations[number]
         answer = self.property.step(self, frame, number, operation)
         found = self._further(frame, number, operation) if answer == CONTINUE else answer
-        self._active.discard(key)
         assert not isinstance(found, str)
-        if found is not None or not self._active:
+        return found
+
+    def _once(self, key: tuple[Frame, object], search: Callable[[], Reason | None]) -> Reason | None:
+        """Search from one place, each place once per question.
+
+        Whether a source can be reached does not depend on the way, so a place that was seen in this question adds
+        nothing. If the question ends without a source, none can be reached from any place that it saw.
+        """
+        if key in self._memo:
+            return self._memo[key]
+        if key in self._visited:
+            return None
+        if self._depth >= MAX_DEPTH:
+            self._cut = True
+            return None
+        outermost = not self._visited
+        self._visited.add(key)
+        self._depth += 1
+        found = search()
+        self._depth -= 1
+        if found is not None:
             self._memo[key] = found
+        if outermost:
+            if found is None and not self._cut:
+                self._memo.update(dict.fromkeys(self._visited))
+            self._visited.clear()
+            self._cut = False
         return found
 
     def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
@@ -204,19 +227,18 @@ class Origins:
 
     def of_returns(self, frame: Frame) -> Reason | None:
         """Why what a function returns has the property."""
-        key = (frame, "returns")
-        if key in self._active:
-            return None
-        self._active.add(key)
+        return self._once((frame, "returns"), lambda: self._of_returns(frame))
+
+    def _of_returns(self, frame: Frame) -> Reason | None:
         function = self.ev.function(frame)
-        found: Reason | None = None
         for block in sorted(self.ev.live_blocks(frame)):
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
-                if found is None and isinstance(operation, s.Return) and operation.value is not None:
+                if isinstance(operation, s.Return) and operation.value is not None:
                     found = self.of(frame, operation.value)
-        self._active.discard(key)
-        return found
+                    if found is not None:
+                        return found
+        return None
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
         """What callers pass: a reason with one of them is a reason."""

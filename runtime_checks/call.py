@@ -1,0 +1,37 @@
+"""One parallel call as it is about to be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spmdlint.runtime_checks.fingerprint import Program, describe_arguments
+from spmdlint.runtime_checks.frames import Site
+from spmdlint.runtime_checks.provenance import UNKNOWN, WIDTH, Provenance
+
+
+@dataclass(slots=True)
+class Call:
+    """What is known of a call before it is dispatched.
+
+    ``values`` are its arguments, flat; they are only looked at, and not kept once the call is agreed on. ``module``
+    gives the canonical lowered module where it is still at hand.
+    """
+
+    program: Program
+    site: Site | None
+    values: Sequence[Any] = ()
+    names: Sequence[str] | None = None
+    static: Mapping[str, str] = field(default_factory=dict)
+    tags: str = ""
+    module: Callable[[], str | None] = lambda: None
+
+    def explained(self, provenance: Provenance) -> list[dict[str, Any]]:
+        """The arguments as reports show them, with where each came from where that is known."""
+        described = describe_arguments(self.values, self.names)
+        for number, argument in enumerate(described):
+            tag = self.tags[number * WIDTH : (number + 1) * WIDTH]
+            if tag and tag != UNKNOWN:
+                argument["origin"] = provenance.describe(tag)
+        return described

@@ -1,0 +1,141 @@
+"""What must agree about one parallel call, and what explains a difference.
+
+The device assignment, the lowered module, the function's identity and the configuration decide. Shapes, specs and
+static arguments explain: two processes may hand over a global array in different ways and run one program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+# The configuration that changes what a program lowers to.
+CONFIGURATION = (
+    "jax_default_dtype_bits",
+    "jax_default_matmul_precision",
+    "jax_default_prng_impl",
+    "jax_enable_x64",
+    "jax_numpy_dtype_promotion",
+    "jax_threefry_partitionable",
+    "jax_use_shardy_partitioner",
+)
+DECISIVE = ("environment", "function", "defined_at", "name", "value", "devices", "module")
+MAX_TEXT = 120
+MAX_ARGUMENTS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What one executable, or one named operation, is: the part of a fingerprint that is the same at every call.
+
+    ``devices`` are ids in the order of the assignment, ``processes`` those that own them. ``module`` is the digest of
+    the canonical lowered module, None where it was never seen (compiled before the checks were on): an unknown
+    agrees with anything. So does a function that is not ``identified``. ``name`` and ``value`` belong to barriers and
+    asserted values.
+    """
+
+    function: str
+    processes: tuple[int, ...]
+    devices: tuple[int, ...] = ()
+    defined_at: str | None = None
+    module: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    value: str | None = None
+    communicates: bool = True
+    identified: bool = True
+
+    def decisive(self) -> dict[str, Any]:
+        """The fields that decide, as data."""
+        return {
+            "environment": dict(self.environment) or None,
+            "function": self.function if self.identified else None,
+            "defined_at": self.defined_at,
+            "name": self.name,
+            "value": self.value,
+            "devices": list(self.devices) or None,
+            "module": self.module,
+        }
+
+    @property
+    def digest(self) -> str:
+        """A short name for :meth:`decisive`, equal on all processes that agree."""
+        text = json.dumps(self.decisive(), sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def configuration() -> dict[str, str]:
+    """The configuration that changes programs, as this thread has it now."""
+    import jax
+
+    return {name: str(getattr(jax.config, name)) for name in CONFIGURATION if hasattr(jax.config, name)}
+
+
+def source_identity(source: str | None, fallback: str) -> tuple[str, str | None]:
+    """Split JAX's "step at /path/train.py:21" into the name and a place without the folder."""
+    if not source:
+        return fallback, None
+    name, _, place = source.partition(" at ")
+    path, _, line = place.rpartition(":")
+    return name or fallback, f"{PurePath(path).name}:{line}" if path and line.isdigit() else None
+
+
+def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Path, shape, dtype, spec and shard shape of each argument; never its contents."""
+    described = []
+    offset = len(values) - len(names) if names is not None else 0
+    for position, value in enumerate(values[:MAX_ARGUMENTS]):
+        named = names is not None and position - offset >= 0
+        path = names[position - offset] if named and names is not None else f"argument {position}"
+        described.append({"path": path or f"argument {position}", **_describe(value)})
+    return described
+
+
+def _describe(value: Any) -> dict[str, Any]:
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return {"shape": [], "dtype": type(value).__name__, "spec": None, "shard": None}
+    sharding = getattr(value, "sharding", None)
+    shard: list[int] | None = None
+    if sharding is not None:
+        try:
+            shard = [int(n) for n in sharding.shard_shape(tuple(shape))]
+        except (TypeError, ValueError, AttributeError):
+            shard = None
+    return {
+        "shape": [int(n) for n in shape],
+        "dtype": str(getattr(value, "dtype", type(value).__name__)),
+        "spec": _spec(sharding),
+        "shard": shard,
+    }
+
+
+def _spec(sharding: Any) -> str | None:
+    if sharding is None:
+        return None
+    mesh, spec = getattr(sharding, "mesh", None), getattr(sharding, "spec", None)
+    if mesh is not None and spec is not None:
+        axes = ", ".join(f"{name}: {size}" for name, size in dict(mesh.shape).items())
+        return f"{spec} over ({axes})"
+    return type(sharding).__name__
+
+
+def describe_static(value: Any) -> str:
+    """A static argument in words that are the same on every process: never the repr of an unknown object."""
+    import enum
+
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)[:MAX_TEXT]
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, tuple | list):
+        inner = ", ".join(describe_static(item) for item in value[:16])
+        return f"({inner})"[:MAX_TEXT]
+    name = getattr(value, "__qualname__", None)
+    if isinstance(name, str):
+        return name[:MAX_TEXT]
+    return f"a {type(value).__qualname__}"

@@ -1,0 +1,101 @@
+"""Where in the user's code: frames, tracebacks and stacks without the insides of JAX, Python and this package."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import threading
+import traceback
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Literal
+
+Owner = Literal["user", "library", "inside"]
+
+_HERE = {str(Path(__file__).parent), str(Path(__file__).resolve().parent)}
+_LIBRARY = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    | {str(Path(sysconfig.get_path("stdlib")).resolve())}
+)
+_JAX_FOLDERS = ("/site-packages/jax/", "/site-packages/jaxlib/", "/dist-packages/jax/", "/dist-packages/jaxlib/")
+MAX_STACK = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line of Python: file (as Python knows it), line from 1, and the function around it."""
+
+    filename: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line}"
+
+
+@lru_cache(maxsize=8192)
+def owner_of(filename: str) -> Owner:
+    """Whose file it is: the user's, a library's, or the inside of JAX or of this package (never worth showing)."""
+    if filename.startswith("<") or any(filename.startswith(here + "/") for here in _HERE):
+        return "inside"
+    if any(folder in filename for folder in _JAX_FOLDERS) or filename.startswith(_jax_folder()):
+        return "inside"
+    if filename.startswith(_LIBRARY) or "/site-packages/" in filename or "/dist-packages/" in filename:
+        return "library"
+    return "user"
+
+
+@lru_cache(maxsize=1)
+def _jax_folder() -> str:
+    module = sys.modules.get("jax")
+    origin = getattr(module, "__file__", None)
+    return str(Path(origin).parent) + "/" if origin else "\0"
+
+
+def user_site(frame: FrameType | None) -> Site | None:
+    """The innermost line of the user's own code under ``frame``, or of a library where there is none."""
+    fallback: Site | None = None
+    while frame is not None:
+        code = frame.f_code
+        owner = owner_of(code.co_filename)
+        if owner == "user":
+            return Site(code.co_filename, frame.f_lineno, code.co_name)
+        if owner == "library" and fallback is None:
+            fallback = Site(code.co_filename, frame.f_lineno, code.co_name)
+        frame = frame.f_back
+    return fallback
+
+
+def raising_site(trace: TracebackType | None) -> Site | None:
+    """The innermost line of the user's own code that an exception passed through."""
+    best: Site | None = None
+    fallback: Site | None = None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        owner = owner_of(code.co_filename)
+        site = Site(code.co_filename, trace.tb_lineno, code.co_name)
+        if owner == "user":
+            best = site
+        elif owner == "library":
+            fallback = site
+        trace = trace.tb_next
+    return best or fallback
+
+
+def stack_lines(frame: FrameType | None) -> list[str]:
+    """A stack as short lines, outermost first, without our own frames and without JAX's."""
+    summary = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=MAX_STACK, lookup_lines=False)
+    lines = [
+        f"{entry.filename}:{entry.lineno} in {entry.name}"
+        for entry in reversed(summary)
+        if owner_of(entry.filename) != "inside"
+    ]
+    return lines[-MAX_STACK:]
+
+
+def main_stack() -> tuple[list[str], Site | None]:
+    """What the main thread is doing now, asked from another thread: its stack and its innermost user line."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    return stack_lines(frame), user_site(frame)

@@ -1,0 +1,161 @@
+"""The process-wide hook: the one place that holds what ``enable`` has put in place."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from spmdlint.runtime_checks.closing import Outcome, close
+from spmdlint.runtime_checks.ending import write_error
+from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
+from spmdlint.runtime_checks.frames import raising_site
+from spmdlint.runtime_checks.intercept import Interception, install
+from spmdlint.runtime_checks.intercept.observer import Observer
+from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
+from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.store import Store, StoreLostError, connected_client
+from spmdlint.runtime_checks.watch import Watcher
+
+ROOT = "spmdlint"
+JOIN_WITHIN = 60.0  # seconds for process 0 to name this incarnation of the job
+
+
+class Hook:
+    """What is in place in this process: nothing, waiting for ``jax.distributed.initialize``, or a session."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.session: Session | None = None
+        self.interception: Interception | None = None
+        self.why_idle = "jax.distributed.initialize has not been called"
+        self._watcher: Watcher | None = None
+        self._lifetime = Patches()
+        self._outcome = Outcome()
+        self._epoch = 0
+        self._pid = os.getpid()
+        self._previous_hook: Callable[[type[BaseException], BaseException, TracebackType | None], Any] | None = None
+
+    def start(self) -> None:
+        """Begin: at once in a job that is initialized, else as soon as it is."""
+        self._follow_lifetime()
+        if connected_client() is not None:
+            self._activate()
+
+    def stop(self) -> None:
+        """Take everything out of this process."""
+        self._deactivate("disable() was called")
+        self._lifetime.undo()
+        if self._previous_hook is not None and sys.excepthook == self._excepthook:
+            sys.excepthook = self._previous_hook
+            self._previous_hook = None
+
+    def exit_status(self, status: int | None) -> None:
+        """The program ends by ``sys.exit``, which no exception hook sees; ``status`` is its own."""
+        if status:
+            self._outcome = Outcome("finished", None, f"exit status {status}")
+
+    def _follow_lifetime(self) -> None:
+        try:
+            state = need(module("jax._src.distributed"), "State")
+            self._lifetime.replace(state, "initialize", self._after_initialize)
+            self._lifetime.replace(state, "shutdown", self._before_shutdown)
+        except MissingSeamError as missing:
+            write_error(f"spmdlint: the runtime checks can't follow jax.distributed: {missing}.\n")
+
+    def _after_initialize(self, original: Any) -> Any:
+        def initialize(state: Any, *args: Any, **named: Any) -> Any:
+            result = original(state, *args, **named)
+            self._activate()
+            return result
+
+        return initialize
+
+    def _before_shutdown(self, original: Any) -> Any:
+        def shutdown(state: Any, *args: Any, **named: Any) -> Any:
+            self._close()
+            return original(state, *args, **named)
+
+        return shutdown
+
+    def _activate(self) -> None:
+        connected = connected_client()
+        if connected is None or self.session is not None:
+            return
+        client, me, count = connected
+        if count == 1:
+            self.why_idle = "the job has one process"
+            return
+        try:
+            session = Session(Store(client, self._root(client, me)), me, count, self.options)
+        except StoreLostError as error:
+            self._give_up(str(error))
+            return
+        self.session = session
+        self.interception = install(Observer(session))
+        session.layers = self.interception.state
+        for name, state in session.layers.items():
+            if state != "on":
+                write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")
+        self._watcher = Watcher(session)
+        self._watcher.start()
+        if self._previous_hook is None:
+            self._previous_hook, sys.excepthook = sys.excepthook, self._excepthook
+        atexit.unregister(self._close)
+        atexit.register(self._close)
+
+    def _root(self, client: Any, me: int) -> str:
+        """Keys of one incarnation of the job lie together, so that a restart never reads an old one's."""
+        self._epoch += 1
+        meeting, key = Store(client, ROOT), f"incarnation/{self._epoch}"
+        if me == 0:
+            meeting.put(key, {"name": secrets.token_hex(6)}, replace=True)
+        limit = time.monotonic() + JOIN_WITHIN
+        while time.monotonic() < limit:
+            told = meeting.wait(key)
+            if told is not None:
+                return f"{ROOT}/{told.get('name')}"
+        raise StoreLostError("Process 0 runs without the runtime checks: enable them on every process.")
+
+    def _give_up(self, reason: str) -> None:
+        self.why_idle = reason
+        if self.options.rehearsal:
+            raise ChecksFailedError(f"The runtime checks can't start. {reason}")
+        write_error(f"spmdlint: the runtime checks are off. {reason}\n")
+
+    def _excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if os.getpid() == self._pid and threading.current_thread() is threading.main_thread():
+            state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
+            self._outcome = Outcome(state, raising_site(trace), f"{kind.__name__}: {str(error)[:300]}")
+        if isinstance(error, DivergenceError) and self.session is not None:
+            # The report is the message; a traceback through JAX's insides adds nothing to it.
+            self.session.ending.tell()
+            return
+        if self._previous_hook is not None:
+            self._previous_hook(kind, error, trace)
+
+    def _close(self) -> None:
+        """The end of the job in this process; does not return where it has diverged."""
+        session = self.session
+        if session is None or os.getpid() != self._pid:
+            return
+        if session.active:
+            close(session, self._outcome)
+        self._deactivate("the job has been shut down")
+
+    def _deactivate(self, why: str) -> None:
+        if self._watcher is not None:
+            self._watcher.stop()
+            self._watcher = None
+        if self.interception is not None:
+            self.interception.remove()
+            self.interception = None
+        self.session = None
+        self.why_idle = why

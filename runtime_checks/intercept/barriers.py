@@ -1,0 +1,55 @@
+"""Barriers by name: two barriers with different names run one identical program, so the names need their own look."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+
+from spmdlint.runtime_checks.intercept.observer import Observer
+from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
+from spmdlint.runtime_checks.named import announce, barrier_members
+
+_NAME = re.compile(r"^sync_global_devices name mismatch \('(.*)'\)$", re.S)
+
+
+def install_device_barriers(observer: Observer, patches: Patches) -> None:
+    """See ``sync_global_devices``, also where it was imported by name: it calls ``assert_equal`` of its module."""
+    utils = module("jax.experimental.multihost_utils")
+    need_parameters(need(utils, "assert_equal"), "in_tree", "fail_message")
+
+    def make(original: Any) -> Any:
+        def assert_equal(in_tree: Any, fail_message: str = "") -> Any:
+            found = _NAME.match(str(fail_message))
+            if found is not None:
+                announce(observer.session, "sync_global_devices", name=found[1])
+            return original(in_tree, fail_message)
+
+        return assert_equal
+
+    patches.replace(utils, "assert_equal", make)
+
+
+def install_client_barriers(observer: Observer, patches: Patches) -> None:
+    """See the barriers of the distributed client, as Orbax and others use them.
+
+    Only those of the main thread: savers in the background have an order of their own.
+    """
+    client = need(module("jaxlib._jax"), "DistributedRuntimeClient")
+
+    def make(original: Any) -> Any:
+        def wait_at_barrier(self: Any, barrier_id: str, *args: Any, **named: Any) -> Any:
+            if threading.current_thread() is threading.main_thread():
+                limit = named.get("timeout_in_ms", args[0] if args else None)
+                announce(
+                    observer.session,
+                    "wait_at_barrier",
+                    name=str(barrier_id),
+                    processes=barrier_members((barrier_id, *args), named),
+                    within=None if limit is None else float(limit) / 1000,
+                )
+            return original(self, barrier_id, *args, **named)
+
+        return wait_at_barrier
+
+    patches.replace(client, "wait_at_barrier", make)

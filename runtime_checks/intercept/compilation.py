@@ -1,0 +1,47 @@
+"""The compiler: modules as JAX hands them to XLA, so that nothing is traced or lowered twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spmdlint.runtime_checks.intercept.observer import Observer
+from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
+
+
+def install_compiler(observer: Observer, patches: Patches) -> None:
+    """Read each module that spans processes before it is compiled."""
+    compiler = module("jax._src.compiler")
+    need_parameters(need(compiler, "compile_or_get_cached"), "backend", "computation", "devices")
+
+    def make(original: Any) -> Any:
+        def watched(backend: Any, computation: Any, devices: Any, *args: Any, **named: Any) -> Any:
+            assignment = list(devices.flat) if hasattr(devices, "flat") else list(devices)
+            seen = observer.lowered(computation.operation, assignment)
+            executable = original(backend, computation, devices, *args, **named)
+            if seen is not None:
+                observer.compiled(executable, seen)
+            return executable
+
+        return watched
+
+    patches.replace(compiler, "compile_or_get_cached", make)
+
+
+def install_lowerings(observer: Observer, patches: Patches) -> None:
+    """Learn the source of each executable, and the module of those compiled before the checks were on."""
+    pxla = module("jax._src.interpreters.pxla")
+    computation = need(pxla, "MeshComputation")
+    need(computation, "compile")
+
+    def make(original: Any) -> Any:
+        def watched(self: Any, *args: Any, **named: Any) -> Any:
+            executable = original(self, *args, **named)
+            execute = getattr(executable, "unsafe_call", None)
+            if hasattr(execute, "xla_executable"):
+                info = getattr(executable, "_all_args_info", None)
+                observer.adopt(execute, getattr(self, "_hlo", None), getattr(info, "debug_info", None))
+            return executable
+
+        return watched
+
+    patches.replace(computation, "compile", make)

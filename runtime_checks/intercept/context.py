@@ -1,0 +1,74 @@
+"""The call around an execution: the user's function, the names of its arguments, its static arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spmdlint.runtime_checks.fingerprint import describe_static
+from spmdlint.runtime_checks.intercept.observer import Context, Observer
+from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
+
+
+def install_jit_calls(observer: Observer, patches: Patches) -> None:
+    """Know which jitted function is being called with what."""
+    pjit = module("jax._src.pjit")
+    need_parameters(need(pjit, "_pjit_call_impl_python"), "jaxpr", "name")
+    thread = observer.thread
+
+    def make(original: Any) -> Any:
+        def watched(*args: Any, jaxpr: Any, name: Any, **named: Any) -> Any:
+            static, thread.static = thread.static, None
+            debug = getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None)
+            context = Context(
+                name=str(name),
+                source=getattr(debug, "func_src_info", None),
+                values=args,
+                names=getattr(debug, "arg_names", None),
+                static=static or {},
+            )
+            previous, thread.context = thread.context, context
+            try:
+                return original(*args, jaxpr=jaxpr, name=name, **named)
+            finally:
+                thread.context = previous
+
+        return watched
+
+    patches.replace(pjit, "_pjit_call_impl_python", make)
+
+
+def install_static_arguments(observer: Observer, patches: Patches) -> None:
+    """Know the static arguments of a call, which are gone once it is traced."""
+    pjit = module("jax._src.pjit")
+    original = need(pjit, "_infer_params")
+    need_parameters(original, "args", "kwargs")
+    thread = observer.thread
+
+    def make(original: Any) -> Any:
+        def watched(fun: Any, info: Any, args: Any, kwargs: Any) -> Any:
+            result = original(fun, info, args, kwargs)
+            # After the original: tracing calls this for the functions inside as well.
+            thread.static = static_arguments(info, args, kwargs)
+            return result
+
+        return watched
+
+    patches.replace(pjit, "_infer_params", make)
+
+
+def static_arguments(info: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, str]:
+    """The static arguments of a call by name, in words that are the same on every process."""
+    numbers, names = getattr(info, "static_argnums", ()) or (), getattr(info, "static_argnames", ()) or ()
+    if not numbers and not names:
+        return {}
+    signature = getattr(info, "fun_signature", None)
+    parameters = list(signature.parameters) if signature is not None else []
+    found: dict[str, str] = {}
+    for number in numbers:
+        place = number if number >= 0 else number + len(args)
+        if 0 <= place < len(args):
+            name = parameters[place] if place < len(parameters) else str(place)
+            found[name] = describe_static(args[place])
+    found.update({name: describe_static(kwargs[name]) for name in names if name in kwargs})
+    return found

@@ -1,0 +1,60 @@
+"""The dispatch: every execution that does not take JAX's C++ fast path, and keeping ours off that path.
+
+JAX calls ``ExecuteReplicated`` for the first call of a signature, then hands C++ a ``MeshExecutableFastpathData`` so
+that later calls never enter Python. A factory in its place returns None for executables that span processes: C++
+understands that as "call Python again", and lockstep sees the arguments and the outputs of every call. Executables
+of one process keep their fast path.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spmdlint.runtime_checks.intercept.observer import Observer
+from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
+
+
+def install_dispatch(observer: Observer, patches: Patches) -> None:
+    """Look at every execution from Python."""
+    pxla = module("jax._src.interpreters.pxla")
+    execute = need(pxla, "ExecuteReplicated")
+    for slot in ("xla_executable", "in_handler", "out_handler", "name", "__weakref__"):
+        need(execute, slot)
+
+    def make(original: Any) -> Any:
+        def watched(self: Any, *args: Any) -> Any:
+            seen = observer.executing(self, args)
+            outputs = original(self, *args)
+            if seen is not None:
+                observer.executed(*seen, outputs)
+            return outputs
+
+        return watched
+
+    patches.replace(execute, "__call__", make)
+
+
+def install_every_call(observer: Observer, patches: Patches) -> None:
+    """Keep executables that span processes off the C++ fast path, also those that are on it already."""
+    pxla = module("jax._src.interpreters.pxla")
+    data = need(pxla, "MeshExecutableFastpathData")
+    if "xla_executable" not in getattr(data, "_fields", ()):
+        raise MissingSeamError("MeshExecutableFastpathData has no xla_executable")
+    clear = need(need(_jaxlib(), "PjitFunctionCache"), "clear_all")
+
+    def make(original: Any) -> Any:
+        def factory(*args: Any, **named: Any) -> Any:
+            built = original(*args, **named)
+            return None if observer.spans(built.xla_executable) else built
+
+        return factory
+
+    patches.replace(pxla, "MeshExecutableFastpathData", make)
+    clear()
+
+
+def _jaxlib() -> Any:
+    try:
+        return module("jaxlib._jax")
+    except MissingSeamError:
+        return module("jaxlib.xla_extension")

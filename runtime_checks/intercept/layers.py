@@ -1,0 +1,74 @@
+"""The layers of interception, and what is lost without each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spmdlint.runtime_checks.intercept.barriers import install_client_barriers, install_device_barriers
+from spmdlint.runtime_checks.intercept.compilation import install_compiler, install_lowerings
+from spmdlint.runtime_checks.intercept.context import install_jit_calls, install_static_arguments
+from spmdlint.runtime_checks.intercept.execution import install_dispatch, install_every_call
+from spmdlint.runtime_checks.intercept.observer import Observer
+from spmdlint.runtime_checks.intercept.pmaps import has_own_path, install_pmap
+from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One seam: its name in reports, what is lost without it, how it is put in place."""
+
+    name: str
+    lost: str
+    install: Callable[[Observer, Patches], None]
+    wanted: Callable[[], bool] = lambda: True
+
+
+LAYERS = (
+    Layer("dispatch", "calls are not seen at all", install_dispatch),
+    Layer("every-call", "only the first call of each signature is seen", install_every_call),
+    Layer("compiler", "lowered programs are not compared", install_compiler),
+    Layer("lowerings", "programs compiled before enable() are compared by name only", install_lowerings),
+    Layer("jit-calls", "functions are named after their executable", install_jit_calls),
+    Layer("static-arguments", "static arguments are not shown", install_static_arguments),
+    Layer("pmap", "only the first call of each pmapped function is seen", install_pmap, has_own_path),
+    Layer("device-barriers", "the names of sync_global_devices are not compared", install_device_barriers),
+    Layer("client-barriers", "barriers of the distributed client are not seen", install_client_barriers),
+)
+
+
+class Interception:
+    """The layers in place; ``state`` says "on" for each, or why it is off."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.state: dict[str, str] = {}
+        self._patches: list[Patches] = []
+
+    def add(self, layer: Layer) -> None:
+        """Put one layer in place, or note why it can't be."""
+        patches = Patches()
+        try:
+            if not layer.wanted():
+                return
+            layer.install(self.observer, patches)
+        except MissingSeamError as missing:
+            patches.undo()
+            self.state[layer.name] = f"off: {missing}; {layer.lost}"
+            return
+        self.state[layer.name] = "on"
+        self._patches.append(patches)
+
+    def remove(self) -> None:
+        """Take all layers out; calls made meanwhile keep working."""
+        for patches in reversed(self._patches):
+            patches.undo()
+        self._patches.clear()
+
+
+def install(observer: Observer, layers: tuple[Layer, ...] = LAYERS) -> Interception:
+    """Put all layers in place that this JAX has seams for."""
+    interception = Interception(observer)
+    for layer in layers:
+        interception.add(layer)
+    return interception

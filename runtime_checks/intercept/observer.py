@@ -1,0 +1,233 @@
+"""What interception knows: which executables span processes, what they are, and which call is under way."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import weakref
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spmdlint.runtime_checks.call import Call
+from spmdlint.runtime_checks.fingerprint import Program, configuration, source_identity
+from spmdlint.runtime_checks.frames import user_site
+from spmdlint.runtime_checks.modules import canonical, compiled_communicates, digest, lowered_communicates
+from spmdlint.runtime_checks.session import Session
+
+FRESH = 512  # executables compiled and not yet called that are remembered
+_WRAPPED_NAME = re.compile(r"^(?:jit|pmap|pjit)[_(](.*?)\)?$")
+
+
+@dataclass(slots=True)
+class Context:
+    """The call of a jitted or mapped function that is under way in a thread.
+
+    ``agreed`` is the call's origin once the processes have agreed on it before its compilation.
+    """
+
+    name: str
+    source: str | None
+    values: Sequence[Any]
+    names: Sequence[str] | None
+    static: Mapping[str, str] = field(default_factory=dict)
+    agreed: str | None = None
+
+
+@dataclass(slots=True)
+class Compiled:
+    """What was seen of a module on its way to the compiler; ``packed`` is its canonical text, compressed."""
+
+    devices: tuple[int, ...]
+    process_of: tuple[int, ...]
+    module: str | None = None
+    packed: bytes | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    communicates: bool = False
+
+    def text(self) -> str | None:
+        """The canonical lowered module."""
+        return None if self.packed is None else zlib.decompress(self.packed).decode()
+
+
+@dataclass(slots=True)
+class Known:
+    """An executable that spans processes and has one of them here."""
+
+    program: Program
+    compiled: Compiled
+
+
+class _Thread(threading.local):
+    context: Context | None = None
+    static: Mapping[str, str] | None = None
+    spanning: Any = None
+    inside: bool = False
+
+
+class Observer:
+    """Joins what the seams see into calls of the session. The executables' records die with the executables."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.thread = _Thread()
+        self._fresh: OrderedDict[Any, Compiled] = OrderedDict()
+        self._known: weakref.WeakKeyDictionary[Any, Known | None] = weakref.WeakKeyDictionary()
+        self._debug: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+    def lowered(self, operation: Any, devices: Sequence[Any]) -> Compiled | None:
+        """A module is handed to the compiler. None where its devices are of one process, or none is here.
+
+        Where the module names a collective between processes and is about to be executed, the processes agree on
+        the call now, before they spend half an hour on compiling different things.
+        """
+        process_of = tuple(int(device.process_index) for device in devices)
+        if len(set(process_of)) < 2:
+            return None
+        compiled = self.read(operation, devices)
+        context = self.thread.context
+        if compiled.communicates and context is not None and self.session.me in process_of:
+            program = self._program(compiled, context)
+            context.agreed = self.session.call(self._call(program, compiled, context, context.values))
+        return compiled
+
+    def read(self, operation: Any, devices: Sequence[Any]) -> Compiled:
+        """Describe a module and its devices."""
+        process_of = tuple(int(device.process_index) for device in devices)
+        text = canonical(operation.get_asm(enable_debug_info=False))
+        return Compiled(
+            devices=tuple(int(device.id) for device in devices),
+            process_of=process_of,
+            module=digest(text),
+            packed=zlib.compress(text.encode(), 1),
+            environment=configuration(),
+            communicates=lowered_communicates(text, process_of),
+        )
+
+    def compiled(self, executable: Any, compiled: Compiled) -> None:
+        """The compiler is done with a module that spans processes."""
+        if not compiled.communicates:
+            compiled.communicates = _holds_collective(executable, compiled.process_of)
+        self._fresh[executable] = compiled
+        while len(self._fresh) > FRESH:
+            self._fresh.popitem(last=False)
+
+    def adopt(self, execute: Any, operation: Any, debug: Any) -> None:
+        """Remember whose executable it is, and the lowered module of one that was compiled before the checks."""
+        if debug is not None and execute not in self._debug:
+            self._debug[execute] = debug
+        if execute in self._known or execute.xla_executable in self._fresh or operation is None:
+            return
+        devices = _devices_of(execute)
+        if len({device.process_index for device in devices}) > 1:
+            self.compiled(execute.xla_executable, self.read(operation, devices))
+
+    def executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str] | None:
+        """An executable is about to be dispatched. None where it spans no processes, or none of its is here."""
+        context, self.thread.context = self.thread.context, None
+        known = self._lookup(execute, context)
+        if known is None:
+            return None
+        self.thread.spanning = execute.xla_executable
+        if context is not None and context.agreed is not None:
+            return known.program, context.agreed
+        return known.program, self.session.call(self._call(known.program, known.compiled, context, values, execute))
+
+    def executed(self, program: Program, origin: str, outputs: Any) -> None:
+        """The outputs of a dispatched call exist: tag them."""
+        if isinstance(outputs, list | tuple):
+            last = self.session.ledger.last
+            where = f" ({last.site})" if last is not None and last.site and program.communicates else ""
+            self.session.provenance.mark(outputs, origin, f"{program.function}{where}")
+
+    def spans(self, executable: Any) -> bool:
+        """Whether the executable that this thread has just called spans processes."""
+        return executable is not None and self.thread.spanning is executable
+
+    def _lookup(self, execute: Any, context: Context | None) -> Known | None:
+        try:
+            return self._known[execute]
+        except KeyError:
+            pass
+        compiled = self._fresh.pop(execute.xla_executable, None)
+        if compiled is None:
+            compiled = self._unseen(execute)
+        known = None
+        if compiled is not None and self.session.me in compiled.process_of:
+            known = Known(self._program(compiled, context or self._from_debug(execute)), compiled)
+            if known.program.function == "?":
+                known = Known(self._named_after(execute, compiled), compiled)
+        self._known[execute] = known
+        return known
+
+    def _unseen(self, execute: Any) -> Compiled | None:
+        """An executable whose compilation nobody saw: compiled ahead of time before the checks were on."""
+        devices = _devices_of(execute)
+        process_of = tuple(int(device.process_index) for device in devices)
+        if len(set(process_of)) < 2:
+            return None
+        communicates = _holds_collective(execute.xla_executable, process_of)
+        return Compiled(tuple(int(d.id) for d in devices), process_of, communicates=communicates)
+
+    def _from_debug(self, execute: Any) -> Context | None:
+        debug = self._debug.get(execute)
+        if debug is None:
+            return None
+        return Context("?", getattr(debug, "func_src_info", None), (), getattr(debug, "arg_names", None))
+
+    def _program(self, compiled: Compiled, context: Context | None) -> Program:
+        name, place = source_identity(context.source, context.name) if context else ("?", None)
+        return Program(
+            function=name,
+            defined_at=place,
+            processes=tuple(sorted(set(compiled.process_of))),
+            devices=compiled.devices,
+            module=compiled.module,
+            environment=compiled.environment,
+            communicates=compiled.communicates,
+        )
+
+    def _named_after(self, execute: Any, compiled: Compiled) -> Program:
+        """Only the executable's name is known, and that may be a wrapper's: shown, but it does not decide."""
+        found = _WRAPPED_NAME.match(str(execute.name))
+        context = Context(found[1] if found else str(execute.name), None, (), None)
+        program = self._program(compiled, context)
+        return Program(**{**{name: getattr(program, name) for name in program.__slots__}, "identified": False})
+
+    def _call(
+        self, program: Program, compiled: Compiled, context: Context | None, values: Sequence[Any], execute: Any = None
+    ) -> Call:
+        debug = self._debug.get(execute) if execute is not None else None
+        names = context.names if context is not None else getattr(debug, "arg_names", None)
+        return Call(
+            program=program,
+            site=user_site(sys._getframe(2)),
+            values=values,
+            names=names,
+            static=context.static if context is not None else {},
+            tags=self.session.provenance.tags_of(values),
+            module=compiled.text,
+        )
+
+
+def _holds_collective(executable: Any, process_of: Sequence[int]) -> bool:
+    """Whether a compiled executable communicates between processes; in doubt it does."""
+    try:
+        modules = executable.hlo_modules()
+        return any(compiled_communicates(module.to_string(), process_of) for module in modules)
+    except Exception:  # a runtime without access to its modules
+        return True
+
+
+def _devices_of(execute: Any) -> list[Any]:
+    """The device assignment of an executable, read from the shardings of its arguments and results."""
+    handlers = (getattr(execute.in_handler, "in_shardings", None), getattr(execute.out_handler, "out_shardings", None))
+    for shardings in handlers:
+        for sharding in shardings or ():
+            devices = getattr(sharding, "_device_assignment", None)
+            if devices is not None:
+                return list(devices)
+    return []

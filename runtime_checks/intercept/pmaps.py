@@ -1,0 +1,50 @@
+"""``pmap`` before it became jit and shard_map (JAX 0.6 to 0.9): a dispatch path of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spmdlint.runtime_checks.intercept.observer import Context, Observer
+from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
+
+
+def has_own_path() -> bool:
+    """Whether this JAX has the old path at all."""
+    return hasattr(module("jax._src.interpreters.pxla"), "xla_pmap_impl_lazy")
+
+
+def install_pmap(observer: Observer, patches: Patches) -> None:
+    """Know which mapped function is called, and keep it off its C++ fast path where it spans processes."""
+    pxla, api = module("jax._src.interpreters.pxla"), module("jax._src.api")
+    data = need(api, "_PmapFastpathData")
+    if "xla_executable" not in getattr(data, "_fields", ()):
+        raise MissingSeamError("_PmapFastpathData has no xla_executable")
+    thread = observer.thread
+
+    def make_call(original: Any) -> Any:
+        def watched(fun: Any, *args: Any, **named: Any) -> Any:
+            debug = getattr(fun, "debug_info", None)
+            # The executable is called after this returns; the execution takes the context away.
+            thread.context = Context(
+                name=str(named.get("name")),
+                source=getattr(debug, "func_src_info", None),
+                values=args,
+                names=getattr(debug, "arg_names", None),
+            )
+            try:
+                return original(fun, *args, **named)
+            except BaseException:
+                thread.context = None
+                raise
+
+        return watched
+
+    def make_data(original: Any) -> Any:
+        def factory(*args: Any, **named: Any) -> Any:
+            built = original(*args, **named)
+            return None if observer.spans(built.xla_executable) else built
+
+        return factory
+
+    patches.replace(pxla, "xla_pmap_impl_lazy", make_call)
+    patches.replace(api, "_PmapFastpathData", make_data)

@@ -1,0 +1,69 @@
+"""Replacing an attribute of JAX's private modules, and putting it back."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+
+class MissingSeamError(Exception):
+    """What a layer hooks into is not in this JAX; the text says what."""
+
+
+class Patches:
+    """Replacements of one layer; all are undone together."""
+
+    def __init__(self) -> None:
+        self._done: list[tuple[Any, str, Any, Any]] = []
+
+    def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Put ``make(original)`` in the place of ``owner.name``."""
+        original = need(owner, name)
+        replacement = make(original)
+        try:
+            setattr(owner, name, replacement)
+        except (AttributeError, TypeError) as error:
+            raise MissingSeamError(f"{_name(owner)}.{name} can't be replaced") from error
+        self._done.append((owner, name, original, replacement))
+
+    def undo(self) -> None:
+        """Put the originals back, but not over what somebody else has put there since."""
+        for owner, name, original, replacement in reversed(self._done):
+            if inspect.getattr_static(owner, name, None) is replacement:
+                setattr(owner, name, original)
+        self._done.clear()
+
+
+def module(name: str) -> Any:
+    """A module of JAX, or :class:`MissingSeamError`."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingSeamError(f"there is no module {name}") from error
+
+
+def need(owner: Any, name: str) -> Any:
+    """An attribute of JAX, or :class:`MissingSeamError`."""
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        raise MissingSeamError(f"there is no {_name(owner)}.{name}") from None
+
+
+def need_parameters(function: Any, *names: str) -> None:
+    """Check that a function of JAX still takes what its replacement reads."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return
+    missing = [name for name in names if name not in parameters]
+    if missing:
+        raise MissingSeamError(f"{_name(function)} takes no {', '.join(missing)}")
+
+
+def _name(thing: Any) -> str:
+    return str(getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or type(thing).__name__)

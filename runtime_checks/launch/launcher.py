@@ -1,0 +1,260 @@
+"""A rehearsal: N processes of one program on this machine, and one report at the end.
+
+The launcher never imports jax. It starts the coordination service and the processes, passes their output on, sees
+who dies, forwards interrupts, and leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from spmdlint.runtime_checks.launch import cluster
+from spmdlint.runtime_checks.launch.output import Output
+from spmdlint.runtime_checks.launch.result import Ended, conclude
+from spmdlint.runtime_checks.options import MODE_VARIABLE, RUN_FOLDER_VARIABLE
+from spmdlint.runtime_checks.report import Report, as_text
+from spmdlint.runtime_checks.runfolder import RunFolder
+
+TICK = 0.03
+AFTER_VERDICT = 12.0  # seconds for the other processes to leave once there is a report
+AFTER_FAILURE = 60.0  # seconds for the others to end once one has failed without a verdict
+AFTER_INTERRUPT = 8.0
+STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
+
+
+class LaunchError(Exception):
+    """The launcher can't do its job; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run: ``command`` is a script with its arguments, or "-m", a module and its arguments."""
+
+    processes: int
+    command: tuple[str, ...]
+    devices: int = 1
+    mode: str = "lockstep"
+    timeout: float | None = None
+    log_folder: Path | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def launch(plan: Plan) -> tuple[Report, int]:
+    """Run a plan to its end; gives the report and the exit status that stands for it."""
+    with tempfile.TemporaryDirectory(prefix="spmdlint-run-") as scratch, _Launcher(plan, Path(scratch)) as running:
+        return running.run()
+
+
+class _Launcher:
+    def __init__(self, plan: Plan, scratch: Path) -> None:
+        self._plan = plan
+        self._folder = RunFolder(scratch)
+        self._output = Output(plan.log_folder)
+        self._service: subprocess.Popen[bytes] | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._ended: dict[int, Ended] = {}
+        self._interrupts = 0
+        self._interrupted_at: float | None = None
+        self._handlers: dict[int, signal._HANDLER] = {}
+        self._timed_out = False
+
+    def __enter__(self) -> _Launcher:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self._handlers[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._processes:
+            _kill_group(process)
+        for process in self._processes:
+            process.wait()
+        self._output.drain()
+        if self._service is not None:
+            self._service.kill()
+            self._service.wait()
+            if self._service.stdin is not None:
+                self._service.stdin.close()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def run(self) -> tuple[Report, int]:
+        """Start everything, wait for the end of everything."""
+        address = f"127.0.0.1:{_free_port()}"
+        self._start_service(address)
+        for number in range(self._plan.processes):
+            self._start_process(number, address)
+        began = time.monotonic()
+        while len(self._ended) < self._plan.processes:
+            self._output.pass_on(TICK)
+            self._collect()
+            if self._plan.timeout is not None and time.monotonic() - began > self._plan.timeout:
+                self._time_out()
+                break
+            self._press_for_end()
+        self._output.drain()
+        states = {number: self._folder.state(number) for number in range(self._plan.processes)}
+        return conclude(
+            self._plan.mode,
+            self._folder.report(),
+            self._ended,
+            states,
+            timed_out=self._timed_out,
+            interrupted=self._interrupts > 0,
+        )
+
+    def _start_service(self, address: str) -> None:
+        words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.service", address, str(self._plan.processes)]
+        environment = {**os.environ, cluster.LAUNCHER: str(os.getpid())}
+        self._service = subprocess.Popen(  # noqa: S603
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=(self._folder.folder / "service.log").open("wb"),
+            env=environment,
+            start_new_session=True,
+        )
+
+    def _start_process(self, number: int, address: str) -> None:
+        plan = self._plan
+        environment = {
+            **os.environ,
+            # As on real hosts: each process iterates over sets of strings in an order of its own.
+            "PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)),
+            "PYTHONUNBUFFERED": "1",
+            "JAX_PLATFORMS": "cpu",
+            "JAX_NUM_CPU_DEVICES": str(plan.devices),
+            cluster.COORDINATOR: address,
+            cluster.COUNT: str(plan.processes),
+            cluster.PROCESS: str(number),
+            cluster.LAUNCHER: str(os.getpid()),
+            MODE_VARIABLE: plan.mode,
+            RUN_FOLDER_VARIABLE: str(self._folder.folder),
+            **plan.environment,
+        }
+        environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+        process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "spmdlint.runtime_checks", *plan.command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+        self._processes.append(process)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._output.add(number, "out", process.stdout, sys.stdout.buffer)
+        self._output.add(number, "err", process.stderr, sys.stderr.buffer)
+
+    def _collect(self) -> None:
+        for number, process in enumerate(self._processes):
+            if number not in self._ended and process.poll() is not None:
+                self._ended[number] = Ended(process.returncode, time.monotonic())
+                self._folder.put_gone(number, process.returncode)
+        service = self._service
+        if service is not None and service.poll() is not None and len(self._ended) < len(self._processes):
+            log = (self._folder.folder / "service.log").read_text(errors="replace")[-2000:]
+            raise LaunchError(f"The coordination service ended with status {service.returncode}:\n{log}")
+
+    def _press_for_end(self) -> None:
+        """Once the job is over for one process, the others get so long to end as well."""
+        now = time.monotonic()
+        if self._interrupts > 1 or (self._interrupted_at and now - self._interrupted_at > AFTER_INTERRUPT):
+            self._kill_rest()
+            return
+        failed = [one.when for one in self._ended.values() if one.status != 0]
+        if not failed:
+            return
+        patience = AFTER_VERDICT if self._folder.report() is not None else AFTER_FAILURE
+        if now - min(failed) > patience:
+            self._kill_rest()
+
+    def _kill_rest(self) -> None:
+        for number, process in enumerate(self._processes):
+            if number not in self._ended:
+                _kill_group(process)
+
+    def _time_out(self) -> None:
+        self._timed_out = True
+        self._folder.mark("timeout")
+        limit = time.monotonic() + STATES_WITHIN
+        while time.monotonic() < limit:
+            self._output.pass_on(TICK)
+            self._collect()
+            waiting = [n for n in range(len(self._processes)) if n not in self._ended and not self._folder.state(n)]
+            if not waiting:
+                break
+        self._kill_rest()
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        """Pass an interrupt on; a second one ends the processes at once."""
+        self._interrupts += 1
+        if self._interrupted_at is None:
+            self._interrupted_at = time.monotonic()
+            self._folder.mark("interrupted")
+        for process in self._processes:
+            if process.poll() is None:
+                _signal_group(process, number)
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    _signal_group(process, signal.SIGKILL)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Write the report as JSON; raises :class:`LaunchError` where that is not possible."""
+    try:
+        path.write_text(json.dumps(report.as_data(), indent=2) + "\n")
+    except OSError as error:
+        raise LaunchError(f"The report can't be written to {path}: {error.strerror}.") from error
+
+
+def show(report: Report) -> None:
+    """Print the report for a person, where there is something to say."""
+    if report.verdict in ("diverged", "late"):
+        width = min(shutil.get_terminal_size().columns, 100)
+        sys.stderr.write("-" * width + "\n" + as_text(report))
+    elif report.verdict == "failed":
+        sys.stderr.write(f"spmdlint: {report.verdict}: {report.message}\n")
+    sys.stderr.flush()
+
+
+def check_command(command: Sequence[str]) -> tuple[str, ...]:
+    """A command that can be run, or :class:`LaunchError` with what to type instead."""
+    if not command:
+        raise LaunchError("There is no script to run: spmdlint run -n 2 train.py")
+    if command[0] != "-m":
+        path = Path(command[0])
+        if path.is_dir():
+            raise LaunchError(f"{path} is a folder: `spmdlint check {path}` lints it; `spmdlint run` takes a script.")
+        if not path.is_file():
+            raise LaunchError(f"There is no script {path}.")
+    return tuple(command)

@@ -1,0 +1,86 @@
+"""From what the processes left behind to one report and one exit status."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spmdlint.runtime_checks.options import DIVERGED_STATUS
+from spmdlint.runtime_checks.report import ProcessReport, Report, from_data, name_processes, reported
+
+TIMEOUT_STATUS = 124
+INTERRUPTED_STATUS = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of one process: its exit status (negative: the signal) and when that was seen."""
+
+    status: int
+    when: float
+
+
+def conclude(
+    mode: str,
+    left: Mapping[str, Any] | None,
+    ended: Mapping[int, Ended],
+    states: Mapping[int, Mapping[str, Any] | None],
+    *,
+    timed_out: bool,
+    interrupted: bool,
+) -> tuple[Report, int]:
+    """The report of a run, and the exit status of the launcher."""
+    if left is not None:
+        return from_data(left), DIVERGED_STATUS
+    statuses = {number: one.status for number, one in sorted(ended.items())}
+    processes = {str(number): _process(states.get(number), statuses.get(number)) for number in sorted(states)}
+    if timed_out:
+        late = Report("late", _late_message(states, statuses), processes=processes)
+        return late, TIMEOUT_STATUS
+    if interrupted:
+        return Report("failed", "the run was interrupted.", processes=processes), INTERRUPTED_STATUS
+    failed = {number: status for number, status in statuses.items() if status != 0}
+    if not failed:
+        verdict, message = "clean", f"{name_processes(statuses)} made the same parallel calls and ended."
+        if mode == "off":
+            verdict, message = "unchecked", f"{name_processes(statuses)} ended; nothing was compared (mode off)."
+        return Report(verdict, message, processes=processes), 0  # type: ignore[arg-type]
+    words = ", ".join(f"process {number} {_status_words(status)}" for number, status in failed.items())
+    first = min(failed, key=lambda number: ended[number].when)
+    status = failed[first]
+    return Report("failed", f"{words}.", processes=processes), status if status > 0 else 128 - status
+
+
+def _process(state: Mapping[str, Any] | None, status: int | None) -> ProcessReport:
+    told = state or {}
+    default = "late" if status is None else "finished" if status == 0 else "died"
+    one = reported(told, str(told.get("state") or default))
+    one.stack, one.detail = told.get("stack"), told.get("detail")
+    if one.detail is None and status:
+        one.detail = _status_words(status)
+    return one
+
+
+def _status_words(status: int) -> str:
+    """An exit status in words."""
+    if status >= 0:
+        return f"left with exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
+
+
+def _late_message(states: Mapping[int, Mapping[str, Any] | None], statuses: Mapping[int, int]) -> str:
+    running = [number for number in states if number not in statuses]
+    counts = {number: dict((states[number] or {}).get("counts") or {}) for number in running if states[number]}
+    if len(counts) == len(states) and len({str(sorted(one.items())) for one in counts.values()}) == 1:
+        total = sum(next(iter(counts.values())).values())
+        return f"out of time: all processes are at call {total} and agree; look at the network or at that call."
+    behind = ", ".join(f"process {number} after {sum(one.values())} calls" for number, one in sorted(counts.items()))
+    silent = [number for number in running if number not in counts]
+    words = f"out of time: {name_processes(running)} still ran"
+    words += f" ({behind})" if behind else ""
+    return words + (f"; {name_processes(silent)} did not answer." if silent else ".")

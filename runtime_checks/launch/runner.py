@@ -1,0 +1,94 @@
+"""Running one program in this process, with the checks switched on as soon as it imports jax."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import runpy
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spmdlint.runtime_checks.api import enable, exit_status
+from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
+from spmdlint.runtime_checks.options import MODE_VARIABLE
+
+USAGE = "usage: python -m spmdlint.runtime_checks (script.py | -m module) [args...]"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a script or a module as Python would; its own exit and exceptions are this process's."""
+    words = list(arguments)
+    if not words or (words[0] == "-m" and len(words) < 2) or words[0] in ("-h", "--help"):
+        sys.stderr.write(USAGE + "\n")
+        return 2
+    die_with_launcher()
+    when_imported("jax", _begin)
+    try:
+        if words[0] == "-m":
+            sys.argv = words[1:]
+            sys.path.insert(0, str(Path.cwd()))
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        else:
+            run_script(words)
+    except SystemExit as end:
+        exit_status(end.code if isinstance(end.code, int) else 1 if end.code else 0)
+        raise
+    return 0
+
+
+def _begin() -> None:
+    join_cluster()
+    enable(os.environ.get(MODE_VARIABLE) or "lockstep")
+
+
+def run_script(words: list[str]) -> None:
+    """Run a script as ``__main__``; unlike runpy's, its globals outlive it, for exit handlers and threads."""
+    path = Path(words[0])
+    if not path.is_file():
+        raise SystemExit(f"There is no script {path}: give a Python file, or -m and a module.")
+    sys.argv = words
+    sys.path.insert(0, str(path.resolve().parent))
+    main_module = types.ModuleType("__main__")
+    main_module.__dict__.update(__file__=str(path), __builtins__=__builtins__, __spec__=None)
+    sys.modules["__main__"] = main_module
+    code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+    exec(code, main_module.__dict__)  # noqa: S102 - running the user's script is what this is for
+
+
+def when_imported(name: str, then: Any) -> None:
+    """Call ``then`` right after a module was imported for the first time, at once where it already is.
+
+    Programs set environment variables before they import jax, so nothing here may import it first.
+    """
+    if name in sys.modules:
+        then()
+    else:
+        sys.meta_path.insert(0, _Finder(name, then))
+
+
+class _Finder:
+    """Finds one module as the others do, and adds a call to the end of its execution."""
+
+    def __init__(self, name: str, then: Any) -> None:
+        self._name = name
+        self._then = then
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Called by the import machinery."""
+        if name != self._name or path is not None or target is not None:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return None
+        execute, then = spec.loader.exec_module, self._then
+
+        def and_then(module: types.ModuleType) -> None:
+            execute(module)
+            then()
+
+        setattr(spec.loader, "exec_module", and_then)  # noqa: B010 - mypy knows it as a method
+        return spec

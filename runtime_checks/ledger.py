@@ -1,0 +1,89 @@
+"""A process's ordered record of its parallel calls, one sequence per set of processes."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+
+from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.frames import Site
+
+RING = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One parallel call: its number in its group from 1, what was called, from where."""
+
+    index: int
+    program: Program
+    site: Site | None
+
+    def brief(self) -> dict[str, object]:
+        """The entry as it stands in reports and in the exchange."""
+        site = self.site
+        return {
+            "index": self.index,
+            "function": self.program.function,
+            "filename": site.filename if site else None,
+            "line": site.line if site else None,
+        }
+
+
+@dataclass(slots=True)
+class Group:
+    """The sequence of one set of processes. ``lock`` keeps two threads of one process from numbering at once."""
+
+    processes: tuple[int, ...]
+    key: str
+    count: int = 0
+    ring: deque[Entry] = field(default_factory=lambda: deque(maxlen=RING))
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    threads: set[int] = field(default_factory=set)
+
+    def append(self, program: Program, site: Site | None) -> Entry:
+        """Number the next call."""
+        self.count += 1
+        self.threads.add(threading.get_ident())
+        entry = Entry(self.count, program, site)
+        self.ring.append(entry)
+        return entry
+
+
+class Ledger:
+    """All sequences of one process, and how often it made calls that do not communicate."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[int, ...], Group] = {}
+        self._lock = threading.Lock()
+        self.quiet: dict[str, int] = {}
+        self.last: Entry | None = None
+
+    def group(self, processes: tuple[int, ...]) -> Group:
+        """The sequence of a set of processes (sorted)."""
+        with self._lock:
+            found = self._groups.get(processes)
+            if found is None:
+                found = self._groups[processes] = Group(processes, group_key(processes))
+            return found
+
+    def counts(self) -> dict[str, int]:
+        """How many calls each group has seen from this process, by the group's key."""
+        with self._lock:
+            return {group.key: group.count for group in self._groups.values()}
+
+    def groups(self) -> list[Group]:
+        """All groups so far."""
+        with self._lock:
+            return list(self._groups.values())
+
+    def note_quiet(self, program: Program) -> None:
+        """Count a call that holds no collective: harmless on one process, worth a note when counts differ."""
+        self.quiet[program.function] = self.quiet.get(program.function, 0) + 1
+
+
+def group_key(processes: tuple[int, ...]) -> str:
+    """A short name of a set of processes, equal on all of them."""
+    return hashlib.blake2b(repr(processes).encode(), digest_size=5).hexdigest()

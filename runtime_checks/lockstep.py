@@ -1,0 +1,228 @@
+"""Lockstep: no call is dispatched before all processes of its group are known to make the same one."""
+
+from __future__ import annotations
+
+import base64
+import time
+import zlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from spmdlint.runtime_checks.call import Call
+from spmdlint.runtime_checks.exchange import tree
+from spmdlint.runtime_checks.ledger import Entry, Group
+from spmdlint.runtime_checks.modules import first_difference
+from spmdlint.runtime_checks.provenance import UNKNOWN, WIDTH, conflicts
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, name_processes, reported
+from spmdlint.runtime_checks.store import MAX_WAIT_MS
+from spmdlint.runtime_checks.verdict import Difference, compare
+from spmdlint.runtime_checks.waiting import Waiting
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.session import Session
+
+DETAILS_WITHIN = 4.0  # seconds for others to explain their side once a difference is proven
+MAX_MODULE = 4 << 20
+
+
+class Lockstep:
+    """The agreement on one call after the other; returns from :meth:`agree` only where all agree."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._heard: dict[int, dict[str, Any]] = {}
+
+    def last_heard(self, process: int) -> dict[str, Any]:
+        """The last call that another process announced to this one."""
+        return self._heard.get(process, {})
+
+    def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
+        """Compare with all others of the group; raises or ends the process where they differ."""
+        exchange = self._session.exchange
+        digest = call.program.digest
+        waiting = Waiting(self._session, group, entry, within)
+        exchange.publish_program(digest, call.program.decisive())
+        exchange.say(group.key, entry.index, {**entry.brief(), "digest": digest, "tags": call.tags})
+        if len(group.processes) > self._session.options.tree_above:
+            self._along_tree(group, entry, call, waiting)
+        else:
+            self._all_to_all(group, entry, call, waiting)
+        exchange.forget(group.key, entry.index)
+
+    def _all_to_all(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
+        exchange, me, digest = self._session.exchange, self._session.me, call.program.digest
+        messages: dict[int, dict[str, Any]] = {}
+        absent = [process for process in group.processes if process != me]
+        for process in list(absent):
+            message = waiting.until(
+                lambda process=process: exchange.hear(group.key, entry.index, process, MAX_WAIT_MS),  # type: ignore[misc]
+                absent,
+            )
+            absent.remove(process)
+            self._heard[process] = messages[process] = message
+            self._compare_setup(process)
+            if message.get("digest") != digest:
+                records = {me: call.program.decisive(), process: self._record(process, message)}
+                if compare(records) is not None:
+                    self._diverge(group, entry, call, messages)
+        if any(conflicts(call.tags, str(message.get("tags", ""))) for message in messages.values()):
+            self._diverge(group, entry, call, messages)
+
+    def _along_tree(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
+        exchange, me, digest = self._session.exchange, self._session.me, call.program.digest
+        others = [process for process in group.processes if process != me]
+        children, is_root = tree(group.processes, me)
+        same, tags = True, call.tags
+        for child in children:
+            word = waiting.until(lambda child=child: exchange.up(group.key, entry.index, child), others)  # type: ignore[misc]
+            self._compare_setup(child)
+            same = same and bool(word.get("same")) and not conflicts(tags, str(word.get("tags", "")))
+            if word.get("digest") != digest:
+                records = {me: call.program.decisive(), child: self._record(child, word)}
+                same = same and compare(records) is None
+            tags = _merged(tags, str(word.get("tags", "")))
+        root = group.processes[0]
+        if is_root:
+            exchange.down(group.key, entry.index, root, {"same": same})
+        else:
+            exchange.up(group.key, entry.index, me, {"same": same, "digest": digest, "tags": tags})
+            same = bool(waiting.until(lambda: exchange.down(group.key, entry.index, root), others).get("same"))
+        if not same:
+            messages = {}
+            for process in others:
+                message = exchange.hear(group.key, entry.index, process, MAX_WAIT_MS)
+                if message is not None:
+                    messages[process] = message
+            if is_root:
+                self._diverge(group, entry, call, messages)
+            exchange.put_details(group.key, entry.index, self._details(entry, call))
+            waiting.until(lambda: self._session.await_verdict(), others)
+
+    def _compare_setup(self, process: int) -> None:
+        """Who has spoken has laid down how it was set up before."""
+        report = self._session.setup.compare_with(process)
+        if report is not None:
+            self._session.declare(report)
+
+    def _record(self, process: int, message: Mapping[str, Any]) -> dict[str, Any]:
+        return self._session.exchange.program(process, str(message.get("digest")))
+
+    def _details(self, entry: Entry, call: Call) -> dict[str, Any]:
+        """All that explains this process's side of a difference."""
+        text = call.module()
+        packed = base64.b64encode(zlib.compress(text.encode(), 1)).decode() if text else None
+        return {
+            **entry.brief(),
+            "arguments": call.explained(self._session.provenance),
+            "static": dict(call.static),
+            "recent": self._session.recent(entry),
+            "text": packed if packed and len(packed) < MAX_MODULE else None,
+        }
+
+    def _diverge(self, group: Group, entry: Entry, call: Call, messages: dict[int, dict[str, Any]]) -> None:
+        """A difference is proven: explain one's own side, gather the others', and declare."""
+        session = self._session
+        mine = self._details(entry, call)
+        session.exchange.put_details(group.key, entry.index, mine)
+        details = {session.me: mine}
+        limit = time.monotonic() + DETAILS_WITHIN
+        waits = [process for process in group.processes if process != session.me]
+        while waits and time.monotonic() < limit:
+            session.heed_verdict()
+            for process in list(waits):
+                message = messages.get(process) or session.exchange.hear(group.key, entry.index, process, 50)
+                told = session.exchange.details(group.key, entry.index, process) if message else None
+                if message is not None:
+                    messages[process] = message
+                if told is not None:
+                    details[process] = told
+                    waits.remove(process)
+            if waits and all(process not in messages for process in waits):
+                break  # who has not come to this call is not waited for: the difference is proven without them
+        session.declare(self._report(group, entry, call, messages, details))
+
+    def _report(
+        self,
+        group: Group,
+        entry: Entry,
+        call: Call,
+        messages: Mapping[int, dict[str, Any]],
+        details: Mapping[int, dict[str, Any]],
+    ) -> Report:
+        session = self._session
+        # What decides is the program's record; what a process tells about its call only explains.
+        records = {session.me: {**details[session.me], **call.program.decisive()}}
+        for process, message in messages.items():
+            records[process] = {**details.get(process, {}), **self._record(process, message)}
+        difference = compare(records) or self._origin_difference(call, messages, details)
+        processes: dict[int, ProcessReport] = {}
+        for process in group.processes:
+            if process in records:
+                told = details.get(process) or messages.get(process, {})
+                one = reported(told, "calling")
+                one.arguments = told.get("arguments")
+                one.static = told.get("static") or None
+                one.recent = told.get("recent") or []
+            else:
+                one = session.position(process, group, entry)
+            processes[process] = one
+        sentence = f"call {entry.index} of {name_processes(group.processes)} differs: {difference.sentence}."
+        report = diverged(difference.kind, sentence, entry.index, processes)
+        report.module = _module_difference(details)
+        return report
+
+    def _origin_difference(
+        self, call: Call, messages: Mapping[int, dict[str, Any]], details: Mapping[int, dict[str, Any]]
+    ) -> Difference:
+        me = self._session.me
+        for process, message in sorted(messages.items()):
+            theirs = str(message.get("tags", ""))
+            for back in conflicts(call.tags, theirs):
+                sides = {me: (details.get(me) or {}), process: (details.get(process) or {})}
+                path, words = f"argument {len(call.values) - 1 - back}", []
+                for number, side in sorted(sides.items()):
+                    arguments = side.get("arguments") or []
+                    argument = arguments[-1 - back] if back < len(arguments) else {}
+                    path = str(argument.get("path") or path)
+                    words.append(f"process {number}: {argument.get('origin') or 'another output'}")
+                sentence = f"{path} comes from different outputs of earlier calls: {'; '.join(words)}"
+                return Difference("arguments", "origin", sentence)
+        return Difference("program", "digest", "the programs differ")
+
+
+def _merged(first: str, second: str) -> str:
+    """The known origins of both, aligned at the end."""
+    if not first or not second:
+        return first or second
+    merged = []
+    for back in range(max(len(first), len(second)) // WIDTH):
+        one, other = _from_end(first, back), _from_end(second, back)
+        merged.append(one if one != UNKNOWN else other)
+    return "".join(reversed(merged))
+
+
+def _from_end(tags: str, back: int) -> str:
+    start = len(tags) - (back + 1) * WIDTH
+    return tags[start : start + WIDTH] if start >= 0 else UNKNOWN
+
+
+def _module_difference(details: Mapping[int, dict[str, Any]]) -> dict[str, Any] | None:
+    """The first line at which the lowered modules of two processes part."""
+    texts = {number: _unpacked(side["text"]) for number, side in sorted(details.items()) if side.get("text")}
+    numbers = list(texts)
+    for other in numbers[1:]:
+        found = first_difference(texts[numbers[0]], texts[other])
+        if found is not None:
+            same = [number for number in numbers if texts[number] == texts[other]]
+            first = [number for number in numbers if texts[number] == texts[numbers[0]]]
+            sides = [{"processes": first, "text": found.first}, {"processes": same, "text": found.second}]
+            return {"line": found.number, "sides": sides}
+    return None
+
+
+def _unpacked(packed: str) -> str:
+    try:
+        inflate = zlib.decompressobj()
+        return inflate.decompress(base64.b64decode(packed), MAX_MODULE * 8).decode(errors="replace")
+    except (ValueError, zlib.error):
+        return ""

@@ -1,0 +1,141 @@
+"""Lowered and compiled modules as text: one form on all processes, what communicates, where two forms part."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+# What a module holds of one process's memory: unnamed pmap axes, and the addresses of Python callbacks.
+_ADDRESS = re.compile(r"<axis 0x[0-9a-f]+>|0x7f[0-9a-f]{10}\b")
+_CALLBACK_LINE = re.compile(r"^.*custom_call.*callback.*$", re.M)
+_CALLBACK_NUMBER = re.compile(r'(backend_config = (?:"|\{[^}]*?index = ))\d+')
+_POINTER_CONSTANT = re.compile(r"(stablehlo\.constant dense<)\d{13,}(> : tensor<(?:ui|i)64>)")
+
+_LOWERED = re.compile(
+    r"stablehlo\.(?:all_reduce|all_gather|all_to_all|reduce_scatter|collective_permute|collective_broadcast)\b"
+)
+_LOWERED_GROUPS = re.compile(r"(?:replica_groups|source_target_pairs) = dense<([^>]*)> : tensor<(\d+)x(\d+)xi64>")
+_COMPILED = re.compile(
+    r"= .*?\b(?:all-reduce|all-gather|all-to-all|ragged-all-to-all|reduce-scatter|collective-permute"
+    r"|collective-broadcast|send|recv)(?:-start)?\("
+)
+_COMPILED_GROUPS = re.compile(r"(?:replica_groups|source_target_pairs)=\{((?:\{[\d,]*\},?)*)\}")
+_IOTA_GROUPS = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+
+
+def canonical(text: str) -> str:
+    """The lowered module without what differs between two processes that lowered the same program.
+
+    Addresses become numbers in order of appearance. The text must come without locations.
+    """
+    names: dict[str, str] = {}
+    text = _ADDRESS.sub(lambda found: names.setdefault(found[0], f"<address {len(names)}>"), text)
+    if "callback" in text:
+        text = _CALLBACK_LINE.sub(lambda line: _CALLBACK_NUMBER.sub(r"\g<1>0", line[0]), text)
+        text = _POINTER_CONSTANT.sub(r"\g<1>0\g<2>", text)
+    return text
+
+
+def digest(text: str) -> str:
+    """A short name for a text that is the same on every process."""
+    return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+def lowered_communicates(text: str, process_of: Sequence[int]) -> bool:
+    """Whether a lowered module (StableHLO) names a collective between processes.
+
+    ``process_of[i]`` is the process of the i-th device of the assignment. False means "not known yet": the
+    partitioner may still put collectives in.
+    """
+    for line in _lines_with(_LOWERED, text):
+        found = _LOWERED_GROUPS.search(line)
+        if found is None or _groups_span(_dense(found), process_of):
+            return True
+    return False
+
+
+def compiled_communicates(text: str, process_of: Sequence[int]) -> bool:
+    """Whether a compiled module (HLO text) holds a collective between processes; in doubt it does."""
+    for line in _lines_with(_COMPILED, text):
+        listed, iota = _COMPILED_GROUPS.search(line), _IOTA_GROUPS.search(line)
+        if listed is not None and listed[1]:
+            groups: list[list[int]] | None = [
+                [int(n) for n in part.split(",") if n] for part in re.findall(r"\{([\d,]*)\}", listed[1])
+            ]
+        elif iota is not None:
+            groups = _iota(iota)
+        else:
+            groups = None
+        if _groups_span(groups, process_of):
+            return True
+    # What a kernel of another compiler does between devices is not written in the module.
+    return "tpu_custom_call" in text or "mosaic_gpu" in text
+
+
+def _lines_with(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+    for found in pattern.finditer(text):
+        # An operation with a region ends lines further down; its attributes stand on its first line.
+        end = text.find("\n", found.start())
+        yield text[found.start() : end if end >= 0 else len(text)]
+
+
+def _dense(found: re.Match[str]) -> list[list[int]] | None:
+    rows, columns = int(found[2]), int(found[3])
+    numbers = [int(n) for n in re.findall(r"-?\d+", found[1])]
+    if len(numbers) == 1:
+        numbers *= rows * columns
+    if len(numbers) != rows * columns:
+        return None
+    return [numbers[row * columns : (row + 1) * columns] for row in range(rows)]
+
+
+def _iota(found: re.Match[str]) -> list[list[int]] | None:
+    """Expand XLA's ``[groups,size]<=[dimensions]T(permutation)``."""
+    rows, columns = int(found[1]), int(found[2])
+    shape = [int(n) for n in found[3].split(",")]
+    order = [int(n) for n in found[4].split(",")] if found[4] else list(range(len(shape)))
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    flat = [0]
+    for axis in order:
+        flat = [base + step * strides[axis] for base in flat for step in range(shape[axis])]
+    if len(flat) != rows * columns:
+        return None
+    return [flat[row * columns : (row + 1) * columns] for row in range(rows)]
+
+
+def _groups_span(groups: list[list[int]] | None, process_of: Sequence[int]) -> bool:
+    if groups is None or not groups:
+        return True
+    try:
+        return any(len({process_of[n] for n in group if n >= 0}) > 1 for group in groups)
+    except IndexError:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class LineDifference:
+    """The first line at which two modules part: its number from 1 and the line in either; "" where one has ended."""
+
+    number: int
+    first: str
+    second: str
+
+
+def first_difference(first: str, second: str) -> LineDifference | None:
+    """The first line in which two module texts differ, or None where they are equal."""
+    left, right = first.splitlines(), second.splitlines()
+    for number, (one, other) in enumerate(zip(left, right, strict=False), 1):
+        if one != other:
+            return LineDifference(number, one.strip(), other.strip())
+    if len(left) == len(right):
+        return None
+    number = min(len(left), len(right)) + 1
+    return LineDifference(
+        number,
+        left[number - 1].strip() if number <= len(left) else "",
+        right[number - 1].strip() if number <= len(right) else "",
+    )

@@ -1,0 +1,128 @@
+"""Parallel calls that are no executable: a barrier, a value that is asserted, a callable of the user's own."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from spmdlint.runtime_checks.call import Call
+from spmdlint.runtime_checks.fingerprint import Program, describe_arguments, source_identity
+from spmdlint.runtime_checks.frames import user_site
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.session import Session
+
+P = ParamSpec("P")
+R = TypeVar("R")
+SHOWN = 80
+
+
+def announce(
+    session: Session,
+    function: str,
+    *,
+    name: str | None = None,
+    value: str | None = None,
+    processes: Sequence[int] | None = None,
+    within: float | None = None,
+) -> None:
+    """Agree on a named operation of these processes (all by default) before it is done.
+
+    ``within`` bounds the wait in seconds for an operation that has a time-out of its own.
+    """
+    members = tuple(sorted(processes)) if processes is not None else tuple(range(session.count))
+    if session.me not in members or len(members) < 2:
+        return
+    program = Program(function=function, processes=members, name=name, value=value)
+    session.call(Call(program, user_site(sys._getframe(1))), within=within)
+
+
+def tracked(fun: Callable[P, R], name: str, session_of: Callable[[], Session | None]) -> Callable[P, R]:
+    """A callable that all processes have to call alike: same order, same shapes and dtypes of its array arguments."""
+    code = getattr(fun, "__code__", None)
+    place = source_identity(f"f at {code.co_filename}:{code.co_firstlineno}", "f")[1] if code else None
+
+    @functools.wraps(fun)
+    def watched(*args: P.args, **kwargs: P.kwargs) -> R:
+        session = session_of()
+        if session is not None and _outside_traces():
+            import jax
+
+            leaves = jax.tree_util.tree_leaves((args, kwargs))
+            arrays = [leaf for leaf in leaves if hasattr(leaf, "shape")]
+            shapes = json.dumps([[one["shape"], one["dtype"]] for one in describe_arguments(arrays, None)])
+            program = Program(
+                function=name,
+                defined_at=place,
+                processes=tuple(range(session.count)),
+                module=hashlib.blake2b(shapes.encode(), digest_size=10).hexdigest(),
+            )
+            tags = session.provenance.tags_of(arrays)
+            session.call(Call(program, user_site(sys._getframe(1)), values=arrays, tags=tags))
+        return fun(*args, **kwargs)
+
+    return watched
+
+
+def _outside_traces() -> bool:
+    from jax._src import core
+
+    clean = getattr(core, "trace_state_clean", None)
+    return bool(clean is None or clean())
+
+
+def value_words(value: Any) -> str:
+    """A value as text that is equal on two processes exactly where the value is.
+
+    Raises ``TypeError`` for what has no such text, and ``ValueError`` for an array of which each process holds
+    another part.
+    """
+    import jax
+
+    leaves, tree = jax.tree_util.tree_flatten(value)
+    words = [_leaf_words(leaf) for leaf in leaves]
+    if len(words) == 1 and jax.tree_util.treedef_is_leaf(tree):
+        return words[0]
+    joined = json.dumps([str(tree), words])
+    return f"{len(words)} leaves, digest {hashlib.blake2b(joined.encode(), digest_size=10).hexdigest()}"
+
+
+def _leaf_words(leaf: Any) -> str:
+    if isinstance(leaf, bool | int | float | complex | str | bytes):
+        words = repr(leaf)
+        if len(words) <= SHOWN:
+            return words
+        return f"{words[:SHOWN]}... digest {hashlib.blake2b(words.encode(), digest_size=10).hexdigest()}"
+    if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
+        raise TypeError(
+            f"A {type(leaf).__qualname__} can't be compared between processes: pass numbers, strings, arrays, or a "
+            "pytree of them."
+        )
+    return _array_words(leaf)
+
+
+def _array_words(array: Any) -> str:
+    import numpy as np
+
+    array = getattr(array, "_base_array", array)
+    if not getattr(array, "is_fully_addressable", True):
+        if not array.is_fully_replicated:
+            raise ValueError(
+                "An array of which each process holds another part can't be compared between processes: pass a "
+                "replicated one, or a sum or norm of it."
+            )
+        array = array.addressable_data(0)
+    held = np.asarray(array)
+    digest = hashlib.blake2b(np.ascontiguousarray(held).tobytes(), digest_size=10).hexdigest()
+    shown = f" {held.tolist()}" if held.size == 1 else ""
+    return f"{held.dtype}{list(held.shape)}{shown} digest {digest}"
+
+
+def barrier_members(arguments: Sequence[Any], named: Mapping[str, Any]) -> Sequence[int] | None:
+    """The processes of ``wait_at_barrier(name, timeout_in_ms, process_ids)``; None for all."""
+    members = named.get("process_ids", arguments[2] if len(arguments) > 2 else None)
+    return None if members is None else [int(one) for one in members]

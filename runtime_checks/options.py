@@ -1,0 +1,72 @@
+"""How the checks were asked to behave: by arguments of ``enable``, by environment variables, by the launcher."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+Mode = Literal["lockstep", "off"]
+Policy = Literal["raise", "exit", "report"]
+
+MODE_VARIABLE = "SPMDLINT_RUNTIME_CHECKS"
+POLICY_VARIABLE = "SPMDLINT_ON_DIVERGENCE"
+LATE_VARIABLE = "SPMDLINT_LATE_AFTER"
+RUN_FOLDER_VARIABLE = "SPMDLINT_RUN_FOLDER"
+TREE_ABOVE_VARIABLE = "SPMDLINT_TREE_ABOVE"
+
+DIVERGED_STATUS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a session was told.
+
+    ``late_after`` is in seconds. ``run_folder`` is where a launcher and its processes leave word for each other; None
+    outside a launcher. A group of more than ``tree_above`` processes compares along a tree.
+    """
+
+    mode: Mode = "lockstep"
+    on_divergence: Policy = "raise"
+    late_after: float = 10.0
+    run_folder: Path | None = None
+    tree_above: int = 16
+
+    @property
+    def rehearsal(self) -> bool:
+        """Whether a launcher on this machine started the process: there the checks fail closed."""
+        return self.run_folder is not None
+
+
+def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str, str] | None = None) -> Options:
+    """Join what the caller and the environment say; the caller wins.
+
+    Raises ``ValueError`` with the accepted words for a mode or policy that does not exist.
+    """
+    given = os.environ if environment is None else environment
+    folder = given.get(RUN_FOLDER_VARIABLE)
+    policy = on_divergence or given.get(POLICY_VARIABLE) or ("exit" if folder else "raise")
+    chosen_mode = mode or given.get(MODE_VARIABLE) or "lockstep"
+    if chosen_mode not in get_args(Mode):
+        raise ValueError(f"There is no mode {chosen_mode!r}: use one of {', '.join(get_args(Mode))}.")
+    if policy not in get_args(Policy):
+        raise ValueError(f"There is no policy {policy!r}: use one of {', '.join(get_args(Policy))}.")
+    return Options(
+        mode=chosen_mode,  # type: ignore[arg-type]
+        on_divergence=policy,  # type: ignore[arg-type]
+        late_after=_number(given, LATE_VARIABLE, 10.0),
+        run_folder=Path(folder) if folder else None,
+        tree_above=int(_number(given, TREE_ABOVE_VARIABLE, 16)),
+    )
+
+
+def _number(given: Mapping[str, str], name: str, default: float) -> float:
+    text = given.get(name)
+    if not text:
+        return default
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{name} is {text!r}: give a number, or unset it.") from None

@@ -1,0 +1,226 @@
+"""The report of a job: as data, and as text for a person at three in the morning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+Verdict = Literal["clean", "failed", "late", "diverged", "unchecked"]
+Kind = Literal["sequence", "arguments", "program", "missing", "setup", "value"]
+
+# The rules of the linter that name the usual causes of each kind.
+EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
+    "sequence": ("SPMD201", "SPMD202", "SPMD203", "SPMD301", "SPMD302", "SPMD303", "SPMD304", "SPMD307"),
+    "arguments": ("SPMD401", "SPMD404", "SPMD201", "SPMD308"),
+    "program": ("SPMD404", "SPMD201", "SPMD508"),
+    "missing": ("SPMD301", "SPMD302", "SPMD303", "SPMD304", "SPMD306", "SPMD309"),
+    "setup": ("SPMD601", "SPMD602"),
+    "value": ("SPMD501", "SPMD508"),
+}
+ADVICE: Mapping[str, str] = {
+    "sequence": "Make every process reach these calls in the same order: look for a branch on the process index, "
+    "an iteration over a set or an unsorted listing, or a handler that skips a call.",
+    "arguments": "Give the call the same global shape, dtype, sharding and static arguments on every process: pad to "
+    "a global maximum, and take names in sorted order.",
+    "program": "Make what is traced the same on every process: no values of one process, hash(), id() or the order "
+    "of a set in static arguments, closures or pytrees.",
+    "missing": "Make every process reach this call: end loops on an agreed count, and do not let one process return "
+    "or raise alone.",
+    "setup": "Start every process with the same JAX, the same flags and configuration, and equal devices.",
+    "value": "Compute this value the same way everywhere, or broadcast it from one process "
+    "(multihost_utils.broadcast_one_to_all).",
+}
+
+
+@dataclass(slots=True)
+class ProcessReport:
+    """One process in a report.
+
+    ``state`` is one of calling, waiting, late, finished, raised, died, interrupted, unknown. ``index`` numbers the
+    call in its group from 1, or is how many were made where none is under way. ``recent`` holds the last calls,
+    oldest first.
+    """
+
+    state: str
+    index: int | None = None
+    function: str | None = None
+    filename: str | None = None
+    line: int | None = None
+    arguments: list[dict[str, Any]] | None = None
+    static: dict[str, str] | None = None
+    stack: list[str] | None = None
+    detail: str | None = None
+    recent: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Report:
+    """A verdict with all that explains it; ``processes`` by number as text, as JSON has it."""
+
+    verdict: Verdict
+    message: str
+    kind: Kind | None = None
+    index: int | None = None
+    group: list[int] = field(default_factory=list)
+    explained_by: list[str] = field(default_factory=list)
+    processes: dict[str, ProcessReport] = field(default_factory=dict)
+    module: dict[str, Any] | None = None
+    advice: str | None = None
+    notes: list[str] = field(default_factory=list)
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    layers: dict[str, str] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+    def as_data(self) -> dict[str, Any]:
+        """The report as JSON holds it."""
+        return asdict(self)
+
+
+def reported(record: Mapping[str, Any], state: str) -> ProcessReport:
+    """A process's place as it told it itself."""
+    return ProcessReport(
+        state=state,
+        index=record.get("index"),
+        function=record.get("function"),
+        filename=record.get("filename"),
+        line=record.get("line"),
+    )
+
+
+def from_data(data: Mapping[str, Any]) -> Report:
+    """Read a report back; unknown fields are left out, so that a newer process's report can be shown."""
+    known = {name: data[name] for name in Report.__dataclass_fields__ if name in data and name != "processes"}
+    fields = ProcessReport.__dataclass_fields__
+    processes = {
+        str(number): ProcessReport(**{name: value for name, value in one.items() if name in fields})
+        for number, one in dict(data.get("processes") or {}).items()
+    }
+    return Report(**known, processes=processes)
+
+
+def diverged(kind: Kind, message: str, index: int | None, processes: Mapping[int, ProcessReport]) -> Report:
+    """A report of a proven divergence, with the rules that may explain it and what to do."""
+    return Report(
+        verdict="diverged",
+        kind=kind,
+        message=message,
+        index=index,
+        group=sorted(processes),
+        explained_by=list(EXPLAINED_BY[kind]),
+        processes={str(number): processes[number] for number in sorted(processes)},
+        advice=ADVICE[kind],
+    )
+
+
+def name_processes(numbers: Iterable[int]) -> str:
+    """Say "process 3" or "processes 0-30, 32-63"."""
+    ordered = sorted(set(numbers))
+    if not ordered:
+        return "no process"
+    spans: list[tuple[int, int]] = []
+    for number in ordered:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    words = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans)
+    return f"process {words}" if len(ordered) == 1 else f"processes {words}"
+
+
+def as_text(report: Report) -> str:
+    """The report for a person: what differs, then who was where, then why and what to do."""
+    title = f"spmdlint: {report.verdict}" + (f" ({report.kind})" if report.kind else "")
+    lines = [f"{title}: {report.message}"]
+    for numbers, process in _folded(report.processes):
+        lines += ["", *_process_lines(numbers, process)]
+    lines += _recent_lines(report.processes)
+    if report.module:
+        lines += ["", f"  The lowered modules first differ in line {report.module.get('line')}:"]
+        for side in report.module.get("sides", []):
+            lines.append(f"    {name_processes(side['processes'])}: {side['text']}")
+            if side.get("source"):
+                lines.append(f"      from {side['source']}")
+    for finding in report.findings:
+        lines += ["", f"  The linter has {finding['code']} on the way: {finding['place']}: {finding['message']}"]
+    if report.explained_by:
+        lines += ["", f"  Rules that may explain it: {', '.join(report.explained_by)} (spmdlint rule CODE)."]
+    if report.advice:
+        lines.append(f"  What to do: {report.advice}")
+    lines += [f"  Note: {note}" for note in report.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], ProcessReport]]:
+    """Processes that are in the same place with the same arguments, together."""
+    folded: list[tuple[list[int], ProcessReport]] = []
+    for number, process in sorted(processes.items(), key=lambda item: int(item[0])):
+        for numbers, other in folded:
+            if other == process:
+                numbers.append(int(number))
+                break
+        else:
+            folded.append(([int(number)], process))
+    return folded
+
+
+def _process_lines(numbers: Sequence[int], process: ProcessReport) -> list[str]:
+    where = f"{process.filename}:{process.line}" if process.filename else "an unknown line"
+    named = name_processes(numbers)
+    made = f"call {process.index}" if process.state in ("calling", "waiting") else f"after {process.index or 0} calls"
+    lines = [f"  {named[0].upper()}{named[1:]}: {process.state}, {made}"]
+    lines.append(f"    {process.function or '?'}  at {where}")
+    if process.detail:
+        lines.append(f"    {process.detail}")
+    for name, value in (process.static or {}).items():
+        lines.append(f"    static {name} = {value}")
+    for argument in (process.arguments or [])[:12]:
+        lines.append(f"    {_argument(argument)}")
+    if process.arguments and len(process.arguments) > 12:
+        lines.append(f"    and {len(process.arguments) - 12} more arguments")
+    if process.stack:
+        lines.append("    stack, innermost last:")
+        lines += [f"      {frame}" for frame in process.stack[-8:]]
+    return lines
+
+
+def _argument(argument: Mapping[str, Any]) -> str:
+    shape = "x".join(str(n) for n in argument.get("shape") or []) or "scalar"
+    words = f"{argument.get('path')}: {argument.get('dtype')}[{shape}]"
+    if argument.get("spec"):
+        words += f" {argument['spec']}"
+    if argument.get("origin"):
+        words += f" from {argument['origin']}"
+    return words
+
+
+def _recent_lines(processes: Mapping[str, ProcessReport]) -> list[str]:
+    """The last calls of two processes that differ, side by side, the first difference marked."""
+    sides = [(number, process) for number, process in processes.items() if process.recent]
+    if len(sides) < 2:
+        return []
+    first = sides[0]
+    second = next((side for side in sides[1:] if _calls(side[1]) != _calls(first[1])), sides[1])
+    indices = sorted({entry["index"] for _, process in (first, second) for entry in process.recent})[-8:]
+    tables = [{entry["index"]: entry for entry in process.recent} for _, process in (first, second)]
+    lines = ["", f"  The last calls of process {first[0]} and process {second[0]}:"]
+    marked = False
+    for index in indices:
+        words = [_call(table.get(index)) for table in tables]
+        differs = words[0] != words[1] and not marked
+        marked = marked or differs
+        lines.append(f"  {'>' if differs else ' '} {index:>6}  {words[0]:<44}  {words[1]}")
+    return lines
+
+
+def _calls(process: ProcessReport) -> list[str]:
+    return [_call(entry) for entry in process.recent]
+
+
+def _call(entry: Mapping[str, Any] | None) -> str:
+    if entry is None:
+        return "-"
+    filename = str(entry.get("filename") or "?").rsplit("/", 1)[-1]
+    return f"{entry.get('function')} {filename}:{entry.get('line')}"

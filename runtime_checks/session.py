@@ -1,0 +1,221 @@
+"""One job as one process sees it: everything between the first call watched and the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from spmdlint.runtime_checks.call import Call
+from spmdlint.runtime_checks.ending import Ending, write_error
+from spmdlint.runtime_checks.errors import ChecksFailedError
+from spmdlint.runtime_checks.exchange import Exchange
+from spmdlint.runtime_checks.frames import Site, main_stack
+from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
+from spmdlint.runtime_checks.lockstep import Lockstep
+from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.provenance import Provenance
+from spmdlint.runtime_checks.report import ProcessReport, Report, reported
+from spmdlint.runtime_checks.runfolder import RunFolder
+from spmdlint.runtime_checks.setup import Setup
+from spmdlint.runtime_checks.store import Store, StoreLostError
+from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
+
+ANSWER_WITHIN = 1.5  # seconds for a process to answer where it is
+RECENT = 8
+
+
+class Session:
+    """The checks of one initialized job in one process.
+
+    ``call`` is what interception comes to before a dispatch. All that other threads touch is either immutable or
+    guarded by the ledger's locks.
+    """
+
+    def __init__(self, store: Store, me: int, count: int, options: Options) -> None:
+        self.me = me
+        self.count = count
+        self.options = options
+        self.ledger = Ledger()
+        self.provenance = Provenance()
+        self.exchange = Exchange(store, me)
+        self.ending = Ending(store, me, count, options, self._complete)
+        self.folder = RunFolder(options.run_folder) if options.run_folder else None
+        self.layers: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.active = True
+        self.lockstep = Lockstep(self)
+        self._questions = 0
+        self._noted: set[str] = set()
+        self.setup = Setup(self)
+
+    def call(self, call: Call, within: float | None = None) -> str:
+        """Agree on a call before it is dispatched; returns the name that its outputs' tags are made of.
+
+        ``within`` bounds the wait in seconds: after it the call goes on unchecked.
+        """
+        program = call.program
+        if not program.communicates:
+            self.ledger.note_quiet(program)
+            return f"{program.digest}/{call.tags}"
+        group = self.ledger.group(program.processes)
+        with group.lock:
+            entry = group.append(program, call.site)
+            self.ledger.last = entry
+            if len(group.threads) == 2:
+                self.note("Two threads make parallel calls over one set of processes; their order is up to chance.")
+            if self.active:
+                self._guarded(lambda: self.lockstep.agree(group, entry, call, within))
+        return f"{group.key}/{entry.index}"
+
+    def _guarded(self, agree: Callable[[], None]) -> None:
+        """Fail closed in a rehearsal, open in the real job."""
+        try:
+            self.setup.publish()
+            agree()
+        except (StoodDownError, WaitedEnoughError):
+            return
+        except StoreLostError as error:
+            if self.options.rehearsal:
+                raise ChecksFailedError(f"The runtime checks can't go on. {error}") from error
+            self.stand_down(f"the checks are off from here on. {error}")
+
+    def stand_down(self, reason: str) -> None:
+        """Stop comparing, and say why once."""
+        if self.active:
+            self.active = False
+            write_error(f"spmdlint: {reason}\n")
+
+    def note(self, text: str) -> None:
+        """Keep a remark for the report, once."""
+        if text not in self._noted:
+            self._noted.add(text)
+            self.notes.append(text)
+
+    def declare(self, report: Report) -> None:
+        """Make a verdict known to all and act on it; returns only under the policy "report"."""
+        self.ending.declare(report)
+        self._act()
+
+    def heed_verdict(self) -> None:
+        """Act on a verdict that another process declared, if there is one."""
+        if self.ending.look() is not None:
+            self._act()
+
+    def _act(self) -> None:
+        self.ending.act()
+        self.active = False
+        raise StoodDownError
+
+    def await_verdict(self) -> dict[str, Any] | None:
+        """For those who wait for another to declare: nothing yet (:meth:`heed_verdict` does not return)."""
+        time.sleep(0.05)
+        return None
+
+    def interrupted(self) -> bool:
+        """Whether the launcher passes an interrupt on: it reaches processes at different times."""
+        return self.folder is not None and self.folder.marked("interrupted")
+
+    def ended(self, process: int) -> dict[str, Any] | None:
+        """How another process ended: its state and counts, or None while it runs."""
+        told = self.exchange.state(process)
+        if told is not None:
+            return {**told, "counts": dict(told.get("counts") or {})}
+        status = self.folder.gone(process) if self.folder else None
+        if status is None:
+            return None
+        told = self.exchange.state(process)  # it may have told, and then gone, between the two looks
+        if told is not None:
+            return {**told, "counts": dict(told.get("counts") or {})}
+        heard = self.lockstep.last_heard(process)
+        detail = f"killed by signal {-status}" if status < 0 else f"left with exit status {status}"
+        counts = {group.key: min(group.count, int(heard.get("index") or 0)) for group in self.ledger.groups()}
+        return {**heard, "state": "finished" if status == 0 else "died", "detail": detail, "counts": counts}
+
+    def ended_report(self, process: int, state: dict[str, Any]) -> ProcessReport:
+        """An ended process in a report."""
+        one = reported(state, str(state.get("state")))
+        one.detail = state.get("detail")
+        one.stack = state.get("stack")
+        if one.line is None:
+            heard = self.lockstep.last_heard(process)
+            one.function, one.filename, one.line = heard.get("function"), heard.get("filename"), heard.get("line")
+        return one
+
+    def own_report(self, entry: Entry, state: str) -> ProcessReport:
+        """Itself in a report."""
+        one = reported(entry.brief(), state)
+        one.recent = self.recent(entry)
+        return one
+
+    def position(self, process: int, group: Group, entry: Entry) -> ProcessReport:
+        """Where another process is, asked from afar: at the same call, or late with its stack."""
+        message = self.exchange.hear(group.key, entry.index, process, 20)
+        if message is not None:
+            return reported(message, "waiting")
+        answer = self.ask_stack(process)
+        one = reported({**self.lockstep.last_heard(process), **(answer or {})}, "late" if answer else "unknown")
+        if answer is not None:
+            one.index = answer.get("counts", {}).get(group.key, 0)
+            one.stack = answer.get("stack")
+        return one
+
+    def recent(self, entry: Entry) -> list[dict[str, Any]]:
+        """The last calls of the entry's group, oldest first."""
+        group = self.ledger.group(entry.program.processes)
+        return [one.brief() for one in list(group.ring)[-RECENT:]]
+
+    def ask_stack(self, process: int) -> dict[str, Any] | None:
+        """Where another process is now: its watching thread answers, unless the process is stopped."""
+        self._questions += 1
+        number = self.me * 1_000_000 + self._questions
+        self.exchange.ask_stack(process, number)
+        limit = time.monotonic() + ANSWER_WITHIN
+        while time.monotonic() < limit:
+            answer = self.exchange.stack(process)
+            if answer is not None and answer.get("number") == number:
+                return answer
+            time.sleep(0.05)
+        return None
+
+    def where(self) -> dict[str, Any]:
+        """Where this process is now, for others to read."""
+        stack, site = main_stack()
+        last = self.ledger.last
+        return {
+            "counts": self.ledger.counts(),
+            "stack": stack,
+            "place": str(site) if site else None,
+            "index": last.index if last else 0,
+            "function": last.program.function if last else None,
+            "filename": site.filename if site else None,
+            "line": site.line if site else None,
+        }
+
+    def end_state(self, state: str, site: Site | None, detail: str | None) -> dict[str, Any]:
+        """How this process ended, for others and for the launcher."""
+        last = self.ledger.last
+        place = site or (last.site if last else None)
+        return {
+            "state": state,
+            "detail": detail,
+            "counts": self.ledger.counts(),
+            "quiet": dict(self.ledger.quiet),
+            "index": last.index if last else 0,
+            "function": site.function if site else (last.program.function if last else None),
+            "filename": place.filename if place else None,
+            "line": place.line if place else None,
+        }
+
+    def _complete(self, report: Report) -> None:
+        """Add what every report carries."""
+        jax: Any = sys.modules.get("jax")
+        jaxlib: Any = sys.modules.get("jaxlib")
+        report.versions = {
+            "python": sys.version.split()[0],
+            "jax": getattr(jax, "__version__", "?"),
+            "jaxlib": getattr(jaxlib, "__version__", "?"),
+        }
+        report.layers = dict(self.layers)
+        report.notes = [*report.notes, *self.notes]

@@ -1,0 +1,50 @@
+"""Comparing the preflight records of a job, each pair once."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from spmdlint.runtime_checks import preflight
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.session import Session
+
+
+class Setup:
+    """The own preflight record, and whose it was compared with. Used from the watching thread as well."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._mine: dict[str, Any] | None = None
+        self._compared = {session.me}
+        self._lock = threading.Lock()
+
+    def publish(self) -> None:
+        """Lay this process's record down, once its devices are up."""
+        with self._lock:
+            if self._mine is None and preflight.devices_are_up():
+                self._mine = preflight.record()
+                self._session.exchange.put_preflight(self._mine)
+
+    def compare_with(self, process: int) -> Report | None:
+        """A report where this process and another were set up differently; None too where the other's is unknown."""
+        self.publish()
+        if self._mine is None or process in self._compared:
+            return None
+        theirs = self._session.exchange.preflight(process)
+        if theirs is None:
+            return None
+        self._compared.add(process)
+        for path in preflight.different_sources(self._mine, theirs):
+            self._session.note(f"{path} differs between process {self._session.me} and process {process}.")
+        found = preflight.difference(self._mine, theirs)
+        if found is None:
+            return None
+        words, mine, other = found
+        me = self._session.me
+        message = f"{words} differs: process {me}: {mine}; process {process}: {other}."
+        sides = {me: ProcessReport("running", detail=f"{words}: {mine}")}
+        sides[process] = ProcessReport("running", detail=f"{words}: {other}")
+        return diverged("setup", message, None, sides)

@@ -1,0 +1,142 @@
+"""From records to a verdict: pure functions, no store, no JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spmdlint.runtime_checks.report import Kind, name_processes
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """In what kind of thing processes differ, in which field, and how to say so in one sentence."""
+
+    kind: Kind
+    field: str
+    sentence: str
+
+
+def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
+    """The difference between what processes brought to one position, the most telling first.
+
+    A record holds the decisive fields of a fingerprint and, where known, ``arguments`` and ``static``. A field that
+    is None on a process is unknown there and agrees with anything.
+    """
+    if not _decided(records):
+        return None
+    if _differs(records, "environment"):
+        return Difference("setup", "environment", f"the configuration differs: {_environments(records)}")
+    if _differs(records, "function") or _differs(records, "defined_at"):
+        return Difference("sequence", "function", _sides(records, _function))
+    if _differs(records, "name"):
+        return Difference("arguments", "name", "the name differs: " + _sides(records, lambda r: repr(r.get("name"))))
+    if _differs(records, "value"):
+        name = next((record["name"] for record in records.values() if record.get("name")), "a value")
+        return Difference("value", "value", f"{name} differs: " + _sides(records, lambda r: str(r.get("value"))))
+    for look in (_static_difference, _argument_difference):
+        sentence = look(records)
+        if sentence is not None:
+            return Difference("arguments", look.__name__.strip("_").split("_")[0], sentence)
+    if _differs(records, "devices"):
+        return Difference(
+            "arguments", "devices", "the devices differ: " + _sides(records, lambda r: str(r.get("devices")))
+        )
+    return Difference("program", "module", "the lowered programs differ")
+
+
+def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
+    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module")
+    return any(_differs(records, name) for name in fields)
+
+
+def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
+    known = [record.get(name) for record in records.values() if record.get(name) is not None]
+    return any(value != known[0] for value in known[1:])
+
+
+def _function(record: Mapping[str, Any]) -> str:
+    words = str(record.get("function"))
+    if record.get("defined_at"):
+        words += f" (defined at {record['defined_at']})"
+    return words
+
+
+def _sides(records: Mapping[int, Mapping[str, Any]], say: Any) -> str:
+    """Say "process 0: a; processes 1-3: b", equal ones folded."""
+    sides: dict[str, list[int]] = {}
+    for number, record in sorted(records.items()):
+        sides.setdefault(say(record), []).append(number)
+    return "; ".join(f"{name_processes(numbers)}: {words}" for words, numbers in sides.items())
+
+
+def _environments(records: Mapping[int, Mapping[str, Any]]) -> str:
+    names = sorted({name for record in records.values() for name in record.get("environment") or {}})
+    told = []
+    for name in names:
+        values = {number: (record.get("environment") or {}).get(name) for number, record in records.items()}
+        if len(set(values.values())) > 1:
+            told.append(f"{name} ({_sides({n: {'v': v} for n, v in values.items()}, lambda r: str(r['v']))})")
+    return ", ".join(told)
+
+
+def _static_difference(records: Mapping[int, Mapping[str, Any]]) -> str | None:
+    known = {number: record["static"] for number, record in records.items() if record.get("static")}
+    for name in sorted({name for static in known.values() for name in static}):
+        values = {number: {"v": static.get(name)} for number, static in known.items()}
+        if len({value["v"] for value in values.values()}) > 1:
+            return f"static argument {name} differs: " + _sides(values, lambda r: str(r["v"]))
+    return None
+
+
+def _argument_difference(records: Mapping[int, Mapping[str, Any]]) -> str | None:
+    known = {number: record["arguments"] for number, record in records.items() if record.get("arguments") is not None}
+    if len(known) < 2:
+        return None
+    lengths = {number: {"v": f"{len(arguments)} arguments"} for number, arguments in known.items()}
+    if len({value["v"] for value in lengths.values()}) > 1:
+        return "the number of arguments differs: " + _sides(lengths, lambda r: str(r["v"]))
+    for position in range(len(next(iter(known.values())))):
+        at = {number: arguments[position] for number, arguments in known.items()}
+        for name in ("shape", "dtype", "spec"):
+            values = {number: {"v": argument.get(name)} for number, argument in at.items()}
+            if _differs(values, "v"):
+                path = next(iter(at.values())).get("path")
+                return f"the {name} of {path} differs: " + _sides(values, lambda r: str(r["v"]))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Who waits at which position of which group, having announced how many calls of each group."""
+
+    group: str
+    processes: tuple[int, ...]
+    index: int
+    counts: Mapping[str, int]
+
+
+def deadlocked(me: int, mine: Wait, waits: Mapping[int, Mapping[str, Any]]) -> list[int]:
+    """The processes of a wait-for cycle through ``me``, or [].
+
+    ``waits`` holds what others said when they began to wait: the fields of :class:`Wait`, and ``single``: whether one
+    thread makes all their calls. A wait on a process that is stuck, and has not made the call waited for, can't have
+    ended since it was written: so no old word can prove a cycle.
+    """
+    counts: dict[int, Mapping[str, int]] = {me: mine.counts}
+    grew = True
+    while grew:
+        grew = False
+        for number, wait in sorted(waits.items()):
+            if number in counts or not wait.get("single"):
+                continue
+            group, index, members = str(wait.get("group")), int(wait.get("index") or 0), wait.get("processes") or []
+            if any(other in members and int(counts[other].get(group, 0)) < index for other in counts):
+                counts[number] = wait.get("counts") or {}
+                grew = True
+    closes = any(
+        number != me and number in mine.processes and int(counts[number].get(mine.group, 0)) < mine.index
+        for number in counts
+    )
+    return sorted(counts) if closes else []

@@ -1,0 +1,130 @@
+"""Waiting for other processes, and looking around meanwhile: a verdict, a process that ended, a circle of waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from spmdlint.runtime_checks.ending import write_error
+from spmdlint.runtime_checks.ledger import Entry, Group
+from spmdlint.runtime_checks.report import Report, diverged, name_processes, reported
+from spmdlint.runtime_checks.verdict import Wait, deadlocked
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.session import Session
+
+CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a circle of waits
+
+
+class StoodDownError(Exception):
+    """A verdict was told and the policy is to go on without checks."""
+
+
+class WaitedEnoughError(Exception):
+    """An operation with a time-out of its own was waited for as long as it would wait itself."""
+
+
+class Waiting:
+    """One process's wait at one position of one group, bounded by ``within`` seconds where that is given."""
+
+    def __init__(self, session: Session, group: Group, entry: Entry, within: float | None = None) -> None:
+        self._within = within
+        self._session = session
+        self._group = group
+        self._entry = entry
+        self._began = time.monotonic()
+        self._told_wait = False
+        self._warn_after = session.options.late_after
+
+    def until(self, read: Callable[[], dict[str, Any] | None], awaited: Iterable[int]) -> dict[str, Any]:
+        """Read until there is something, looking around in between. May raise, or end the process, on a verdict."""
+        absent = sorted(awaited)
+        while True:
+            value = read()
+            if value is not None:
+                return value
+            self._look_around(absent)
+
+    def _look_around(self, absent: list[int]) -> None:
+        session = self._session
+        session.heed_verdict()
+        if session.interrupted():
+            return
+        gone = {process: state for process in absent if (state := session.ended(process)) is not None}
+        short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
+        if any(state["state"] != "interrupted" for state in short.values()):
+            session.declare(self._missing(short))
+        waited = time.monotonic() - self._began
+        if self._within is not None and waited > self._within:
+            raise WaitedEnoughError
+        if waited > CIRCLE_AFTER:
+            self._look_for_circle()
+        if waited > self._warn_after:
+            self._warn_after *= 2
+            self._tell_late(absent, waited)
+
+    def _missing(self, short: dict[int, dict[str, Any]]) -> Report:
+        entry, session = self._entry, self._session
+        processes = {process: session.ended_report(process, state) for process, state in short.items()}
+        for process in self._group.processes:
+            if process not in processes:
+                processes[process] = session.position(process, self._group, entry)
+        processes[session.me] = session.own_report(entry, "waiting")
+        first = min(short)
+        verb = {"finished": "finished", "raised": "raised an exception", "died": "died"}[short[first]["state"]]
+        made = short[first]["counts"].get(self._group.key, 0)
+        message = (
+            f"{name_processes(short)} {verb} after {made} parallel calls of {name_processes(self._group.processes)}, "
+            f"and process {session.me} waits at call {entry.index}: {entry.program.function}"
+            + (f", {entry.site}" if entry.site else "")
+            + "."
+        )
+        return diverged("missing", message, entry.index, processes)
+
+    def _look_for_circle(self) -> None:
+        session, group, entry = self._session, self._group, self._entry
+        counts = session.ledger.counts()
+        single = len({thread for one in session.ledger.groups() for thread in one.threads}) == 1
+        if not self._told_wait:
+            record = {"group": group.key, "processes": list(group.processes), "counts": counts, "single": single}
+            session.exchange.begin_wait({**record, **entry.brief()})
+            self._told_wait = True
+        if not single:
+            return
+        waits = session.exchange.waits()
+        circle = deadlocked(session.me, Wait(group.key, group.processes, entry.index, counts), waits)
+        if not circle:
+            return
+        processes = {}
+        told = []
+        for process in circle:
+            if process == session.me:
+                processes[process] = session.own_report(entry, "waiting")
+                members: list[int] = list(group.processes)
+            else:
+                processes[process] = reported(waits[process], "waiting")
+                members = waits[process]["processes"]
+            one = processes[process]
+            told.append(
+                f"process {process} waits in call {one.index} of {name_processes(members)} "
+                f"({one.function}, {one.filename}:{one.line})"
+            )
+        message = "the processes wait for each other in a circle: " + "; ".join(told) + "."
+        session.declare(diverged("sequence", message, entry.index, processes))
+
+    def _tell_late(self, absent: list[int], waited: float) -> None:
+        """Late is no verdict: compiles and restores of half an hour are real. Say who, and where it is."""
+        session, entry = self._session, self._entry
+        for process in absent:
+            answer = session.ask_stack(process)
+            where = "it does not answer: it is stopped, or holds Python's lock"
+            if answer is not None:
+                place = answer.get("place") or "an unknown line"
+                where = f"it is at {place}, after {answer.get('counts', {}).get(self._group.key, 0)} calls"
+                if answer.get("stack"):
+                    where += "\n    " + "\n    ".join(str(line) for line in answer["stack"][-6:])
+            write_error(
+                f"spmdlint: late: process {process}, for which process {session.me} has waited {waited:.0f} s at call "
+                f"{entry.index} ({entry.program.function}, {entry.site}): {where}\n"
+            )

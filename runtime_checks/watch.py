@@ -1,0 +1,108 @@
+"""The watching thread: it answers for a main thread that is blocked, and leaves for one that can't."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from spmdlint.runtime_checks.report import diverged, name_processes
+from spmdlint.runtime_checks.store import StoreLostError
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.session import Session
+
+TICK = 0.25
+GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict by itself
+DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death by itself
+
+
+class Watcher:
+    """A daemon thread that never blocks for long, and is joined before the interpreter ends."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="spmdlint-watch", daemon=True)
+        self._answered: object = None
+        self._verdict_seen: float | None = None
+        self._deaths: dict[int, float] = {}
+        self._told_launcher = False
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it: a read that is under way at exit aborts the interpreter."""
+        self._stop.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(TICK):
+            try:
+                self._look()
+            except StoreLostError:
+                if not self._session.options.rehearsal:
+                    return
+            except Exception as error:  # the watcher must never be what breaks a job
+                self._session.note(f"The watching thread met {type(error).__name__}: {str(error)[:200]}")
+
+    def _look(self) -> None:
+        session = self._session
+        folder = session.folder
+        if folder is not None and not self._told_launcher and folder.marked("timeout"):
+            self._told_launcher = True
+            folder.put_state(session.me, {"state": "late", **session.where()})
+        self._look_at_setup()
+        question = session.exchange.asked()
+        if question is not None and question != self._answered:
+            self._answered = question
+            session.exchange.put_stack({**session.where(), "number": question.get("number")})
+        if session.ending.look() is not None:
+            self._enforce()
+        elif folder is not None and not session.interrupted():
+            self._look_for_deaths()
+
+    def _look_at_setup(self) -> None:
+        """Compare with one process; when all do, all were compared."""
+        session = self._session
+        session.setup.publish()
+        report = session.setup.compare_with(0 if session.me else 1)
+        if report is not None and session.active:
+            session.ending.declare(report)
+
+    def _enforce(self) -> None:
+        session = self._session
+        if session.options.on_divergence == "report":
+            session.ending.tell()
+            return
+        now = time.monotonic()
+        self._verdict_seen = self._verdict_seen or now
+        late = now - self._verdict_seen > GRACE[session.options.on_divergence]
+        if late and not (session.options.on_divergence == "raise" and session.ending.acknowledged.is_set()):
+            session.ending.leave()
+
+    def _look_for_deaths(self) -> None:
+        """A peer that was killed ends the job: the main thread may be blocked on it inside XLA."""
+        session, folder = self._session, self._session.folder
+        assert folder is not None
+        now = time.monotonic()
+        for process in range(session.count):
+            if process != session.me and folder.gone(process) not in (None, 0):
+                self._deaths.setdefault(process, now)
+        due = [process for process, seen in self._deaths.items() if now - seen > DEATH_GRACE]
+        dead = {process: state for process in due if (state := session.ended(process)) and state["state"] == "died"}
+        if not dead:
+            return
+        processes = {process: session.ended_report(process, state) for process, state in dead.items()}
+        last = session.ledger.last
+        mine = session.where()
+        if last is not None:
+            processes[session.me] = session.own_report(last, "calling")
+            processes[session.me].stack = mine["stack"]
+        words = "; ".join(f"process {process} was {state.get('detail')}" for process, state in sorted(dead.items()))
+        report = diverged("missing", f"{name_processes(dead)} died: {words}.", last.index if last else None, processes)
+        session.ending.declare(report)
+        session.ending.leave()

@@ -1,0 +1,56 @@
+"""Memoisation for functions that may need their own result.
+
+A result that needs itself starts from a given bottom. What was computed on the way from such a start may be too small;
+it is kept while the result that it started from is being computed, so that nothing is computed twice meanwhile, and
+forgotten when that is done. One pass from the bottom, not a full iteration: enough to see through recursion once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Result = TypeVar("Result")
+_NO_CYCLE = 1 << 30
+
+
+class Memo(Generic[Result]):
+    """Results by key."""
+
+    def __init__(self, bottom: Result) -> None:
+        self.bottom = bottom
+        self._known: dict[object, Result] = {}
+        self._active: dict[object, int] = {}
+        self._provisional: list[object] = []
+        self._cycle = _NO_CYCLE  # how deep the outermost computation lies that a cycle came back to
+
+    def get(self, key: object) -> Result | None:
+        """The result, if it is known."""
+        return self._known.get(key)
+
+    def once(self, key: object, compute: Callable[[], Result]) -> Result:
+        """The result for a key, computed if it is not known."""
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        if key in self._active:
+            self._cycle = min(self._cycle, self._active[key])
+            return self.bottom
+        depth = len(self._active)
+        self._active[key] = depth
+        outer, self._cycle = self._cycle, _NO_CYCLE
+        kept = len(self._provisional)
+        try:
+            result = compute()
+        finally:
+            del self._active[key]
+            reached = self._cycle
+            self._cycle = min(outer, reached) if reached < depth else outer
+        if reached >= depth:
+            for provisional in self._provisional[kept:]:
+                self._known.pop(provisional, None)
+            del self._provisional[kept:]
+        else:
+            self._provisional.append(key)
+        self._known[key] = result
+        return result

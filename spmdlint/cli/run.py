@@ -1,0 +1,60 @@
+"""``spmdlint run``: a rehearsal of a multi-process program on this machine, under the runtime checks."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+
+FAILED_STATUS = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options and arguments of the command."""
+    parser.usage = "spmdlint run -n N [options] [--] (script.py | -m module) [args...]"
+    parser.add_argument("-n", "--processes", type=int, required=True, metavar="N", help="how many processes to start")
+    parser.add_argument(
+        "--devices-per-process", type=int, default=1, metavar="D", help="CPU devices in each process (default: 1)"
+    )
+    parser.add_argument(
+        "--mode",
+        choices=("lockstep", "off"),
+        default="lockstep",
+        help="agree on every parallel call before it is dispatched (the default), or only run",
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there as JSON")
+    parser.add_argument("--timeout", type=float, metavar="S", help="end the run after so many seconds, with status 124")
+    parser.add_argument("--log-dir", type=Path, metavar="DIR", help="keep each process's output in a file there")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the script, or -m and a module, and its arguments")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command; the status is the script's own, 3 on divergence, 124 on time-out, 2 where it can't be run."""
+    from spmdlint.runtime_checks.launch import launcher
+
+    command = list(options.command)
+    if command and command[0] == "--":
+        command = command[1:]
+    try:
+        if options.processes < 1 or options.devices_per_process < 1:
+            raise launcher.LaunchError("Give at least one process and one device per process.")
+        words = launcher.check_command(command)
+        if importlib.util.find_spec("jax") is None:
+            raise launcher.LaunchError("jax is not installed here: pip install 'spmdlint[runtime]'.")
+        plan = launcher.Plan(
+            processes=options.processes,
+            command=words,
+            devices=options.devices_per_process,
+            mode=options.mode,
+            timeout=options.timeout,
+            log_folder=options.log_dir,
+        )
+        report, status = launcher.launch(plan)
+        if options.report is not None:
+            launcher.write_report(report, options.report)
+    except launcher.LaunchError as error:
+        sys.stderr.write(f"spmdlint: {error}\n")
+        return FAILED_STATUS
+    launcher.show(report)
+    return status

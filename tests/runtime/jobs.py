@@ -1,0 +1,127 @@
+"""Running small multi-process programs in tests: hard limits, and no process left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+DIVERGENT = ROOT / "fixtures" / "divergent"
+
+PRELUDE = """
+import os, sys, time
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+jax.distributed.initialize()
+me, count = jax.process_index(), jax.process_count()
+mesh = Mesh(np.array(jax.devices()), ("data",))
+rows = NamedSharding(mesh, P("data"))
+def everywhere(local):
+    return jax.make_array_from_process_local_data(rows, np.asarray(local, np.float32))
+def value(x):
+    return float(x.addressable_data(0))
+"""
+
+
+@dataclass
+class Run:
+    """What a run left: ``status`` is None where it went over the limit."""
+
+    status: int | None
+    output: str
+    seconds: float
+    report: dict[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def verdict(self) -> tuple[str | None, str | None]:
+        return self.report.get("verdict"), self.report.get("kind")
+
+    def line(self, process: int) -> int | None:
+        return self.report["processes"][str(process)]["line"]
+
+    def marked(self, word: str) -> int:
+        """The number of the source line that ends with a comment of this word."""
+        return next(n for n, text in enumerate(self.source.splitlines(), 1) if text.endswith(f"# {word}"))
+
+
+def rehearse(
+    folder: Path,
+    program: str | Path,
+    processes: int = 2,
+    devices: int = 1,
+    limit: float = 60,
+    options: tuple[str, ...] = (),
+    environment: dict[str, str] | None = None,
+    interrupt_at: str | None = None,
+) -> Run:
+    """Run a program under ``spmdlint run``; ``interrupt_at`` sends Ctrl-C when that text is printed."""
+    if isinstance(program, str):
+        script = folder / "program.py"
+        source = PRELUDE + textwrap.dedent(program)
+        script.write_text(source)
+    else:
+        script, source = program, program.read_text()
+    report = folder / "report.json"
+    words = [sys.executable, "-c", "from spmdlint.cli import main; main()", "run", "-n", str(processes)]
+    words += ["--devices-per-process", str(devices), "--report", str(report), *options, "--", str(script)]
+    began = time.monotonic()
+    job = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, **(environment or {})},
+    )
+    output, status = _follow(job, limit, interrupt_at)
+    seconds = time.monotonic() - began
+    leftovers = strays(str(script))
+    assert not leftovers, f"left behind: {leftovers}\n{output}"
+    told = json.loads(report.read_text()) if report.exists() else {}
+    return Run(status, output, seconds, told, source)
+
+
+def _follow(job: subprocess.Popen[str], limit: float, interrupt_at: str | None) -> tuple[str, int | None]:
+    if interrupt_at is not None:
+        assert job.stdout is not None
+        seen = []
+        for line in job.stdout:
+            seen.append(line)
+            if interrupt_at in line:
+                os.kill(job.pid, signal.SIGINT)
+                interrupt_at = "\0"
+        return "".join(seen), job.wait(limit)
+    try:
+        return job.communicate(timeout=limit)[0], job.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        return job.communicate()[0], None
+
+
+def strays(script: str) -> list[str]:
+    """Processes that still run this script, given a moment to be reaped."""
+    for _ in range(20):
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and entry.name != str(os.getpid()):
+                try:
+                    words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                except OSError:
+                    continue
+                if script in words:
+                    found.append(" ".join(words))
+        if not found:
+            return []
+        time.sleep(0.1)
+    return found

@@ -1,0 +1,60 @@
+"""Each kind of divergence on real processes: found before a wrong value is printed, and placed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.jobs import DIVERGENT, rehearse
+
+DIVERGENT_PROGRAMS = {
+    "swapped_calls": "sequence",
+    "one_batch_less": "missing",
+    "local_padding": "arguments",
+    "set_of_parameters": "arguments",
+}
+
+
+@pytest.mark.parametrize("name", DIVERGENT_PROGRAMS)
+def test_divergent_programs_of_the_fixtures(name: str, tmp_path: Path) -> None:
+    run = rehearse(tmp_path, DIVERGENT / f"{name}.py")
+    assert run.status == 3, run.output
+    assert run.verdict == ("diverged", DIVERGENT_PROGRAMS[name]), run.output
+    assert "wrong value" not in run.output
+
+
+def test_a_process_that_raises_is_placed_where_it_raised(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        step = jax.jit(lambda w, x: w + jnp.mean(x))
+        w = jnp.zeros(())
+        for i in range(5):
+            if i == 3 and me == 1:
+                raise ValueError("corrupt record")  # raises
+            w = step(w, everywhere([i, i]))  # calls
+        """,
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert (run.line(0), run.line(1)) == (run.marked("calls"), run.marked("raises"))
+    assert run.report["processes"]["1"]["state"] == "raised"
+    assert "corrupt record" in run.output
+
+
+def test_equal_work_is_clean_and_local_work_is_nobodys_business(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        step = jax.jit(lambda w, x: w + jnp.mean(x))
+        w = jnp.zeros(())
+        for i in range(4):
+            w = step(w, everywhere(np.full(4, i)))
+            if me == 0:
+                print("log", float(w * 100), float(jnp.linalg.norm(jnp.ones(3))))
+        print("done", value(w))
+        """,
+        devices=2,
+    )
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert run.output.count("done 6.0") == 2
