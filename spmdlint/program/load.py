@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spmdlint.analysis.program import Program
 from spmdlint.config import Config
+from spmdlint.files.nesting import too_deep
 from spmdlint.files.read import Source
 from spmdlint.knowledge.load import built_in
 from spmdlint.program.link import link
@@ -41,6 +42,11 @@ def load(sources: Sequence[Source], config: Config, progress: Callable[[int, int
     for done, source in enumerate(sources):
         if progress is not None:
             progress(done, len(sources))
+        deep = too_deep(source.text)
+        if deep is not None:
+            message = "It does not parse: too many brackets are nested inside each other here."
+            errors.append(SyntaxProblem(source.path, *deep, message))
+            continue
         try:
             summaries[source.path] = lower(source.text)
         except LoweringError as error:
