@@ -70,6 +70,7 @@ class UnboundAxis(Rule):
             how = f"{where} runs it outside of any map"
         else:
             how = f"the {found.way} at {where} runs it and binds {bound or 'no axis name'}"
+        more = f" ({found.more} more collectives under it need it too)" if found.more else ""
         near = get_close_matches(need.axis, sorted(found.bound.names), n=1) or sorted(found.bound.names)[:1]
         if near:
             way_out = f"Name a bound axis here (did you mean {near[0]!r}?), or bind {need.axis!r} in the {found.way}."
@@ -85,7 +86,7 @@ class UnboundAxis(Rule):
             code=self.code,
             name=self.name,
             severity=self.severity,
-            message=f"{need.collective} names the axis {need.axis!r}, which nothing binds: {how}.",
+            message=f"{need.collective} names the axis {need.axis!r}, which nothing binds: {how}{more}.",
             place=place,
             help=way_out,
             related=tuple(related),

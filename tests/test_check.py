@@ -349,8 +349,8 @@ def test_a_package_of_rules_that_does_not_load(project, plugin):
 
 def test_rules_of_other_packages_are_rules_like_any(project, plugin):
     environment = plugin(CRASHING.replace('        raise AnalysisError(path, "the axle broke")\n', ""))
-    project.write({"a.py": "x = 1\n"})
+    project.write({"a.py": "import jax\n\njax.process_index()\n"})
     assert project.spawn("check", "--output-format", "json", env=environment).found == [("a.py", 1, "ACME101")]
     assert "ACME101" in project.spawn("rule", "--all", env=environment).out
-    project.write({"a.py": "x = 1  # noqa: ACME101, E501\n"})
+    project.write({"a.py": "import jax  # noqa: ACME101, E501\n\njax.process_index()\n"})
     assert project.spawn("check", env=environment).status == 0

@@ -177,7 +177,7 @@ class Trial(Rule):
 
 
 def test_rules_on_trial_need_preview(project, plugin):
-    project.write({"a.py": "x = 1\n"})
+    project.write({"a.py": "import jax\n\njax.process_index()\n"})
     environment = plugin(TRIAL)
     assert project.spawn("check", env=environment).status == 0
     outcome = project.spawn("check", "--select", "ACME101", env=environment)

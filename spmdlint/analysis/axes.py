@@ -18,7 +18,6 @@ from spmdlint.analysis.reach import MapUse, Reach
 from spmdlint.analysis.values import Applied, Arguments, External, Frame, Site, Value, certain
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
-from spmdlint.program.summary import ENTRY, EXIT
 
 MAX_NEEDS = 24
 """Axes needed by one function in one frame; more are not followed."""
@@ -36,12 +35,16 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """A way on which a needed axis is not bound: from ``root`` (a map, jit or call) along ``need.path``."""
+    """A way on which a needed axis is not bound: from ``root`` (a map, jit or call) along ``need.path``.
+
+    ``more`` other collectives are met on the ways from the same root.
+    """
 
     need: Need
     root: Site
     way: str
     bound: Axes
+    more: int = 0
 
 
 class FreeAxes:
@@ -52,7 +55,7 @@ class FreeAxes:
         self.calls = calls
         self.reach = reach
         self._memo: Memo[tuple[Need, ...]] = Memo(())
-        self._certain: dict[Frame, frozenset[int]] = {}
+        self.certainty = reach.certainty
 
     # -- needs
 
@@ -63,7 +66,7 @@ class FreeAxes:
     def _needs(self, frame: Frame) -> tuple[Need, ...]:
         found: dict[tuple[str, Site], Need] = {}
         function = self.ev.function(frame)
-        for block in sorted(self.certain_blocks(frame)):
+        for block in sorted(self.certainty.blocks(frame)):
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
                 if isinstance(operation, s.Call) and len(found) < MAX_NEEDS:
@@ -105,43 +108,26 @@ class FreeAxes:
                 if need.axis not in target.binds.names:
                     yield need
 
-    def certain_blocks(self, frame: Frame) -> frozenset[int]:
-        """The blocks that run whenever the function returns: no undecided branch guards them.
-
-        Loop bodies count: a loop that never runs is not what its author wrote it for.
-        """
-        if frame not in self._certain:
-            self._certain[frame] = frozenset(self._find_certain(frame))
-        return self._certain[frame]
-
-    def _find_certain(self, frame: Frame) -> Iterator[int]:
-        function = self.ev.function(frame)
-        live = self.ev.live_blocks(frame)
-        guarded: set[int] = set()
-        flow = self.ev.flow(frame.ref)
-        for number in live:
-            block = function.blocks[number]
-            arms = [edge.target for edge in block.edges if edge.kind in ("true", "false") and edge.target in live]
-            if block.test is None or len(arms) < 2 or self.ev._decided(frame, block.test) is not None:
-                continue
-            join = flow.joins_at(number)
-            for arm in arms:
-                guarded |= flow.reachable(arm, without=join)
-        for number in live:
-            caught = function.blocks[number].test
-            if caught is not None and isinstance(function.operations[caught], s.Caught):
-                guarded |= flow.reachable(number, without=flow.joins_at(number))
-        yield from (b for b in live if b not in guarded or b in (ENTRY, EXIT))
-
     # -- ways on which they are not met
 
     def unbound(self) -> Iterator[Unbound]:
-        """Every way from the outside to a collective on which its axis is not bound; one per collective and root."""
-        seen: set[tuple[str, Site, Site]] = set()
+        """Every root under which an axis is not bound, with the first collective that needs it there.
+
+        One mistake is told once: a map over the wrong mesh holds fifty collectives, and a helper has twenty callers.
+        """
+        by_root: dict[tuple[str, Site], Unbound] = {}
         for found in (*self._at_maps(), *self._at_calls()):
-            key = (found.need.axis, found.need.site, found.root)
-            if key not in seen and not self._bound_outside(found.root.ref, found.need.axis):
-                seen.add(key)
+            if not self._bound_outside(found.root.ref, found.need.axis):
+                key = (found.need.axis, found.root)
+                held = by_root.get(key)
+                if held is None:
+                    by_root[key] = found
+                elif held.need.site != found.need.site:
+                    by_root[key] = replace(held, more=held.more + 1)
+        told: set[tuple[str, Site]] = set()
+        for found in by_root.values():
+            if (found.need.axis, found.need.site) not in told:
+                told.add((found.need.axis, found.need.site))
                 yield found
 
     def _bound_outside(self, ref: FunctionRef, axis: str) -> bool:
@@ -152,6 +138,8 @@ class FreeAxes:
         for use in self.reach.uses:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or not (known.kind == "jit" or known.spans) or self._meant_to_fail(use):
+                continue
+            if use.frame not in self.reach.trusted:
                 continue
             binds = self.calls.bound(use.applied) if known.kind == "map" else NO_AXES
             if binds.open:
@@ -174,7 +162,7 @@ class FreeAxes:
 
     def _at_calls(self) -> Iterator[Unbound]:
         for frame in self.reach.frames:
-            if frame.ref in self.reach.traced or not self._is_host(frame):
+            if frame.ref in self.reach.traced or frame not in self.reach.trusted or not self._is_host(frame):
                 continue
             function = self.ev.function(frame)
             for block in sorted(self.ev.live_blocks(frame)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from spmdlint.analysis.effects import Effects, ParallelCall
 from spmdlint.analysis.evaluate import Evaluator
@@ -38,6 +39,7 @@ class Divergences:
         self.reach = reach
         self.effects = effects
         self.variance = variance
+        self._by_hand: set[Path] | None = None
 
     def branches(self) -> Iterator[Divergence]:
         """Every divergence by a condition, innermost branches first; one per branch."""
@@ -81,6 +83,9 @@ class Divergences:
         reason = self.variance.of(frame, test)
         if reason is None:
             return None
+        if reason.kind == "group":
+            # Processes without devices of a group leave its calls out, and may.
+            first, second = (tuple(c for c in calls if c.everyone) for calls in (first, second))
         different = _first_difference(first, second)
         if different is None:
             return None
@@ -90,7 +95,19 @@ class Divergences:
     def _calls(self, frame: Frame, arm: int, join: int, branch: int) -> tuple[ParallelCall, ...]:
         order = self.ev.flow(frame.ref).order(arm, without=join)
         live = self.ev.live_blocks(frame)
-        return self.effects.of_blocks(frame, [block for block in order if block in live and block != branch])
+        calls = self.effects.of_blocks(frame, [block for block in order if block in live and block != branch])
+        return tuple(call for call in calls if call.strength == "strong" or not self._maps_by_hand(frame.ref))
+
+    def _maps_by_hand(self, ref: FunctionRef) -> bool:
+        """Does the module map by hand, as with `pmap`: a bare `jit` beside it works on what one process holds."""
+        if self._by_hand is None:
+            known = self.ev.knowledge
+            self._by_hand = {
+                use.site.ref.path
+                for use in self.reach.uses
+                if (entry := known.get(use.applied.name)) is not None and entry.by_hand
+            }
+        return ref.path in self._by_hand
 
     def _fails(self, frame: Frame, arm: int) -> bool:
         """Does this arm always end in an exception, which stops the job."""

@@ -8,7 +8,7 @@ is proven. A jitted function called while another is traced is not a parallel ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from spmdlint.analysis.calls import Calls
@@ -27,13 +27,15 @@ MAX_CALLS = 32
 class ParallelCall:
     """A parallel call: what it is called, and the calls that lead to it, outermost first.
 
-    ``same`` is equal for two calls that are the same call to the other processes.
+    ``same`` is equal for two calls that are the same call to the other processes. ``everyone`` says that all
+    processes of the job take part, not only those that own the devices it runs on.
     """
 
     name: str
     strength: Strength
     same: object
     path: tuple[Site, ...]
+    everyone: bool = False
 
     @property
     def site(self) -> Site:
@@ -80,7 +82,7 @@ class Effects:
         if isinstance(callee, External):
             known = self.ev.knowledge.get(callee.name)
             if known is not None and known.parallel:
-                yield ParallelCall(callee.name.rsplit(".", 1)[-1], "strong", callee.name, (site,))
+                yield ParallelCall(callee.name.rsplit(".", 1)[-1], "strong", callee.name, (site,), everyone=True)
             return
         if isinstance(callee, Applied):
             known = self.ev.knowledge.get(callee.name)
@@ -92,7 +94,7 @@ class Effects:
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
             if target.way in ("call", "transform"):
                 for inner in self.of_function(target.frame):
-                    yield ParallelCall(inner.name, inner.strength, inner.same, (site, *inner.path))
+                    yield replace(inner, path=(site, *inner.path))
 
     def _name(self, callee: Applied) -> str:
         """The name of the function that a map or jit runs, as its author wrote it."""

@@ -7,7 +7,6 @@ from nothing and is not memoised until its head is done. Depth and width are bou
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,8 @@ from spmdlint.analysis import folding
 from spmdlint.analysis.bindings import bind
 from spmdlint.analysis.cfg import Flow
 from spmdlint.analysis.memo import Memo
+from spmdlint.analysis.names import Names
+from spmdlint.analysis.objects import Objects
 from spmdlint.analysis.values import (
     ANYTHING,
     NOTHING,
@@ -46,13 +47,10 @@ from spmdlint.analysis.values import (
 )
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
-from spmdlint.program.link import FunctionRef, Module, Project
+from spmdlint.program.link import FunctionRef, Project
 
 MAX_DEPTH = 12  # frames above one another
 MAX_FRAMES = 48  # different bindings of one function's parameters
-_MUTATORS = frozenset(
-    "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
-)
 
 
 class Evaluator:
@@ -61,18 +59,17 @@ class Evaluator:
     def __init__(self, project: Project, knowledge: Knowledge) -> None:
         self.project = project
         self.knowledge = knowledge
-        self._memo: Memo[Values] = Memo(NOTHING)
+        self.memo: Memo[Values] = Memo(NOTHING)
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._count: dict[FunctionRef, int] = {}
         self._flows: dict[FunctionRef, Flow] = {}
         self._live: dict[Frame, frozenset[int]] = {}
         self._computing_live: set[Frame] = set()
-        from spmdlint.analysis.objects import Objects  # the two are one system, in two files for the reader's sake
-
         self.objects = Objects(self)
+        self.names = Names(self)
         self._by_class: dict[type, Callable[[Frame, int, Any], Values]] = {
             s.Const: lambda f, n, o: one(Constant(o.value)) if o.value is not ... else ANYTHING,
-            s.Load: self._load,
+            s.Load: self.names.load,
             s.Parameter: self._parameter,
             s.Attribute: lambda f, n, o: self.each(self.value(f, o.base), lambda v: self.attribute(v, o.name, f)),
             s.Subscript: self._subscript,
@@ -87,7 +84,7 @@ class Evaluator:
             s.Call: self._call,
             s.MakeFunction: lambda f, n, o: one(FunctionValue(FunctionRef(f.ref.path, o.function), f)),
             s.MakeClass: lambda f, n, o: one(ClassValue(FunctionRef(f.ref.path, o.body), f)),
-            s.Import: self._import,
+            s.Import: self.names.import_,
             s.Next: self._next,
             s.Item: self._item,
             s.Enter: lambda f, n, o: self._entered(self.value(f, o.manager)),
@@ -141,7 +138,7 @@ class Evaluator:
                 continue
             live.add(number)
             block = function.blocks[number]
-            answer = self._decided(frame, block.test) if block.test is not None else None
+            answer = self.decided(frame, block.test) if block.test is not None else None
             for edge in block.edges:
                 if answer is None or edge.kind not in ("true", "false") or (edge.kind == "true") == answer:
                     pending.append(edge.target)
@@ -149,7 +146,8 @@ class Evaluator:
         self._live[frame] = frozenset(live)
         return self._live[frame]
 
-    def _decided(self, frame: Frame, test: int) -> bool | None:
+    def decided(self, frame: Frame, test: int) -> bool | None:
+        """The way that a branch goes in this frame; None where it cannot be told."""
         operation = self.function(frame).operations[test]
         if isinstance(operation, (s.Next, s.Caught, s.Matches)):
             return None
@@ -161,7 +159,7 @@ class Evaluator:
 
     def value(self, frame: Frame, number: int) -> Values:
         """What an operation's value may be in a frame."""
-        known = self._memo.get((frame, number))
+        known = self.memo.get((frame, number))
         if known is not None:
             return known
 
@@ -170,76 +168,11 @@ class Evaluator:
             method = self._by_class.get(type(operation))
             return method(frame, number, operation) if method is not None else ANYTHING
 
-        return self._memo.once((frame, number), compute)
+        return self.memo.once((frame, number), compute)
 
     def each(self, values: Values, step: Callable[[Value], Values]) -> Values:
         """Apply a step to every value; the unknown stays unknown."""
         return join(*(ANYTHING if value == UNKNOWN else step(value) for value in values))
-
-    def _load(self, frame: Frame, number: int, operation: s.Load) -> Values:
-        module = self.project.modules[frame.ref.path]
-        function = self.function(frame)
-        scope = module.summary.scope_of(function, operation.name)
-        if scope is function:
-            stores = self.flow(frame.ref).reaching(number, operation.name)
-            live = self.live_blocks(frame) if len(stores) > 1 else frozenset()
-            values = join(
-                *(self.value(frame, store) for store in stores if len(stores) == 1 or function.block_of[store] in live)
-            )
-            if not stores and function.kind == "class":
-                return self.global_name(module, operation.name)
-            return self._opened(values, function, operation.name)
-        if scope is not None:
-            outer: Frame | None = frame.outer
-            while outer is not None and self.function(outer) is not scope:
-                outer = outer.outer
-            if outer is None:
-                return ANYTHING
-            return self.name_in(outer, scope, operation.name)
-        return self.global_name(module, operation.name)
-
-    def name_in(self, frame: Frame, scope: s.Function, name: str) -> Values:
-        """What a name of an enclosing function may be: any of its stores that can run."""
-        live = self.live_blocks(frame)
-        stores = [number for number in scope.stores.get(name, ()) if scope.block_of[number] in live]
-        values = join(*(self.value(frame, n) for n in stores if isinstance(scope.operations[n], s.Store)))
-        return self._opened(values, scope, name)
-
-    def _opened(self, values: Values, function: s.Function, name: str) -> Values:
-        """Collections that the function changes in place may hold anything."""
-        if not any(isinstance(v, (Collection, DictionaryValue)) for v in values):
-            return values
-        return frozenset((*values, UNKNOWN)) if name in mutated_names(function) else values
-
-    def global_name(self, module: Module, name: str) -> Values:
-        """What a module's global, or a builtin, may be."""
-        return self._memo.once((module.path, name), lambda: self._global_name(module, name))
-
-    def _global_name(self, module: Module, name: str) -> Values:
-        frame = self.free_frame(FunctionRef(module.path, 0))
-        live = self.live_blocks(frame)
-        found = [n for n in module.top.stores.get(name, ()) if isinstance(module.top.operations[n], s.Store)]
-        sets = [self.value(frame, n) for n in found if module.top.block_of[n] in live]
-        for function in module.summary.functions[1:]:
-            if name in function.globals and name in function.stores:
-                sets.append(ANYTHING)
-        if sets:
-            return self._opened(join(*sets), module.top, name)
-        for operation in module.top.operations:
-            if isinstance(operation, s.ImportStar):
-                dotted = self.project.absolute(module, operation.module, operation.level)
-                path = self.project.find_module(dotted, module)
-                if path is None:
-                    candidate = External(self.knowledge.canonical(f"{dotted}.{name}"))
-                    if self.knowledge.get(candidate.name) is not None:
-                        return one(candidate)
-                elif path != module.path:
-                    values = self.global_name(self.project.modules[path], name)
-                    if values and values != ANYTHING:
-                        return values
-        if hasattr(builtins, name):
-            return one(External(f"builtins.{name}"))
-        return ANYTHING
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Values:
         bound = frame.bindings.get(operation.name)
@@ -267,32 +200,6 @@ class Evaluator:
                         return self.value(frame.outer, number)
         return None
 
-    def _import(self, frame: Frame, number: int, operation: s.Import) -> Values:
-        module = self.project.modules[frame.ref.path]
-        dotted = self.project.absolute(module, operation.module, operation.level)
-        if operation.root:
-            return self.dotted_name(dotted.split(".")[0], module)
-        if operation.name is None:
-            return self.dotted_name(dotted, module)
-        full = f"{dotted}.{operation.name}" if dotted else operation.name
-        canonical = self.knowledge.canonical(full)
-        if self.knowledge.get(canonical) is not None:
-            return one(External(canonical))
-        path = self.project.find_module(dotted, module)
-        if path is not None and path != module.path:
-            values = self.global_name(self.project.modules[path], operation.name)
-            if values and values != ANYTHING:
-                return values
-        return self.dotted_name(full, module)
-
-    def dotted_name(self, dotted: str, module: Module) -> Values:
-        path = self.project.find_module(dotted, module)
-        if path is not None:
-            return one(ModuleValue(path))
-        if self.project.is_namespace(dotted, module):
-            return one(Namespace(dotted, module.path))
-        return one(External(self.knowledge.canonical(dotted)))
-
     # -- attributes and elements
 
     def attribute(self, base: Value, name: str, frame: Frame) -> Values:
@@ -300,28 +207,14 @@ class Evaluator:
         if isinstance(base, External):
             return one(External(self.knowledge.canonical(f"{base.name}.{name}")))
         if isinstance(base, ModuleValue):
-            return self._module_attribute(self.project.modules[base.path], name)
+            return self.names.module_attribute(self.project.modules[base.path], name)
         if isinstance(base, Namespace):
-            return self.dotted_name(f"{base.dotted}.{name}", self.project.modules[base.importer])
+            return self.names.dotted_name(f"{base.dotted}.{name}", self.project.modules[base.importer])
         if isinstance(base, (Instance, ClassValue, SuperValue)):
             return self.objects.attribute(base, name)
         if isinstance(base, (Applied, Called, Member)):
             return one(Member(base, name))
-        return self.objects.by_name_alone(name)
-
-    def _module_attribute(self, module: Module, name: str) -> Values:
-        full = self.knowledge.canonical(f"{module.name}.{name}")
-        if self.knowledge.get(full) is not None:
-            return one(External(full))
-        if name in module.top.stores or any(isinstance(o, s.ImportStar) for o in module.top.operations):
-            values = self.global_name(module, name)
-            if values != ANYTHING or name in module.top.stores:
-                return values
-        if module.is_package:
-            path = self.project.find_module(f"{module.name}.{name}", module)
-            if path is not None:
-                return one(ModuleValue(path))
-        return ANYTHING
+        return self.objects.by_name_alone(name, frame.ref.path)
 
     def _subscript(self, frame: Frame, number: int, operation: s.Subscript) -> Values:
         index = constant(self.value(frame, operation.index))
@@ -492,7 +385,7 @@ class Evaluator:
 
     def returned(self, frame: Frame) -> Values:
         """What a function may return in a frame."""
-        return self._memo.once((frame, "return"), lambda: self._returned(frame))
+        return self.memo.once((frame, "return"), lambda: self._returned(frame))
 
     def _returned(self, frame: Frame) -> Values:
         function = self.function(frame)
@@ -577,30 +470,3 @@ def element(base: Value, index: object) -> Values:
     elif isinstance(base, DictionaryValue):
         return base.get(index) or ANYTHING
     return ANYTHING
-
-
-def mutated_names(function: s.Function) -> frozenset[str]:
-    """The names whose value the function changes in place."""
-    cached: frozenset[str] | None = function.__dict__.get("_mutated_names")
-    if cached is not None:
-        return cached
-    operations = function.operations
-    found: set[str] = set()
-
-    def note(number: int) -> None:
-        operation = operations[number]
-        if isinstance(operation, s.Load):
-            found.add(operation.name)
-
-    for operation in operations:
-        if (isinstance(operation, s.Attribute) and operation.name in _MUTATORS) or isinstance(
-            operation, (s.StoreSubscript,)
-        ):
-            note(operation.base)
-        elif isinstance(operation, s.Binary) and operation.inplace:
-            note(operation.left)
-        elif isinstance(operation, s.Delete) and operation.base is not None:
-            note(operation.base)
-    result = frozenset(found)
-    function.__dict__["_mutated_names"] = result
-    return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spmdlint.analysis.values import (
@@ -267,11 +268,13 @@ class Objects:
             current = current.outer
         return ANYTHING
 
-    def by_name_alone(self, name: str) -> Values:
-        """The only method of this name in the project, on an object of which nothing is known."""
+    def by_name_alone(self, name: str, user: Path) -> Values:
+        """The only method of this name, in the file that uses it or else in the project, on an unknown object."""
         if name in _COMMON or name.startswith("__"):
             return ANYTHING
-        owners = self.project.methods_by_name.get(name, ())
+        component = self.project.component
+        owners = [o for o in self.project.methods_by_name.get(name, ()) if component[o.path] == component[user]]
+        owners = [owner for owner in owners if owner.path == user] or owners
         if len(owners) != 1:
             return ANYTHING
         cls = self.project.enclosing_class(owners[0])

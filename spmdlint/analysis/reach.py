@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from spmdlint.analysis.calls import NO_AXES, Axes, Calls, Target
+from spmdlint.analysis.certainty import Certainty
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.values import UNKNOWN, Applied, Arguments, Frame, Site, Value
 from spmdlint.program import summary as s
@@ -18,11 +19,12 @@ from spmdlint.program.link import FunctionRef
 
 @dataclass(frozen=True, slots=True)
 class CallEdge:
-    """One call that one frame makes."""
+    """One call that one frame makes; ``certain`` if no undecided branch guards it."""
 
     caller: Frame
     site: Site
     target: Target
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +38,21 @@ class MapUse:
 
 @dataclass
 class Reach:
-    """The result of the visit. ``traced`` functions run while JAX traces; ``host`` ones (also) run outside."""
+    """The result of the visit.
 
+    ``traced`` functions run while JAX traces; ``host`` ones (also) run outside. A frame is ``trusted`` if nothing is
+    assumed of its callers, or if it is entered without an undecided branch from one that is: what a test passes to a
+    trainer says little about code that the trainer reaches under other settings only.
+    """
+
+    certainty: Certainty
     frames: list[Frame] = field(default_factory=list)
     edges: dict[Frame, list[CallEdge]] = field(default_factory=dict)
     callers: dict[FunctionRef, list[CallEdge]] = field(default_factory=dict)
     uses: list[MapUse] = field(default_factory=list)
     use_calls: dict[Site, list[Site]] = field(default_factory=dict)
     around: dict[FunctionRef, Axes] = field(default_factory=dict)
+    trusted: set[Frame] = field(default_factory=set)
     traced: set[FunctionRef] = field(default_factory=set)
     host: set[FunctionRef] = field(default_factory=set)
 
@@ -61,7 +70,7 @@ class Visitor:
     def __init__(self, evaluator: Evaluator, calls: Calls) -> None:
         self.ev = evaluator
         self.calls = calls
-        self.reach = Reach()
+        self.reach = Reach(Certainty(evaluator))
         self._seen: set[Frame] = set()
 
     def run(self) -> Reach:
@@ -86,11 +95,13 @@ class Visitor:
 
     def _edges(self, frame: Frame) -> Iterator[CallEdge]:
         function = self.ev.function(frame)
+        certain = self.reach.certainty.blocks(frame)
         for block in sorted(self.ev.live_blocks(frame)):
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
                 if not isinstance(operation, s.Call):
                     continue
+                sure = block in certain
                 site = Site(frame.ref, number)
                 arguments = self.ev.arguments(frame, operation)
                 for callee in self.ev.value(frame, operation.function):
@@ -99,11 +110,11 @@ class Visitor:
                     if isinstance(callee, Applied):
                         self.reach.use_calls.setdefault(callee.site, []).append(site)
                     for target in self.calls.targets(callee, arguments, frame.depth + 1):
-                        yield CallEdge(frame, site, target)
+                        yield CallEdge(frame, site, target, sure)
                 for value in self.ev.value(frame, number):
-                    yield from self._use(frame, site, value)
+                    yield from self._use(frame, site, value, sure)
 
-    def _use(self, frame: Frame, site: Site, value: Value) -> Iterator[CallEdge]:
+    def _use(self, frame: Frame, site: Site, value: Value, sure: bool) -> Iterator[CallEdge]:
         """A map made here: its function runs some time, under what the map binds."""
         if not isinstance(value, Applied) or value.site != site:
             return
@@ -114,13 +125,14 @@ class Visitor:
         for function in self.calls.functions_in(known, value.arguments):
             for target in self.calls.targets(function, Arguments(), frame.depth + 1, arrays=True):
                 binds = self.calls.bound(value) if known.kind == "map" else NO_AXES
-                yield CallEdge(frame, site, Target(target.frame, known.kind, binds | target.binds, value.name))
+                yield CallEdge(frame, site, Target(target.frame, known.kind, binds | target.binds, value.name), sure)
 
     # -- what holds around a function
 
     def _spread(self) -> None:
         """Carry what is bound and traced from callers to callees until nothing changes."""
         reach = self.reach
+        self._trust()
         pending: list[FunctionRef] = []
         for ref in self.ev.project.functions():
             entered = [edge for edge in reach.callers.get(ref, ()) if edge.caller.ref != ref]
@@ -140,6 +152,14 @@ class Visitor:
                 if self._carry(ref, callee, edge.target) and callee not in queued:
                     pending.append(callee)
                     queued.add(callee)
+
+    def _trust(self) -> None:
+        pending = [frame for frame in self.reach.frames if frame is self.ev.free_frame(frame.ref)]
+        while pending:
+            frame = pending.pop()
+            if frame not in self.reach.trusted:
+                self.reach.trusted.add(frame)
+                pending.extend(edge.target.frame for edge in self.reach.edges.get(frame, ()) if edge.certain)
 
     def _carry(self, caller: FunctionRef, callee: FunctionRef, target: Target) -> bool:
         reach = self.reach

@@ -18,6 +18,8 @@ _CARRIERS = frozenset(
     f"builtins.{name}"
     for name in "int bool str float abs min max len any all not divmod round sum repr range list tuple sorted".split()
 )
+# Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
+_GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
 
 
 class Variance(Property):
@@ -29,6 +31,11 @@ class Variance(Property):
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Compare) and any(o in _GROUPS for o in operation.operators):
+            found = origins.any_of(frame, operation.operands)
+            if found is None or found.kind != "identity":
+                return found
+            return Reason(Site(frame.ref, number), "it tells a group of processes from the others", "group", found)
         if isinstance(operation, (s.Unary, s.Binary, s.Compare, s.FString, s.Subscript, s.Item)):
             return origins.any_of(frame, _operands(operation)) or self._source(origins, frame, number)
         if isinstance(operation, s.Attribute):

@@ -29,7 +29,9 @@ class Known:
     - *apply*: calls its function now; *currying*: `functools.partial`; *identity*: a decorator that changes nothing;
     - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec.
 
-    ``attribute`` marks a source that is a value, not a function.
+    ``spans``: it runs over several devices. ``by_hand``: it hands every process the rows of its own devices, so that
+    arrays beside it are local. ``parallel``: every process must make the call. ``attribute`` marks a
+    source that is a value, not a function.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Known:
     only: str | None = None
     opaque: bool = False
     spans: bool = False
+    by_hand: bool = False
     parallel: bool = False
     agreement: bool = False
     source: Source | None = None

@@ -41,11 +41,13 @@ class Project:
     """All modules, and how their names are looked up.
 
     ``roots`` are the folders that imports start from for every file (the configured `src`, the project's root);
-    before them comes the importing file's own folder, so that twenty `examples/*/train.py` do not mix.
+    before them comes the importing file's own folder, so that twenty `examples/*/train.py` do not mix. Nothing is
+    looked up across ``component``s, the sets of files that name one another.
     """
 
     modules: Mapping[Path, Module]
     roots: tuple[Path, ...]
+    component: Mapping[Path, int]
     _found: dict[tuple[Path, str], Path | None] = field(default_factory=dict)
 
     @cached_property
@@ -85,7 +87,9 @@ class Project:
             for candidate in (base / "__init__.py", base.with_name(base.name + ".py")):
                 if candidate in self.modules:
                     return candidate
-        owners = self._by_name.get(dotted, ())
+        owners = [
+            path for path in self._by_name.get(dotted, ()) if self.component[path] == self.component[importer.path]
+        ]
         return owners[0] if len(owners) == 1 else None
 
     def is_namespace(self, dotted: str, importer: Module) -> bool:
@@ -136,8 +140,10 @@ class Project:
         return None
 
 
-def link(summaries: Mapping[Path, Summary], roots: Iterable[Path]) -> Project:
-    """The project that these files make together."""
+def link(
+    summaries: Mapping[Path, Summary], roots: Iterable[Path], component: Mapping[Path, int] | None = None
+) -> Project:
+    """The project that these files make together; without ``component`` they are all in one."""
     packages = {path.parent for path in summaries if path.name == "__init__.py"}
     modules = {}
     for path, summary in summaries.items():
@@ -149,4 +155,4 @@ def link(summaries: Mapping[Path, Summary], roots: Iterable[Path]) -> Project:
         if is_package:
             parts = parts[:-1]
         modules[path] = Module(path, summary, folder, ".".join(parts), is_package)
-    return Project(modules, tuple(roots))
+    return Project(modules, tuple(roots), component or dict.fromkeys(modules, 0))

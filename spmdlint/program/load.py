@@ -1,7 +1,9 @@
-"""From the text of the files to the program."""
+"""From the text of the files to the program: screen, lower, link."""
 
 from __future__ import annotations
 
+import ast
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +12,7 @@ from spmdlint.analysis.program import Program
 from spmdlint.config import Config
 from spmdlint.files.nesting import too_deep
 from spmdlint.files.read import Source
+from spmdlint.files.screen import components, relevant
 from spmdlint.knowledge.load import built_in
 from spmdlint.program.link import link
 from spmdlint.program.lower import LoweringError, lower
@@ -35,22 +38,49 @@ class Loaded:
     comments: Mapping[Path, tuple[Comment, ...]]
 
 
-def load(sources: Sequence[Source], config: Config, progress: Callable[[int, int], None] | None = None) -> Loaded:
-    """Lower and link the files; one that does not parse is reported and left out."""
+def load(
+    sources: Sequence[Source],
+    config: Config,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    screen: bool = True,
+) -> Loaded:
+    """Lower and link the files; one that does not parse is reported and left out.
+
+    ``screen=False`` lowers every file, which takes longer and finds the same.
+    """
+    knowledge = built_in()
+    texts = {source.path: source.text for source in sources}
+    component = components(texts)
+    wanted = relevant(texts, component, knowledge) if screen else set(texts)
     errors: list[SyntaxProblem] = []
     summaries: dict[Path, Summary] = {}
-    for done, source in enumerate(sources):
+    for done, (path, text) in enumerate(texts.items()):
         if progress is not None:
-            progress(done, len(sources))
-        deep = too_deep(source.text)
+            progress(done, len(texts))
+        if path not in wanted and _parses(text):
+            continue
+        deep = too_deep(text)
         if deep is not None:
             message = "It does not parse: too many brackets are nested inside each other here."
-            errors.append(SyntaxProblem(source.path, *deep, message))
+            errors.append(SyntaxProblem(path, *deep, message))
             continue
         try:
-            summaries[source.path] = lower(source.text)
+            summaries[path] = lower(text)
         except LoweringError as error:
             message = f"It does not parse: {error.message}."
-            errors.append(SyntaxProblem(source.path, error.row, error.column, message))
-    program = Program(link(summaries, (*config.src, config.root)), built_in())
-    return Loaded(program, tuple(errors), {path: summary.comments for path, summary in summaries.items()})
+            errors.append(SyntaxProblem(path, error.row, error.column, message))
+    project = link(summaries, (*config.src, config.root), component)
+    comments = {path: summary.comments for path, summary in summaries.items()}
+    return Loaded(Program(project, knowledge), tuple(errors), comments)
+
+
+def _parses(text: str) -> bool:
+    """Is it Python of the version that runs: much faster to ask than LibCST. Newer syntax is left to LibCST."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True
