@@ -6,6 +6,7 @@ from it.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -86,6 +87,12 @@ class Config:
         codes = selection.chosen((*self.select, *self.extend_select), self.ignore, rules)
         return frozenset(rule.code for rule in rules if rule.code in codes and (self.preview or not rule.preview))
 
+    def without_effect(self, rules: Sequence[Rule]) -> tuple[str, ...]:
+        """The selectors that mean nothing but rules on trial, while those do not run."""
+        trial = {rule.code for rule in rules if rule.preview}
+        selectors = (*self.select, *self.extend_select)
+        return () if self.preview else tuple(s for s in selectors if selection.matches(s, rules) <= trial)
+
     def exclusions(self) -> tuple[str, ...]:
         """The patterns of what is left out: the default ones, then the user's, which can take one back by ``!``."""
         return (*DEFAULT_EXCLUDE, *self.exclude)
@@ -130,7 +137,7 @@ def _folders(value: object, root: Path) -> tuple[Path, ...]:
 def _version(value: object, _root: Path) -> tuple[int, ...] | None:
     if value == "newest":
         return None
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]+(\.[0-9]+)*", value):
         raise ValueError
     return tuple(int(part) for part in value.split("."))
 

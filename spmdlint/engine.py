@@ -74,9 +74,13 @@ def check(
     """
     rules = load_rules()
     enabled = config.enabled(rules)
-    found = find(config, paths)
-    if not found.asked and stdin is None:
-        return Checked((), {}, found.asked, notes=found.notes)
+    trial = tuple(
+        f"{selector} selects rules on trial only, and those run with --preview only; add it, or drop the selector."
+        for selector in config.without_effect(rules)
+    )
+    found = find(config, paths, typed=None if stdin is None else stdin.path)
+    if not found.asked:
+        return Checked((), {}, found.asked, notes=(*trial, *found.notes))
     sources, failures = _read(found, stdin)
     loaded = load(sources, config, progress)
     by_path = {source.path: source for source in sources}
@@ -94,9 +98,8 @@ def check(
     about_the_run = _run_about(active, Run(problems, unused), crashes)
     remaining += suppressions.remaining(about_the_run)
 
-    asked = found.asked if stdin is None else found.asked | {stdin.path}
-    shown = in_order([finding for finding in remaining if finding.place.path in asked])
-    return Checked(shown, by_path, asked, tuple(crashes), found.notes)
+    shown = in_order([finding for finding in remaining if finding.place.path in found.asked])
+    return Checked(shown, by_path, found.asked, tuple(crashes), (*trial, *found.notes))
 
 
 def _read(found: Found, stdin: Stdin | None) -> tuple[list[Source], list[Unreadable]]:

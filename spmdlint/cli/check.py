@@ -76,7 +76,7 @@ def main(options: argparse.Namespace) -> int:
     """Lint, write the findings, and return the exit status."""
     stdin = _stdin(options)
     paths = [] if stdin else list(_absolute(options.paths))
-    config = configure([stdin.path] if stdin else paths, options.config)
+    config = configure([stdin.path] if stdin else paths, options.config, force_exclude=options.force_exclude)
     config = override(config, {name: getattr(options, name) for name in _OVERRIDES})
     if options.verbose:
         complain(f"The project is {config.root}; its configuration is {config.file or 'the default one'}.")
@@ -93,7 +93,9 @@ def main(options: argparse.Namespace) -> int:
 
 def _render(checked: Checked, options: argparse.Namespace) -> Iterator[str]:
     urls = {rule.code: rule.url for rule in load_rules() if rule.url is not None}
-    report = Report(checked.diagnostics, checked.sources, urls, color=wants_color(sys.stdout))
+    report = Report(
+        checked.diagnostics, checked.sources, urls, color=wants_color(sys.stdout), complete=not checked.crashes
+    )
     if options.statistics:
         from spmdlint.output import statistics
 

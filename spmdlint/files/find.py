@@ -23,11 +23,11 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def find(config: Config, paths: Sequence[Path]) -> Found:
+def find(config: Config, paths: Sequence[Path], typed: Path | None = None) -> Found:
     """Find the project's files and mark those at or below ``paths``, which are absolute.
 
     A file that is named is linted although it is excluded, unless the configuration forces exclusion; so are the
-    files of an excluded folder that is named.
+    files of an excluded folder that is named. ``typed`` is a file that need not exist: its text comes from elsewhere.
 
     Raises:
         UsageError: a path does not exist.
@@ -39,12 +39,12 @@ def find(config: Config, paths: Sequence[Path]) -> Found:
     project = set(walk(config.root, at(config.root, configured), descend=not config.flat, linked_from=config.root))
     asked: set[Path] = set()
     notes: list[str] = []
-    for path in paths:
+    for path in (*paths, *(() if typed is None else (typed,))):
         if path.is_dir():
             asked.update(_in_folder(path, config, configured, project))
-        elif not path.exists():
+        elif path != typed and not path.exists():
             raise UsageError(f"There is no file or folder {path}; mend the path, or leave it out.")
-        elif path.suffix not in (SUFFIX, ""):
+        elif path != typed and path.suffix not in (SUFFIX, ""):
             notes.append(f"{path} is not linted: it is no {SUFFIX} file.")
         else:
             path = _own_name(path, project)

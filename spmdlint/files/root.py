@@ -11,13 +11,13 @@ from spmdlint.config import OWN_FILE, SHARED_FILE, Config, read_config, settings
 from spmdlint.files.ignore import configured_patterns, git_root, ignored
 
 
-def configure(paths: Sequence[Path], file: Path | None = None) -> Config:
+def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude: bool | None = None) -> Config:
     """The configuration of the project that ``paths`` (absolute, at least one) belong to.
 
     The root is, of the folders at or above all paths, the nearest that has a configuration of ours; else the root of
     the git work tree; else the nearest with a pyproject.toml; else the common folder. So the same file belongs to
     the same project whether it is passed alone or with its folder. A root whose own patterns exclude the paths (an
-    environment inside a work tree) is not theirs.
+    environment inside a work tree) is not theirs, unless exclusions are to be forced: then nothing is linted.
 
     Raises:
         UsageError: a configuration cannot be read or is wrong.
@@ -27,7 +27,8 @@ def configure(paths: Sequence[Path], file: Path | None = None) -> Config:
     for root, found in _candidates(common):
         config = read_config(root, file or found)
         patterns = configured_patterns(root, config.exclusions(), f"'exclude' in {config.file}")
-        if common == root or not ignored(common, patterns, is_folder=True):
+        forced = config.force_exclude if force_exclude is None else force_exclude
+        if common == root or forced or not ignored(common, patterns, is_folder=True):
             return config
     # Nothing says where the project ends. Named files then take in their neighbours and packages, and no more: the
     # common folder may well be somebody's home.

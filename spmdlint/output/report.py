@@ -21,6 +21,8 @@ class Report:
     base: Path = field(default_factory=Path.cwd)
     """The folder that shown paths are relative to."""
     color: bool = False
+    complete: bool = True
+    """Whether all rules ran to their end."""
 
     def shown(self, path: Path) -> str:
         """A path as a person reads it: relative where it lies below the base."""
@@ -33,9 +35,10 @@ class Report:
 def summary(report: Report) -> str:
     """The last line of the formats for people."""
     count = len(report.diagnostics)
-    if not count:
+    if not count and report.complete:
         return "All checks passed!"
-    return f"Found {count} hazard." if count == 1 else f"Found {count} hazards."
+    found = f"Found {count} problem{'' if count == 1 else 's'}"
+    return f"{found}." if report.complete else f"{found}; there may be more, because not all rules ran to their end."
 
 
 def one_line(text: str) -> str:

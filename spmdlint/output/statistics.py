@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
-from spmdlint.output.report import Report
+from spmdlint.output.report import Report, summary
 
 
 def render(report: Report) -> Iterator[str]:
@@ -15,8 +15,7 @@ def render(report: Report) -> Iterator[str]:
     width = max((len(str(count)) for _, _, count in counts), default=0)
     for code, name, count in counts:
         yield f"{count:>{width}}  {code}  {name}\n"
-    total = len(report.diagnostics)
-    yield f"Found {total} hazard{'' if total == 1 else 's'}.\n"
+    yield f"{summary(report)}\n"
 
 
 def render_json(report: Report) -> Iterator[str]:

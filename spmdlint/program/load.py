@@ -10,6 +10,7 @@ from pathlib import Path
 
 from spmdlint.analysis.program import Program
 from spmdlint.config import Config
+from spmdlint.files.nesting import too_deep
 from spmdlint.files.read import Source
 from spmdlint.files.screen import components, relevant
 from spmdlint.knowledge.load import built_in
@@ -58,6 +59,11 @@ def load(
         if progress is not None:
             progress(done, len(texts))
         if path not in wanted and _parses(text):
+            continue
+        deep = too_deep(text)
+        if deep is not None:
+            message = "It does not parse: too many brackets are nested inside each other here."
+            errors.append(SyntaxProblem(path, *deep, message))
             continue
         try:
             summaries[path] = lower(text)

@@ -73,7 +73,7 @@ def rehearse(
     else:
         script, source = program, program.read_text()
     report = folder / "report.json"
-    words = [sys.executable, "-c", "from spmdlint.cli import main; main()", "run", "-n", str(processes)]
+    words = [sys.executable, "-m", "spmdlint", "run", "-n", str(processes)]
     words += ["--devices-per-process", str(devices), "--report", str(report), *options, "--", str(script)]
     began = time.monotonic()
     job = subprocess.Popen(

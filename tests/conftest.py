@@ -1,0 +1,121 @@
+"""What the tests share: a project in a temporary folder, and the command line run in it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spmdlint.cli import main
+
+HAZARD = """\
+import jax
+from jax.experimental import multihost_utils
+
+
+def main():
+    if jax.process_index() == 0:
+        multihost_utils.sync_global_devices("saved")
+
+
+main()
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run of the command line did."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The output, which must be JSON."""
+        return json.loads(self.out)
+
+    @property
+    def found(self) -> list[tuple[str, int, str]]:
+        """The findings of JSON output: file name, row, code."""
+        return [(Path(each["filename"]).name, each["location"]["row"], each["code"]) for each in self.json]
+
+
+class Project:
+    """A folder with files, and the linter run in it."""
+
+    hazard = HAZARD
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        self._capsys = capsys
+        self._patch = patch
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        for name, content in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def run(self, *argv: str, stdin: bytes = b"") -> Outcome:
+        """Run the command line in this process, in the project's folder."""
+        self._patch.chdir(self.root)
+        self._patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        self._capsys.readouterr()
+        status = main(list(argv))
+        said = self._capsys.readouterr()
+        return Outcome(status, said.out, said.err)
+
+    def check(self, *argv: str, stdin: bytes = b"") -> Outcome:
+        """Lint and read the findings as JSON."""
+        return self.run("check", "--output-format", "json", *argv, stdin=stdin)
+
+    def spawn(self, *argv: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Outcome:
+        """Run the command line as a process of its own."""
+        done = subprocess.run(
+            [sys.executable, "-m", "spmdlint", *argv],
+            cwd=self.root,
+            input=stdin,
+            capture_output=True,
+            env={**os.environ, **(env or {})},
+            check=False,
+        )
+        return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture(autouse=True)
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "GITHUB_WORKSPACE", "SPMDLINT_TRACEBACK"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Project:
+    """An empty project; its configuration file marks the root."""
+    made = Project(tmp_path / "project", capsys, monkeypatch)
+    made.write({"spmdlint.toml": ""})
+    return made
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Callable[[str], dict[str, str]]:
+    """Make a package of rules from the text of a module; gives the environment that has it installed."""
+
+    def make(text: str) -> dict[str, str]:
+        site = tmp_path / "site"
+        info = site / "acme-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("[spmdlint.rules]\nacme = acme_rules\n")
+        (site / "acme_rules.py").write_text(text)
+        return {"PYTHONPATH": str(site)}
+
+    return make

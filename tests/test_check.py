@@ -1,0 +1,356 @@
+"""Which files are linted, what is shown of them, and the exit status."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+
+def test_a_clean_project(project):
+    project.write({"a.py": "x = 1\n"})
+    outcome = project.run("check")
+    assert (outcome.status, outcome.out, outcome.err) == (0, "All checks passed!\n", "")
+
+
+def test_findings_exit_with_1_unless_told_otherwise(project):
+    project.write({"a.py": project.hazard})
+    assert project.check().found == [("a.py", 7, "SPMD301")]
+    assert project.check().status == 1
+    outcome = project.check("--exit-zero")
+    assert (outcome.status, len(outcome.json)) == (0, 1)
+
+
+def test_the_current_folder_is_the_default(project):
+    project.write({"a.py": project.hazard, "sub/b.py": project.hazard})
+    assert project.check().found == project.check(".").found == [("a.py", 7, "SPMD301"), ("b.py", 7, "SPMD301")]
+
+
+def test_a_path_that_does_not_exist(project):
+    outcome = project.check("nowhere.py")
+    assert outcome.status == 2
+    assert "nowhere.py" in outcome.err
+    assert outcome.out == ""
+
+
+def test_nothing_to_lint_is_said(project):
+    outcome = project.run("check")
+    assert outcome.status == 0
+    assert "no Python file" in outcome.err
+
+
+def test_a_file_says_the_same_alone_and_with_its_folder(project):
+    """The caller of the collective stands in another file: only the whole program knows that no axis is bound."""
+    project.write(
+        {
+            "losses.py": "import jax\n\n\ndef mean(x):\n    return jax.lax.pmean(x, 'batch')\n",
+            "train.py": "import losses\n\nlosses.mean(1.0)\n",
+        }
+    )
+    alone = project.check("losses.py")
+    assert alone.found == [("losses.py", 5, "SPMD101")]
+    assert alone.json == project.check().json
+    assert project.check("train.py").json == []
+
+
+def test_stubs_and_other_files_are_never_linted(project):
+    project.write({"a.pyi": "def f(:", "notes.txt": "def f(:", "data.ipynb": "{}"})
+    assert "no Python file" in project.run("check").err
+    outcome = project.run("check", "a.pyi", "notes.txt")
+    assert outcome.status == 0
+    assert "a.pyi is not linted" in outcome.err
+    assert "notes.txt is not linted" in outcome.err
+
+
+def test_a_script_without_a_suffix_is_linted_when_it_is_named(project):
+    project.write({"bin/train": project.hazard})
+    assert project.check("bin/train").found == [("train", 7, "SPMD301")]
+
+
+def test_a_file_that_does_not_parse_is_a_finding_and_the_rest_is_linted(project):
+    project.write({"a.py": "def f(:\n", "b.py": project.hazard})
+    outcome = project.check()
+    assert outcome.status == 1
+    assert outcome.found == [("a.py", 1, "SPMD901"), ("b.py", 7, "SPMD301")]
+    assert outcome.json[0]["message"].startswith("This file was not linted.")
+
+
+def test_a_file_that_cannot_be_linted_is_told_whatever_is_selected(project):
+    project.write({"a.py": "def f(:\n"})
+    assert project.check("--select", "SPMD301").found == [("a.py", 1, "SPMD901")]
+    assert project.check("--select", "SPMD301", "--ignore", "SPMD901").found == []
+
+
+@pytest.mark.parametrize(
+    ("data", "row", "column"),
+    [
+        (b"x = 1\ny = '\xff'\n", 2, 6),
+        (b"x = 1\n\n\ny = '\xff'\n", 4, 6),
+        (b"# coding: klingon\nx = 1\n", 1, 1),
+        (b"# coding: rot13\nx = 1\n", 1, 1),
+        (b"\xef\xbb\xbf# coding: latin-1\nx = 1\n", 1, 1),
+    ],
+)
+def test_bytes_that_do_not_decode(project, data, row, column):
+    project.write({"a.py": data})
+    outcome = project.check()
+    assert outcome.found == [("a.py", row, "SPMD901")]
+    assert outcome.json[0]["location"]["column"] == column
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbf" + b"x = 1\n",
+        b"# -*- coding: latin-1 -*-\nx = '\xe4'\n",
+        b"x = 1\r\ny = 2\r\n",
+        b"",
+        b"\n\n\x0c\n",
+    ],
+)
+def test_bytes_that_python_reads(project, data):
+    project.write({"a.py": data})
+    assert project.check().json == []
+
+
+def test_rows_and_columns_with_windows_line_ends_and_a_byte_order_mark(project):
+    project.write({"a.py": b"\xef\xbb\xbf" + project.hazard.replace("\n", "\r\n").encode()})
+    (finding,) = project.check().json
+    assert finding["location"] == {"row": 7, "column": 9}
+
+
+def test_a_file_without_permission(project, monkeypatch):
+    project.write({"a.py": "x = 1\n"})
+    (project.root / "a.py").unlink()
+    (project.root / "a.py").symlink_to("/proc/self/mem")
+    outcome = project.check("a.py")
+    assert outcome.found == [("a.py", 1, "SPMD901")]
+    assert "cannot be opened" in outcome.json[0]["message"]
+
+
+# -- what is left out
+
+
+def test_default_exclusions(project):
+    project.write({f"{folder}/a.py": project.hazard for folder in (".venv", "build", "node_modules", "x/__pycache__")})
+    assert "no Python file" in project.run("check").err
+
+
+def test_gitignore_nested_negated_and_above(project, tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text("generated_*.py\n")
+    project.write(
+        {
+            ".gitignore": "/out/\n*.tmp.py\n",
+            "out/a.py": project.hazard,
+            "sub/out/b.py": project.hazard,
+            "c.tmp.py": project.hazard,
+            "keep/.gitignore": "!d.tmp.py\n",
+            "keep/d.tmp.py": project.hazard,
+            "generated_e.py": project.hazard,
+        }
+    )
+    assert [name for name, _, _ in project.check().found] == ["d.tmp.py", "b.py"]
+
+
+def test_files_that_git_ignores_for_this_clone(project):
+    subprocess.run(["git", "init", "-q", project.root], check=True)
+    project.write({".git/info/exclude": "a.py\n", "a.py": project.hazard})
+    assert "no Python file" in project.run("check").err
+
+
+def test_exclude_option_and_key_add_up(project):
+    project.write(
+        {
+            "spmdlint.toml": 'exclude = ["legacy/"]\n',
+            "legacy/a.py": project.hazard,
+            "old_b.py": project.hazard,
+            "c.py": project.hazard,
+        }
+    )
+    assert [name for name, _, _ in project.check("--exclude", "old_*.py").found] == ["c.py"]
+
+
+def test_a_default_exclusion_can_be_taken_back(project):
+    project.write({"spmdlint.toml": 'exclude = ["!build"]\n', "build/a.py": project.hazard})
+    assert project.check().found == [("a.py", 7, "SPMD301")]
+
+
+def test_named_files_are_linted_although_excluded_unless_forced(project):
+    project.write({".gitignore": "a.py\n", "a.py": project.hazard, "build/b.py": project.hazard})
+    assert len(project.check("a.py", "build/b.py").json) == 2
+    assert project.check("--force-exclude", "a.py", "build/b.py").json == []
+    assert project.check("--force-exclude", "build").json == []
+    project.write({"spmdlint.toml": "force-exclude = true\n"})
+    assert project.check("a.py", "build/b.py").json == []
+    assert len(project.check("--no-force-exclude", "a.py", "build/b.py").json) == 2
+
+
+def test_an_excluded_folder_that_is_named_is_linted(project):
+    project.write({"build/b.py": project.hazard, "build/__pycache__/c.py": project.hazard})
+    assert [name for name, _, _ in project.check("build").found] == ["b.py"]
+
+
+def test_links_neither_loop_nor_lint_twice(project):
+    project.write({"a.py": project.hazard})
+    (project.root / "again.py").symlink_to("a.py")
+    (project.root / "up").symlink_to("..")
+    (project.root / "dangling.py").symlink_to("nowhere.py")
+    assert project.check().found == [("a.py", 7, "SPMD301")]
+    assert project.check("again.py").found == [("a.py", 7, "SPMD301")]
+    assert project.check("up/project/a.py").found == [("a.py", 7, "SPMD301")]
+
+
+def test_a_linked_folder_that_is_named(project, tmp_path):
+    project.write({"rules/a.py": project.hazard})
+    (project.root / "linked").symlink_to("rules")
+    assert project.check("linked").found == [("a.py", 7, "SPMD301")]
+
+
+def test_a_folder_that_cannot_be_listed(project):
+    project.write({"a.py": project.hazard, "secret/b.py": project.hazard})
+    if os.geteuid() == 0:
+        pytest.skip("root may list every folder")
+    (project.root / "secret").chmod(0)
+    assert project.check().found == [("a.py", 7, "SPMD301")]
+    (project.root / "secret").chmod(0o700)
+
+
+# -- the project
+
+
+def test_the_root_is_the_work_tree_where_nothing_is_configured(project):
+    (project.root / "spmdlint.toml").unlink()
+    subprocess.run(["git", "init", "-q", project.root], check=True)
+    project.write(
+        {
+            "losses.py": "import jax\n\n\ndef mean(x):\n    return jax.lax.pmean(x, 'batch')\n",
+            "tools/pyproject.toml": "",
+            "tools/train.py": "import losses\n\nlosses.mean(1.0)\n",
+        }
+    )
+    assert project.check("losses.py").found == [("losses.py", 5, "SPMD101")]
+
+
+def test_the_nearest_configuration_marks_the_root(project):
+    project.write(
+        {
+            "spmdlint.toml": 'select = ["SPMD101"]\n',
+            "inner/pyproject.toml": "[tool.other]\n",
+            "inner/a.py": project.hazard,
+            "own/pyproject.toml": '[tool.spmdlint]\nselect = ["SPMD301"]\n',
+            "own/a.py": project.hazard,
+        }
+    )
+    assert project.check("inner").json == []
+    assert len(project.check("own").json) == 1
+
+
+def test_an_environment_in_the_work_tree_is_not_part_of_it(project):
+    project.write({"spmdlint.toml": 'select = ["SPMD101"]\n', ".venv/lib/pkg/a.py": project.hazard})
+    assert project.check(".venv/lib/pkg").found == [("a.py", 7, "SPMD301")]
+
+
+def test_a_lone_file_outside_any_project(project, tmp_path):
+    (project.root / "spmdlint.toml").unlink()
+    project.write(
+        {
+            "losses.py": "import jax\n\n\ndef mean(x):\n    return jax.lax.pmean(x, 'batch')\n",
+            "pkg/__init__.py": "import losses\n\nlosses.mean(1.0)\n",
+            "unrelated/deep/a.py": "def f(:",
+        }
+    )
+    if any((folder / name).exists() for folder in tmp_path.parents for name in (".git", "pyproject.toml")):
+        pytest.skip("the temporary folder lies in a project")
+    assert project.check("losses.py").found == [("losses.py", 5, "SPMD101")]
+
+
+# -- standard input
+
+
+def test_standard_input_stands_for_a_file(project):
+    project.write({"a.py": "x = 1\n", "b.py": project.hazard})
+    outcome = project.check("-", "--stdin-filename", "a.py", stdin=project.hazard.encode())
+    assert outcome.found == [("a.py", 7, "SPMD301")]
+    assert outcome.json[0]["filename"] == str(project.root / "a.py")
+
+
+def test_standard_input_without_a_name(project):
+    outcome = project.run("check", "-", "--output-format", "concise", stdin=project.hazard.encode())
+    assert outcome.out.startswith("<stdin>:7:9: SPMD301 ")
+
+
+def test_standard_input_of_an_excluded_file(project):
+    project.write({".gitignore": "a.py\n"})
+    argv = ("-", "--stdin-filename", "a.py")
+    assert len(project.check(*argv, stdin=project.hazard.encode()).json) == 1
+    assert project.check(*argv, "--force-exclude", stdin=project.hazard.encode()).json == []
+
+
+@pytest.mark.parametrize("argv", [["-", "a.py"], ["--stdin-filename", "a.py"], ["-", "--stdin-filename", "."]])
+def test_standard_input_used_wrongly(project, argv):
+    project.write({"a.py": "x = 1\n"})
+    assert project.check(*argv).status == 2
+
+
+def test_standard_input_that_does_not_decode(project):
+    assert project.check("-", stdin=b"\xff").found == [("<stdin>", 1, "SPMD901")]
+
+
+# -- rules that fail
+
+CRASHING = '''
+from spmdlint.errors import AnalysisError
+from spmdlint.diagnostics import Diagnostic, Location, Place
+from spmdlint.rule import Rule
+
+
+class Crashing(Rule):
+    """A rule that fails."""
+
+    code = "ACME101"
+    name = "crashing-rule"
+
+    def check(self, program):
+        path = next(iter(program.project.modules))
+        yield Diagnostic(self.code, self.name, "error", "Before.", Place(path, Location(1, 1), Location(1, 2)))
+        raise AnalysisError(path, "the axle broke")
+'''
+
+
+def test_a_rule_that_fails_loses_no_findings_of_others(project, plugin):
+    project.write({"a.py": project.hazard})
+    environment = plugin(CRASHING)
+    outcome = project.spawn("check", "--output-format", "json", env=environment)
+    assert outcome.status == 2
+    assert outcome.found == [("a.py", 1, "ACME101"), ("a.py", 7, "SPMD301")]
+    assert "ACME101 (crashing-rule) failed in" in outcome.err
+    assert "a.py" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert project.spawn("check", "--exit-zero", env=environment).status == 2
+    assert "Traceback" in project.spawn("check", "--verbose", env=environment).err
+    assert "Traceback" in project.spawn("check", env={**environment, "SPMDLINT_TRACEBACK": "1"}).err
+
+
+def test_a_suppression_of_a_rule_that_failed_is_not_called_unused(project, plugin):
+    project.write({"a.py": "x = 1\ny = 2  # spmdlint: ignore[ACME101]\n"})
+    outcome = project.spawn("check", "--output-format", "json", "--select", "SPMD900,ACME", env=plugin(CRASHING))
+    assert outcome.found == [("a.py", 1, "ACME101")]
+
+
+def test_a_package_of_rules_that_does_not_load(project, plugin):
+    project.write({"a.py": "x = 1\n"})
+    outcome = project.spawn("check", env=plugin("import module_that_does_not_exist\n"))
+    assert outcome.status == 2
+    assert "acme" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_rules_of_other_packages_are_rules_like_any(project, plugin):
+    environment = plugin(CRASHING.replace('        raise AnalysisError(path, "the axle broke")\n', ""))
+    project.write({"a.py": "import jax\n\njax.process_index()\n"})
+    assert project.spawn("check", "--output-format", "json", env=environment).found == [("a.py", 1, "ACME101")]
+    assert "ACME101" in project.spawn("rule", "--all", env=environment).out
+    project.write({"a.py": "import jax  # noqa: ACME101, E501\n\njax.process_index()\n"})
+    assert project.spawn("check", env=environment).status == 0

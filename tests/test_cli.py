@@ -1,0 +1,177 @@
+"""The command line around its subcommands."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import spmdlint
+
+
+def test_version(project):
+    outcome = project.run("--version")
+    assert (outcome.status, outcome.out) == (0, f"spmdlint {spmdlint.__version__}\n")
+
+
+def test_version_needs_none_of_the_slow_imports():
+    code = (
+        "import sys; from spmdlint.cli import main; main(['--version']); "
+        "print(sorted({'libcst', 'pathspec', 'rich', 'jax', 'importlib.metadata'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_version_is_quick(project):
+    taken = []
+    for _ in range(5):
+        start = time.perf_counter()
+        project.spawn("--version")
+        taken.append(time.perf_counter() - start)
+    assert min(taken) < 0.25
+
+
+def test_linting_a_file_imports_no_jax_and_no_rich(project):
+    project.write({"a.py": project.hazard})
+    code = (
+        "import sys; from spmdlint.cli import main; main(['check', 'a.py']); "
+        "print(sorted({'rich', 'jax', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=project.root)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_lists_the_subcommands(project):
+    outcome = project.run("--help")
+    assert outcome.status == 0
+    assert "check" in outcome.out
+    assert "rule" in outcome.out
+
+
+def test_no_arguments_show_the_help_and_fail(project):
+    outcome = project.run()
+    assert outcome.status == 2
+    assert "COMMAND" in outcome.err
+
+
+@pytest.mark.parametrize("argv", [["chekc"], ["check", "--unknown"], ["check", "--output-format", "xml"], ["rule"]])
+def test_wrong_usage_exits_with_2(project, argv):
+    outcome = project.run(*argv)
+    assert outcome.status == 2
+    assert "usage:" in outcome.err
+    assert outcome.out == ""
+
+
+SLEEPING = '''
+import sys, time
+from spmdlint.rule import Rule
+
+
+class Sleeping(Rule):
+    """A rule that never ends."""
+
+    code = "ACME101"
+    name = "sleeping-rule"
+
+    def check(self, program):
+        print("ready", file=sys.stderr, flush=True)
+        time.sleep(100)
+        yield
+'''
+
+
+def test_interrupt_leaves_no_traceback(project, plugin):
+    project.write({"a.py": "x = 1\n"})
+    with subprocess.Popen(
+        [sys.executable, "-m", "spmdlint", "check"],
+        stderr=subprocess.PIPE,
+        cwd=project.root,
+        env={**os.environ, **plugin(SLEEPING)},
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b"spmdlint: Interrupted.\n"
+        assert process.wait(10) == 130
+
+
+def test_a_reader_that_goes_away_causes_no_traceback(project):
+    project.write({"a.py": "".join(f"x = {n}  # spmdlint: ignore[SPMD301]\n" for n in range(3000))})
+    with subprocess.Popen(
+        [sys.executable, "-m", "spmdlint", "check"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=project.root,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(10) == 141
+
+
+def test_output_that_the_terminal_cannot_show_is_escaped(project):
+    project.write({"a.py": "x = 'ä→漢'  # spmdlint: ignore[SPMD301]\n"})
+    outcome = project.spawn("check", env={"PYTHONIOENCODING": "ascii"})
+    assert outcome.status == 1
+    assert "\\xe4\\u2192" in outcome.out
+
+
+def test_a_terminal_gets_colours_and_a_file_does_not(project):
+    project.write({"a.py": project.hazard})
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "spmdlint", "check"]
+    environment = {**os.environ, "TERM": "xterm"}
+    subprocess.run(command, stdout=child, cwd=project.root, env=environment, check=False)
+    os.close(child)
+    assert b"\x1b[1;31mSPMD301\x1b[0m" in os.read(parent, 100_000)
+    os.close(parent)
+    assert "\x1b" not in project.spawn("check").out
+
+
+@pytest.mark.parametrize(("patience", "shown"), [(0, True), (1000, False)])
+def test_a_slow_run_shows_progress_on_a_terminal_only(project, patience, shown):
+    project.write({f"m{n}.py": "x = 1\n" for n in range(12)})
+    parent, child = pty.openpty()
+    code = (
+        "import sys, spmdlint.cli, spmdlint.cli.progress as bar;"
+        f"bar.PATIENCE = {patience}; sys.exit(spmdlint.cli.main(['check']))"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=child,
+        cwd=project.root,
+        env={**os.environ, "TERM": "xterm"},
+        check=False,
+    )
+    os.write(child, b".")
+    os.close(child)
+    assert (b"Linting" in os.read(parent, 100_000)) == shown
+    os.close(parent)
+    assert done.stdout == b"All checks passed!\n"
+    done = subprocess.run(command, capture_output=True, cwd=project.root, check=False)
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("env", "colored"),
+    [
+        ({}, False),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_color_by_environment(project, monkeypatch, env, colored):
+    project.write({"a.py": project.hazard})
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in project.run("check").out) == colored

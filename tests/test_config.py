@@ -1,0 +1,190 @@
+"""Configuration: where it is read from, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from spmdlint.config import read_config
+from spmdlint.files.root import configure
+
+
+def test_pyproject_and_own_file_say_the_same(project):
+    project.write({"spmdlint.toml": 'ignore = ["SPMD301"]\n', "a.py": project.hazard})
+    assert project.check().json == []
+    (project.root / "spmdlint.toml").unlink()
+    project.write({"pyproject.toml": '[tool.spmdlint]\nignore = ["SPMD301"]\n'})
+    assert project.check().json == []
+    project.write({"pyproject.toml": "[tool.spmdlint]\n"})
+    assert len(project.check().json) == 1
+
+
+def test_the_own_file_wins_over_pyproject(project):
+    project.write(
+        {"spmdlint.toml": "", "pyproject.toml": '[tool.spmdlint]\nignore = ["SPMD301"]\n', "a.py": project.hazard}
+    )
+    assert len(project.check().json) == 1
+
+
+def test_config_option_overrides(project):
+    project.write({"spmdlint.toml": 'ignore = ["SPMD301"]\n', "ci/strict.toml": "", "a.py": project.hazard})
+    assert len(project.check("--config", "ci/strict.toml").json) == 1
+    outcome = project.check("--config", "ci/missing.toml")
+    assert outcome.status == 2
+    assert "ci/missing.toml cannot be read" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('selct = ["SPMD301"]', ["'selct'", "'select'"]),
+        ("colour = 1", ["'colour'", "jax-version"]),
+        ('select = "SPMD301"', ["'select'", "a list of strings"]),
+        ("select = [1]", ["'select'", "a list of strings"]),
+        ('preview = "yes"', ["'preview'", "true or false"]),
+        ("preview = 1", ["'preview'", "true or false"]),
+        ("jax-version = 0.6", ["'jax-version'", '"0.6.2"']),
+        ('jax-version = "six"', ["'jax-version'", "newest"]),
+        ('jax-version = "0.-6"', ["'jax-version'", "newest"]),
+        ('multi-process = "sometimes"', ["'multi-process'", '"never"']),
+        ('src = ["lib"]', ["'src'", "there is no folder", "lib"]),
+        ('select = ["SPMD3O1"]', ["'SPMD3O1'", "'SPMD301'", "spmdlint.toml"]),
+        ('ignore = ["varying-conditon"]', ["'varying-conditon'", "'varying-condition'"]),
+        ('extend-select = ["XYZ"]', ["'XYZ'", "spmdlint rule --all"]),
+        ("\nselect = = 1", ["not valid TOML", "line 2"]),
+        ('exclude = ["!"]', ["'exclude'"]),
+    ],
+)
+def test_what_is_wrong_is_refused_by_name(project, text, said):
+    project.write({"spmdlint.toml": text, "a.py": "x = 1\n"})
+    outcome = project.run("check")
+    assert outcome.status == 2
+    assert outcome.out == ""
+    for words in (*said, "spmdlint.toml"):
+        assert words in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_file_that_is_no_utf_8(project):
+    project.write({"spmdlint.toml": b"\xff", "a.py": "x = 1\n"})
+    outcome = project.run("check")
+    assert outcome.status == 2
+    assert "UTF-8" in outcome.err
+
+
+@pytest.mark.parametrize("text", ["tool = 1", "[tool]\nspmdlint = 1", "[tool.spmdlint\n"])
+def test_a_pyproject_of_an_odd_form(project, text):
+    (project.root / "spmdlint.toml").unlink()
+    project.write({"pyproject.toml": text, "a.py": "x = 1\n"})
+    outcome = project.run("check")
+    assert outcome.status == (0 if text == "tool = 1" else 2)
+    assert "Traceback" not in outcome.err
+
+
+def test_every_key_is_read(project):
+    project.write(
+        {
+            "lib/a.py": "",
+            "spmdlint.toml": """
+                select = ["SPMD1"]
+                ignore = ["SPMD101"]
+                extend-select = ["SPMD3"]
+                preview = true
+                exclude = ["old"]
+                force-exclude = true
+                src = ["lib"]
+                jax-version = "0.6.2"
+                multi-process = "always"
+            """,
+        }
+    )
+    config = configure([project.root])
+    assert config.root == project.root
+    assert config.file == project.root / "spmdlint.toml"
+    assert config.select == ("SPMD1",)
+    assert config.ignore == ("SPMD101",)
+    assert config.extend_select == ("SPMD3",)
+    assert config.preview
+    assert "old" in config.exclusions()
+    assert config.force_exclude
+    assert config.src == (project.root / "lib",)
+    assert config.jax_version == (0, 6, 2)
+    assert config.multi_process == "always"
+
+
+def test_defaults(project):
+    config = read_config(project.root, None)
+    assert config.jax_version is None
+    assert config.multi_process == "auto"
+    assert config.src == ()
+    assert not config.preview
+
+
+# -- which rules run
+
+BOTH = "import jax\n\n\ndef f(x):\n    return jax.lax.psum(x, 'i')\n\n\nf(1)\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "codes"),
+    [
+        ([], {"SPMD101", "SPMD301"}),
+        (["--select", "SPMD1"], {"SPMD101"}),
+        (["--select", "unbound-axis"], {"SPMD101"}),
+        (["--select", "SPMD1,SPMD3"], {"SPMD101", "SPMD301"}),
+        (["--select", "SPMD1", "--select", "varying-condition"], {"SPMD101", "SPMD301"}),
+        (["--select", "ALL", "--ignore", "SPMD3"], {"SPMD101"}),
+        (["--select", "SPMD301", "--ignore", "SPMD3"], {"SPMD301"}),
+        (["--select", "SPMD3", "--ignore", "varying-condition"], set()),
+        (["--ignore", "SPMD"], set()),
+        (["--select", "SPMD1", "--extend-select", "SPMD301"], {"SPMD101", "SPMD301"}),
+    ],
+)
+def test_selectors(project, argv, codes):
+    project.write({"a.py": project.hazard, "b.py": BOTH})
+    assert {code for _, _, code in project.check(*argv).found} == codes
+
+
+def test_the_command_line_starts_anew_or_adds(project):
+    project.write({"spmdlint.toml": 'ignore = ["SPMD301"]\n', "a.py": project.hazard, "b.py": BOTH})
+    assert {code for _, _, code in project.check("--select", "SPMD").found} == {"SPMD101", "SPMD301"}
+    assert project.check("--ignore", "SPMD101").found == []
+    assert {code for _, _, code in project.check("--extend-select", "SPMD301").found} == {"SPMD101"}
+
+
+def test_an_option_that_names_no_rule_is_refused(project):
+    outcome = project.run("check", "--ignore", "unbound-axes")
+    assert outcome.status == 2
+    assert "--ignore names the rule 'unbound-axes'" in outcome.err
+    assert "'unbound-axis'" in outcome.err
+
+
+TRIAL = '''
+from spmdlint.diagnostics import Diagnostic, Location, Place
+from spmdlint.rule import Rule
+
+
+class Trial(Rule):
+    """A rule on trial."""
+
+    code = "ACME101"
+    name = "on-trial"
+    preview = True
+
+    def check(self, program):
+        for path in program.project.modules:
+            yield Diagnostic(self.code, self.name, "info", "Tried.", Place(path, Location(1, 1), Location(1, 2)))
+'''
+
+
+def test_rules_on_trial_need_preview(project, plugin):
+    project.write({"a.py": "import jax\n\njax.process_index()\n"})
+    environment = plugin(TRIAL)
+    assert project.spawn("check", env=environment).status == 0
+    outcome = project.spawn("check", "--select", "ACME101", env=environment)
+    assert outcome.status == 0
+    assert "ACME101" in outcome.err
+    assert "--preview" in outcome.err
+    assert project.spawn("check", "--preview", env=environment).status == 1
+    project.write({"spmdlint.toml": "preview = true\n"})
+    assert project.spawn("check", env=environment).status == 1
+    assert project.spawn("check", "--no-preview", env=environment).status == 0

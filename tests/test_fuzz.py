@@ -1,0 +1,147 @@
+"""Whatever a file holds, the linter ends with 0 or 1: a finding at worst, never an internal error."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spmdlint.cli import main
+
+REPOSITORY = Path(__file__).parent.parent
+SEEDS = [
+    path.read_text(encoding="utf-8")
+    for folder in ("fixtures/lint", "rules")
+    for path in sorted((REPOSITORY / folder).rglob("*.py"))
+]
+PIECES = st.sampled_from(
+    [
+        *("(", ")", "[", "]", "{", "}", ":", ",", "=", "\n", "\n    ", "\t", "\\\n", "\x00", "\x0c", "\r", "\ufeff"),
+        *(
+            '"""',
+            "'",
+            'f"{',
+            "lambda: ",
+            "*",
+            "**",
+            "async ",
+            "await ",
+            "yield ",
+            "match x:\n    case ",
+            "else:",
+            "pass",
+        ),
+        *(
+            "# noqa: ",
+            "# spmdlint: ignore[",
+            "SPMD301",
+            "jax.lax.psum(x, 'i')",
+            "jax.process_index() == 0",
+            "é漢\u202e",
+        ),
+        *("global x", "nonlocal x", "del ", "with a as b:", "try:", "except* E:", "return", "x: int", "@", "import *"),
+    ]
+)
+
+
+def status_of(data: bytes) -> tuple[int, str]:
+    """Lint a file with these bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.py"
+        path.write_bytes(data)
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main(["check", "--preview", str(path)])
+    return status, err.getvalue()
+
+
+def assert_survives(data: bytes) -> None:
+    status, said = status_of(data)
+    assert (status in (0, 1), said) == (True, "")
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.binary(max_size=200))
+def test_random_bytes(data):
+    assert_survives(data)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.lists(PIECES, max_size=25))
+def test_random_pieces_of_python(pieces):
+    assert_survives("".join(pieces).encode())
+
+
+@st.composite
+def mutated(draw) -> str:
+    """A Python file in which some stretches are gone, doubled, moved or replaced."""
+    text = draw(st.sampled_from(SEEDS))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.integers(start, min(len(text), start + 60)))
+        piece = draw(st.one_of(PIECES, st.just(""), st.just(text[start:end] * 2)))
+        text = text[:start] + piece + text[end:]
+    return text
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(mutated())
+def test_mutated_files(text):
+    assert_survives(text.encode())
+
+
+@st.composite
+def shuffled_lines(draw) -> str:
+    lines = draw(st.sampled_from(SEEDS)).splitlines(keepends=True)
+    kept = draw(st.lists(st.integers(0, len(lines) - 1), max_size=40)) if lines else []
+    return "".join(lines[number] for number in kept)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(shuffled_lines())
+def test_lines_of_files_in_any_order(text):
+    assert_survives(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("(" * 50_000, id="open brackets"),
+        pytest.param("(" * 3_000 + ")" * 3_000, id="brackets"),
+        pytest.param("[" * 150 + "]" * 150, id="some brackets"),
+        pytest.param("f'{" + "(" * 3_000 + ")" * 3_000 + "}'", id="brackets in an f-string"),
+        pytest.param("x = '" + "(" * 3_000 + "'", id="brackets in a string"),
+        pytest.param("-" * 500 + "1", id="signs"),
+        pytest.param("x" + ".x" * 500, id="attributes"),
+        pytest.param("x" + "()" * 500, id="calls"),
+        pytest.param("1" + "+1" * 500, id="sum"),
+        pytest.param("x = " + "not " * 500 + "x", id="negations"),
+        pytest.param("x = " + "lambda: " * 300 + "x", id="lambdas"),
+        pytest.param("".join("    " * depth + "if x:\n" for depth in range(300)) + "    " * 300 + "x\n", id="ifs"),
+        pytest.param("if x:\n    x\n" + "elif x:\n    x\n" * 300, id="elifs"),
+        pytest.param("x = 1\n" * 5_000, id="many lines"),
+        pytest.param("x = [" + "1, " * 10_000 + "]", id="long list"),
+        pytest.param("f'" + "{f'" * 30 + "'}" * 30 + "'", id="f-strings"),
+        pytest.param("# " + "spmdlint: ignore[" * 5_000, id="directives"),
+        pytest.param("x = 1  # noqa: " + "A1, " * 50_000, id="codes"),
+    ],
+)
+def test_texts_of_an_extreme_form(project, text):
+    """In a process of its own, because what overflows a stack takes the process with it."""
+    project.write({"a.py": text, "b.py": project.hazard})
+    outcome = project.spawn("check", "--output-format", "json")
+    assert outcome.err == ""
+    assert outcome.status == 1
+    assert ("b.py", 7, "SPMD301") in outcome.found
+
+
+def test_fuzzing_leaves_the_recursion_limit_as_it_was():
+    before = sys.getrecursionlimit()
+    status_of(b"(" * 100)
+    assert sys.getrecursionlimit() == before

@@ -1,0 +1,220 @@
+"""The formats."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from spmdlint.diagnostics import Diagnostic, Edit, Fix, Location, Place, Related
+from spmdlint.files.read import Source
+from spmdlint.output import FORMATS, renderer, statistics
+from spmdlint.output.report import Report
+
+HERE = Path("/home/me/project")
+
+
+def place(row: int, column: int, end_row: int, end_column: int, path: str = "a.py") -> Place:
+    return Place(HERE / path, Location(row, column), Location(end_row, end_column))
+
+
+def report(text: str, where: Place, message: str = "Something disagrees.", **values: object) -> Report:
+    finding = Diagnostic("SPMD301", "varying-condition", "error", message, where, **values)
+    return Report((finding,), {where.path: Source(where.path, text)}, base=HERE)
+
+
+def full(text: str, where: Place, **values: object) -> str:
+    return "".join(renderer("full")(report(text, where, **values)))
+
+
+def shown(text: str, where: Place) -> str:
+    """What `full` shows of the source, without head and summary."""
+    return "\n".join(full(text, where).split("\n")[2:-4])
+
+
+def test_full():
+    text = "import jax\n\nrank = jax.process_index()\nif rank == 0:\n    sync()\n"
+    related = (Related(place(3, 8, 3, 27), "The rank comes from here."),)
+    assert (
+        full(text, place(5, 5, 5, 11), related=related, help="Let every process call it.")
+        == """\
+SPMD301 varying-condition: Something disagrees.
+ --> a.py:5:5
+  |
+4 | if rank == 0:
+5 |     sync()
+  |     ^^^^^^
+  |
+note: The rank comes from here.
+ --> a.py:3:8
+  |
+3 | rank = jax.process_index()
+  |        ^^^^^^^^^^^^^^^^^^^
+  |
+help: Let every process call it.
+
+Found 1 problem.
+"""
+    )
+
+
+def test_full_several_rows():
+    assert (
+        shown("a\nf(\n    x,\n)\nb\n", place(2, 1, 4, 2))
+        == """\
+  |
+1 | a
+2 | f(
+  | ^^
+3 |     x,
+  |     ^^
+4 | )
+  | ^
+5 | b"""
+    )
+
+
+def test_full_many_rows_leaves_out_the_middle():
+    text = "".join(f"x{n}\n" for n in range(1, 31))
+    lines = shown(text, place(2, 1, 29, 4)).split("\n")
+    assert [line.split()[0] for line in lines if line[0:2].strip()] == ["1", "2", "3", "4", "28", "29", "30"]
+    assert "   :" in lines
+
+
+@pytest.mark.parametrize(
+    ("row", "start", "end", "line", "mark"),
+    [
+        ("\tif x:", 5, 6, "    if x:", "       ^"),
+        ("a\tb = 1", 3, 4, "a   b = 1", "    ^"),
+        ("s = '漢字'; f()", 11, 14, "s = '漢字'; f()", "            ^^^"),
+        ("s = 'e\u0301'; f()", 11, 14, "s = 'e\u0301'; f()", "         ^^^"),
+        ("s = '\x1b[31m'; f()", 14, 17, "s = '␛[31m'; f()", "             ^^^"),
+        ("s = '\u202e'; f()", 10, 13, "s = '<202e>'; f()", "              ^^^"),
+        ("f()", 1, 1, "f()", "^"),
+        ("f()", 4, 4, "f()", "   ^"),
+        ("f()", 90, 99, "f()", "   ^"),
+        ("f()   ", 1, 7, "f()", "^^^^^^"),
+    ],
+)
+def test_full_underlines_what_is_meant(row, start, end, line, mark):
+    assert shown(f"{row}\n", place(1, start, 1, end)) == f"  |\n1 | {line}\n  | {mark}"
+
+
+def test_full_survives_places_that_do_not_exist():
+    assert "1 | x" in shown("x\n", place(70, 3, 71, 9))
+    assert "1 |" in shown("", place(1, 1, 1, 1))
+    assert "-->" in full("x\n", place(1, 1, 1, 2), related=(Related(place(1, 1, 1, 2, "gone.py"), "There."),))
+
+
+def test_full_keeps_a_long_row_short():
+    assert max(map(len, shown("x" * 5000 + "\n", place(1, 4000, 1, 5000)).split("\n"))) < 200
+
+
+def test_full_is_the_same_with_colours_taken_out():
+    plain = report("\tsync(\n)\n", place(1, 2, 2, 2), help="Don't.")
+    colored = Report(plain.diagnostics, plain.sources, base=HERE, color=True)
+    text = "".join(renderer("full")(colored))
+    assert "\x1b[" in text
+    assert re.sub(r"\x1b\[[0-9;]*m", "", text) == "".join(renderer("full")(plain))
+
+
+def test_concise():
+    text = "".join(renderer("concise")(report("x\n", place(1, 1, 1, 2), "It\nbreaks.")))
+    assert text == "a.py:1:1: SPMD301 It breaks.\nFound 1 problem.\n"
+
+
+def test_json_has_the_shape_of_ruff():
+    made = report(
+        "x\n",
+        place(1, 1, 1, 2),
+        help="Don't.",
+        related=(Related(place(3, 1, 4, 2, "b.py"), "There."),),
+        fix=Fix("unsafe", "Sort it", (Edit(Location(1, 1), Location(1, 2), "sorted(x)"),)),
+    )
+    assert json.loads("".join(renderer("json")(made))) == [
+        {
+            "code": "SPMD301",
+            "name": "varying-condition",
+            "severity": "error",
+            "message": "Something disagrees.",
+            "help": "Don't.",
+            "url": None,
+            "filename": "/home/me/project/a.py",
+            "location": {"row": 1, "column": 1},
+            "end_location": {"row": 1, "column": 2},
+            "related": [
+                {
+                    "filename": "/home/me/project/b.py",
+                    "location": {"row": 3, "column": 1},
+                    "end_location": {"row": 4, "column": 2},
+                    "message": "There.",
+                }
+            ],
+            "fix": {
+                "applicability": "unsafe",
+                "message": "Sort it",
+                "edits": [
+                    {
+                        "content": "sorted(x)",
+                        "location": {"row": 1, "column": 1},
+                        "end_location": {"row": 1, "column": 2},
+                    }
+                ],
+            },
+        }
+    ]
+
+
+def test_json_without_findings_is_an_empty_array():
+    assert json.loads("".join(renderer("json")(Report(())))) == []
+
+
+def test_github_escapes(monkeypatch):
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(HERE))
+    made = report("x\n", place(1, 1, 1, 2, "odd,na:me%.py"), "50 % of\nit: a, b.", help="Don't.")
+    (line,) = renderer("github")(made)
+    assert line == (
+        "::error title=spmdlint (SPMD301 varying-condition),file=odd%2Cna%3Ame%25.py,line=1,endLine=1,col=1,endColumn=2"
+        "::odd,na:me%25.py:1:1: SPMD301 50 %25 of it: a, b.%0AHelp: Don't.\n"
+    )
+
+
+def test_github_gives_columns_within_a_line_only(monkeypatch):
+    monkeypatch.setenv("GITHUB_WORKSPACE", "/elsewhere")
+    (line,) = renderer("github")(report("x(\n)\n", place(1, 1, 2, 2)))
+    assert line.startswith(
+        "::error title=spmdlint (SPMD301 varying-condition),file=/home/me/project/a.py,line=1,endLine=2::"
+    )
+
+
+def test_statistics():
+    findings = tuple(
+        Diagnostic(code, name, "error", "x", place(row, 1, row, 2))
+        for row, (code, name) in enumerate([("A1", "one-thing"), ("B2", "other-thing"), ("B2", "other-thing")], start=1)
+    )
+    made = Report(findings)
+    assert "".join(statistics.render(made)) == "2  B2  other-thing\n1  A1  one-thing\nFound 3 problems.\n"
+    assert json.loads("".join(statistics.render_json(made)))[0] == {"code": "B2", "name": "other-thing", "count": 2}
+
+
+def test_statistics_from_the_command_line(project):
+    project.write({"a.py": project.hazard, "b.py": project.hazard})
+    outcome = project.run("check", "--statistics")
+    assert (outcome.status, outcome.out) == (1, "2  SPMD301  varying-condition\nFound 2 problems.\n")
+    assert project.check("--statistics").json == [{"code": "SPMD301", "name": "varying-condition", "count": 2}]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_from_the_command_line(project, name):
+    project.write({"sub/a.py": project.hazard})
+    outcome = project.run("check", "--output-format", name)
+    assert outcome.status == 1
+    assert "a.py" in outcome.out
+    assert "SPMD301" in outcome.out
+
+
+def test_paths_are_shown_from_the_current_folder(project, monkeypatch):
+    project.write({"sub/a.py": project.hazard})
+    assert project.run("check", "--output-format", "concise").out.startswith("sub/a.py:7:9: ")

@@ -1,0 +1,140 @@
+"""What is built holds what the tree holds, and works where the tree is not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import spmdlint
+
+REPOSITORY = Path(__file__).parent.parent
+FOLDERS = {"spmdlint": "spmdlint", "rules": "spmdlint/rules", "runtime_checks": "spmdlint/runtime_checks"}
+SUFFIXES = {".py", ".toml", ".typed"}
+
+pytestmark = [pytest.mark.network, pytest.mark.xdist_group("packaging")]
+
+
+def run(*command: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as from a shell in which no environment is active."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    words = [str(part) for part in command]
+    environment = {**inherited, **variables}
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, env=environment, check=False)
+
+
+def checked(*command: str | Path, cwd: Path) -> str:
+    done = run(*command, cwd=cwd)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def tracked() -> list[str]:
+    """The files of the repository, those that are new and not yet added, too."""
+    listed = checked("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=REPOSITORY)
+    return [name for name in listed.splitlines() if (REPOSITORY / name).exists()]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository as a clone would be: nothing that git ignores, links as links."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in tracked():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(REPOSITORY / name, folder / name, follow_symlinks=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(clone: Path) -> tuple[Path, Path]:
+    """The source distribution, and the wheel that is built from it."""
+    checked(sys.executable, "-m", "build", "--no-isolation", clone, cwd=clone)
+    (sdist,) = (clone / "dist").glob("*.tar.gz")
+    (wheel,) = (clone / "dist").glob("*.whl")
+    return sdist, wheel
+
+
+def modules_of_the_tree() -> set[str]:
+    """What the wheel must hold, by its name there."""
+    found = set()
+    for name in tracked():
+        path = Path(name)
+        if path.parts[0] in FOLDERS and path.suffix in SUFFIXES and not (REPOSITORY / name).is_symlink():
+            found.add(str(Path(FOLDERS[path.parts[0]], *path.parts[1:])))
+    return found
+
+
+def test_the_wheel_holds_the_tree(built):
+    names = {name for name in zipfile.ZipFile(built[1]).namelist() if ".dist-info/" not in name}
+    assert names == modules_of_the_tree()
+    assert "spmdlint/py.typed" in names
+    assert "spmdlint/knowledge/jax.toml" in names
+
+
+def test_the_source_distribution_holds_what_the_wheel_needs(built):
+    with tarfile.open(built[0]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "LICENSE", "README.md"} <= names
+    assert {f"rules/{path.name}" for path in (REPOSITORY / "rules").glob("*.py")} <= names
+
+
+def test_the_wheel_works_in_a_clean_environment(built, tmp_path):
+    environment = tmp_path / "environment"
+    uv = shutil.which("uv")
+    venv.create(environment, with_pip=uv is None)
+    python = environment / "bin" / "python"
+    if uv is None:
+        checked(python, "-m", "pip", "install", "--quiet", built[1], cwd=tmp_path)
+    else:
+        checked(uv, "pip", "install", "--quiet", "--python", python, built[1], cwd=tmp_path)
+
+    assert checked(environment / "bin" / "spmdlint", "--version", cwd=tmp_path) == f"spmdlint {spmdlint.__version__}\n"
+
+    (tmp_path / "train.py").write_text(
+        "import jax\nfrom jax.experimental import multihost_utils\n\n"
+        "if jax.process_index() == 0:\n    multihost_utils.sync_global_devices('saved')\n"
+    )
+    done = run(environment / "bin" / "spmdlint", "check", "--output-format", "concise", "train.py", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("train.py:5:5: SPMD301 ")
+
+    assert run(python, "-c", "import spmdlint.rules, spmdlint.runtime_checks", cwd=tmp_path).returncode == 0
+    for name in ("rules", "runtime_checks", "jax", "numpy"):
+        done = run(python, "-c", f"import {name}", cwd=tmp_path)
+        assert f"No module named '{name}'" in done.stderr
+
+
+def test_the_hook_of_pre_commit(clone, tmp_path):
+    """The real pre-commit installs the hook from a repository and runs it on staged files."""
+    hook = tmp_path / "hook"
+    shutil.copytree(clone, hook, symlinks=True, ignore=shutil.ignore_patterns("dist", "build", "*.egg-info"))
+    git = ("git", "-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
+    for command in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "x")):
+        checked(*git, *command, cwd=hook)
+
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "losses.py").write_text("import jax\n\n\ndef mean(x):\n    return jax.lax.pmean(x, 'batch')\n")
+    (work / "train.py").write_text("import losses\n\nlosses.mean(1.0)\n")
+    (work / "excluded.py").write_text("def f(:\n")
+    (work / "pyproject.toml").write_text('[tool.spmdlint]\nexclude = ["excluded.py"]\n')
+    checked(*git, "init", "-q", cwd=work)
+    checked(*git, "add", "-A", cwd=work)
+
+    def hook_on(*files: str) -> subprocess.CompletedProcess[str]:
+        command = (sys.executable, "-m", "pre_commit", "try-repo", hook, "spmdlint", "--verbose", "--files", *files)
+        return run(*command, cwd=work, PRE_COMMIT_HOME=str(tmp_path / "cache"))
+
+    done = hook_on("losses.py", "excluded.py")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "losses.py:5:12" in done.stdout
+    assert "excluded.py" not in done.stdout.partition("hook id")[2]
+    done = hook_on("train.py", "excluded.py")
+    assert done.returncode == 0, done.stdout + done.stderr

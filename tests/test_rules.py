@@ -1,0 +1,164 @@
+"""Rules, their pages, their fixtures and the changelog agree; fixtures and pages are linted."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from spmdlint.rule import SECTIONS, load_rules
+
+REPOSITORY = Path(__file__).parent.parent
+FIXTURES = REPOSITORY / "fixtures" / "lint"
+RULES = load_rules()
+CASES = sorted(
+    path for folder in FIXTURES.iterdir() for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()
+)
+
+_DUE = re.compile(r"# error: (?P<codes>[A-Z]+[0-9]+(?:, *[A-Z]+[0-9]+)*)\s*$")
+
+
+def each_rule():
+    return pytest.mark.parametrize("rule", RULES, ids=[rule.code for rule in RULES])
+
+
+@each_rule()
+def test_the_identity_of_a_rule(rule):
+    assert re.fullmatch(r"SPMD[0-9]{3}", rule.code)
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.name)
+    assert rule.severity in ("error", "warning", "info")
+    module = type(rule).__module__.removeprefix("spmdlint.rules.")
+    assert module == f"{rule.code.lower()}_{rule.name.replace('-', '_')}"
+
+
+def test_codes_and_names_are_given_once():
+    assert len({rule.code for rule in RULES}) == len({rule.name for rule in RULES}) == len(RULES)
+
+
+def test_every_module_of_rules_holds_one():
+    modules = {path.stem for path in (REPOSITORY / "rules").glob("*.py")} - {"__init__"}
+    assert modules == {type(rule).__module__.removeprefix("spmdlint.rules.") for rule in RULES}
+
+
+@each_rule()
+def test_the_page_of_a_rule(rule):
+    text = rule.page()
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == list(SECTIONS)
+    assert rule.summary().endswith(".")
+    assert all(part.strip() for part in re.split(r"^## .*$", text, flags=re.MULTILINE))
+
+
+def blocks(rule, section):
+    """The blocks of code in one section of a rule's page."""
+    part = re.split(rf"^## {section}$", rule.page(), flags=re.MULTILINE)[1].split("\n## ")[0]
+    return re.findall(r"^```python\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
+
+
+@each_rule()
+def test_the_example_of_a_rule_gives_a_finding(rule, project):
+    examples = blocks(rule, "Example")
+    assert examples
+    for text in examples:
+        project.write({"example.py": text})
+        assert rule.code in {code for _, _, code in project.check("--preview").found}
+
+
+@each_rule()
+def test_what_to_use_instead_gives_none(rule, project):
+    examples = blocks(rule, "Use instead")
+    assert examples
+    for text in examples:
+        project.write({"example.py": text})
+        assert rule.code not in {code for _, _, code in project.check("--preview").found}
+
+
+def test_every_rule_has_fixtures_with_and_without_findings():
+    for rule in RULES:
+        texts = [path.read_text() for path in (FIXTURES / rule.code).rglob("*.py")]
+        assert any(rule.code in due for text in texts for due in codes_due(text)), f"no finding is due in {rule.code}"
+    assert {path.name for path in FIXTURES.iterdir()} == {rule.code for rule in RULES}
+
+
+def codes_due(text):
+    return [found["codes"] for line in text.splitlines() if (found := _DUE.search(line))]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[str(case.relative_to(FIXTURES)) for case in CASES])
+def test_fixture(case, project):
+    if case.is_dir():
+        shutil.copytree(case, project.root, dirs_exist_ok=True)
+    else:
+        shutil.copy(case, project.root)
+    due = sorted(
+        (str(path.relative_to(project.root)), row, code.strip())
+        for path in project.root.rglob("*.py")
+        for row, line in enumerate(path.read_text().split("\n"), start=1)
+        if (found := _DUE.search(line))
+        for code in found["codes"].split(",")
+    )
+    found = {
+        (str(Path(each["filename"]).relative_to(project.root)), each["location"]["row"], each["code"])
+        for each in project.check("--preview").json
+    }
+    assert sorted(found) == due
+
+
+def test_the_changelog_names_every_rule():
+    text = (REPOSITORY / "CHANGELOG.md").read_text()
+    assert [rule.code for rule in RULES if rule.code not in text or rule.name not in text] == []
+    assert set(re.findall(r"SPMD\d{3}", text)) <= {rule.code for rule in RULES}
+
+
+# -- the pages that are checked in
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate", REPOSITORY / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_are_those_that_the_code_makes():
+    texts = generator().pages()
+    for path, text in texts.items():
+        assert path.is_file(), f"{path} is missing; run 'make docs-rules'"
+        assert path.read_text() == text, f"{path} is out of date; run 'make docs-rules'"
+    assert {path for path in texts if path.parent.name == "rules"} == set((REPOSITORY / "docs/rules").glob("*.md"))
+
+
+# -- spmdlint rule
+
+
+@each_rule()
+def test_a_rule_is_explained_by_code_and_by_name(rule, project):
+    outcome = project.run("rule", rule.code)
+    assert (outcome.status, outcome.out) == (0, project.run("rule", rule.name).out)
+    assert outcome.out == (REPOSITORY / "docs" / "rules" / f"{rule.code}.md").read_text()
+
+
+def test_a_rule_as_json(project):
+    told = project.run("rule", "SPMD901", "--output-format", "json").json
+    assert told["code"] == "SPMD901"
+    assert told["name"] == "syntax-error"
+    assert told["severity"] == "error"
+    assert told["preview"] is False
+    assert told["explanation"].startswith(told["summary"])
+
+
+def test_all_rules(project):
+    text = project.run("rule", "--all").out
+    assert [line.split()[:2] for line in text.splitlines()] == [[rule.code, rule.name] for rule in RULES]
+    told = project.run("rule", "--all", "--output-format", "json").json
+    assert [each["code"] for each in told] == [rule.code for rule in RULES]
+
+
+def test_a_rule_that_does_not_exist(project):
+    outcome = project.run("rule", "syntax-eror")
+    assert outcome.status == 2
+    assert "'syntax-error'" in outcome.err

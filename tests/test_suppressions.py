@@ -1,0 +1,124 @@
+"""Comments that silence findings, and those that silence nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+HEAD = "import jax\nfrom jax.experimental import multihost_utils\n\nif jax.process_index() == 0:\n"
+# The call stands in row 5.
+CALL = '    multihost_utils.sync_global_devices("a")'
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# spmdlint: ignore[SPMD301]",
+        "# spmdlint: ignore[SPMD301] only one host writes",
+        "# spmdlint: ignore[varying-condition]",
+        "#spmdlint:ignore[SPMD301]",
+        "# type: ignore  # spmdlint: ignore[SPMD301]",
+        "# noqa: SPMD301",
+        "# noqa:SPMD301",
+        "# NOQA: spmd301",
+        "# noqa: E501,SPMD301",
+        "# noqa: E501 SPMD301",
+        "# noqa: SPMD301 E501 and a reason, long-winded",
+        "# noqa: varying-condition",
+        "# noqa",
+        "# noqa  # because",
+    ],
+)
+def test_a_comment_on_the_line(project, comment):
+    project.write({"a.py": f"{HEAD}{CALL}  {comment}\n"})
+    assert project.check().found == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    # spmdlint: ignore[SPMD301] only one host writes\n",
+        "    # spmdlint: ignore[SPMD301] only one host\n    # writes, and the others\n    # do not wait\n",
+    ],
+)
+def test_a_comment_on_the_line_above(project, lines):
+    project.write({"a.py": f"{HEAD}{lines}{CALL}\n"})
+    assert project.check().found == []
+
+
+def test_noqa_holds_for_its_own_line_only(project):
+    project.write({"a.py": f"{HEAD}    # noqa: SPMD301\n{CALL}\n"})
+    assert project.check().found == [("a.py", 6, "SPMD301")]
+
+
+def test_a_comment_of_its_own_reaches_no_further_than_the_next_line(project):
+    project.write({"a.py": f"{HEAD}    # spmdlint: ignore[SPMD301]\n    x = 1\n{CALL}\n"})
+    assert project.check().found == [("a.py", 5, "SPMD900"), ("a.py", 7, "SPMD301")]
+
+
+@pytest.mark.parametrize("row", [0, 2])
+def test_a_finding_over_several_lines_is_silenced_at_its_first_or_last(project, row):
+    lines = ["    multihost_utils.sync_global_devices(", '        "a",', "    )"]
+    lines[row] += "  # spmdlint: ignore[SPMD301]"
+    project.write({"a.py": HEAD + "\n".join(lines) + "\n"})
+    assert project.check().found == []
+
+
+@pytest.mark.parametrize(
+    ("comment", "column", "words"),
+    [
+        ("# spmdlint: ignore[SPMD101]", 27, "finds nothing here"),
+        ("# spmdlint: ignore[unbound-axis]", 27, "finds nothing here"),
+        ("# spmdlint: ignore[SPMD999]", 27, "no installed rule"),
+        ("# spmdlint: ignore[varying-conditon]", 27, "no installed rule"),
+        ("# spmdlint: ignore", 8, "names no rule"),
+        ("# spmdlint: ignore[]", 8, "names no rule"),
+        ("# noqa: SPMD101", 16, "finds nothing here"),
+        ("# noqa: E501, SPMD101", 22, "finds nothing here"),
+        ("# noqa: SPMD999", 16, "no installed rule"),
+    ],
+)
+def test_unused(project, comment, column, words):
+    project.write({"a.py": f"x = 1  {comment}\n"})
+    (finding,) = project.check().json
+    assert finding["code"] == "SPMD900"
+    assert finding["location"] == {"row": 1, "column": column}
+    assert words in finding["message"]
+
+
+def test_unused_is_told_for_each_code(project):
+    project.write({"a.py": f"{HEAD}{CALL}  # spmdlint: ignore[SPMD301, SPMD101,unbound-axis]\n"})
+    outcome = project.check()
+    assert [each["location"]["column"] for each in outcome.json] == [75, 83]
+    assert {each["code"] for each in outcome.json} == {"SPMD900"}
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["# noqa", "# noqa: E501", "# noqa: F401, B008 why-not", "# flake8: noqa", "# ruff: noqa: SPMD301", "# spmdlinty"],
+)
+def test_what_is_none_of_our_business_is_never_unused(project, comment):
+    project.write({"a.py": f"x = 1  {comment}\n"})
+    assert project.check().found == []
+
+
+def test_a_rule_that_did_not_run_leaves_its_suppressions_alone(project):
+    project.write({"a.py": "x = 1  # spmdlint: ignore[SPMD101]\n"})
+    assert project.check("--select", "SPMD900,SPMD301").found == []
+    assert project.check("--select", "SPMD900,SPMD101").found == [("a.py", 1, "SPMD900")]
+    assert project.check("--select", "SPMD101").found == []
+
+
+def test_text_that_is_no_comment_silences_nothing(project):
+    project.write({"a.py": 'x = """\n# spmdlint: ignore[SPMD101]\n"""\n'})
+    assert project.check().found == []
+
+
+def test_the_unused_suppression_can_be_silenced(project):
+    project.write({"a.py": "x = 1  # spmdlint: ignore[SPMD101, SPMD900] kept for the next release\n"})
+    assert project.check().found == []
+
+
+def test_a_suppression_in_a_file_that_is_not_shown_counts_for_that_file_only(project):
+    project.write({"a.py": f"{HEAD}{CALL}  # noqa: SPMD301\n", "b.py": "x = 1  # noqa: SPMD301\n"})
+    assert project.check("a.py").found == []
+    assert project.check("b.py").found == [("b.py", 1, "SPMD900")]
