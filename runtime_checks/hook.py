@@ -15,7 +15,7 @@ from typing import Any
 from spmdlint.runtime_checks.closing import Outcome, close
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
-from spmdlint.runtime_checks.frames import raising_site
+from spmdlint.runtime_checks.frames import owner_of, raising_site
 from spmdlint.runtime_checks.intercept import Interception, install
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
@@ -26,6 +26,14 @@ from spmdlint.runtime_checks.watch import Watcher
 
 ROOT = "spmdlint"
 JOIN_WITHIN = 60.0  # seconds for process 0 to name this incarnation of the job
+
+
+def without_runner(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the program's first line on, without the frames of whoever runs it."""
+    first = trace
+    while first is not None and owner_of(first.tb_frame.f_code.co_filename) != "user":
+        first = first.tb_next
+    return first or trace
 
 
 class Hook:
@@ -139,7 +147,7 @@ class Hook:
             self.session.ending.tell()
             return
         if self._previous_hook is not None:
-            self._previous_hook(kind, error, trace)
+            self._previous_hook(kind, error, without_runner(trace))
 
     def _close(self) -> None:
         """The end of the job in this process; does not return where it has diverged."""

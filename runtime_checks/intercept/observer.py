@@ -64,8 +64,8 @@ class Known:
 class _Thread(threading.local):
     context: Context | None = None
     static: Mapping[str, str] | None = None
+    fun: Any = None
     spanning: Any = None
-    inside: bool = False
 
 
 class Observer:
