@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from spmdlint.runtime_checks.frames import owner_of
@@ -23,7 +24,8 @@ class Identities:
         Both have ``func_src_info`` ("step at /path/train.py:21") and ``arg_names``.
         """
         source = str(getattr(debug, "func_src_info", None) or "")
-        if fun is None or owner_of(source.partition(" at ")[2].rpartition(":")[0] or "?") != "inside":
+        place = source.partition(" at ")[2].rpartition(":")[0]
+        if fun is None or (place and owner_of(place) != "inside"):
             return debug
         try:
             if fun not in self._known:
@@ -41,12 +43,16 @@ def _search(fun: Any) -> Any:
             fun = fun.__wrapped__
         else:
             break
-    for cell in getattr(fun, "__closure__", None) or ():
-        try:
-            held = cell.cell_contents
-        except ValueError:
-            continue
+    for held in (getattr(fun, "__self__", None), *_closed_over(fun)):
         info = getattr(held, "debug_info", None) if type(held).__name__ == "WrappedFun" else None
         if getattr(info, "func_src_info", None):
             return info
     return None
+
+
+def _closed_over(fun: Any) -> Iterator[Any]:
+    for cell in getattr(fun, "__closure__", None) or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
