@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from spmdlint.runtime_checks.launch import cluster
+from spmdlint.runtime_checks.launch import cluster, findings
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, conclude
 from spmdlint.runtime_checks.options import MODE_VARIABLE, RUN_FOLDER_VARIABLE
@@ -55,7 +55,9 @@ class Plan:
 def launch(plan: Plan) -> tuple[Report, int]:
     """Run a plan to its end; gives the report and the exit status that stands for it."""
     with tempfile.TemporaryDirectory(prefix="spmdlint-run-") as scratch, _Launcher(plan, Path(scratch)) as running:
-        return running.run()
+        report, status = running.run()
+    findings.join(report, plan.command)
+    return report, status
 
 
 class _Launcher:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
+from spmdlint.runtime_checks.launch.findings import join
 from spmdlint.runtime_checks.report import (
     ADVICE,
     EXPLAINED_BY,
@@ -50,3 +53,31 @@ def test_data_and_back() -> None:
 
 def test_every_kind_has_rules_and_advice() -> None:
     assert EXPLAINED_BY.keys() == ADVICE.keys()
+
+
+def finding(code: str, path: Path, row: int, related: int = 0) -> dict[str, object]:
+    place = {"filename": str(path), "location": {"row": related, "column": 1}}
+    location = {"row": row, "column": 1}
+    return {"code": code, "filename": str(path), "location": location, "message": "why", "related": [place]}
+
+
+def test_the_linters_findings_at_the_lines_are_joined(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("")
+    findings = [finding("SPMD301", script, 4, related=9), finding("SPMD301", script, 2), finding("SPMD101", script, 3)]
+    linter = (sys.executable, "-c", f"print({json.dumps(json.dumps(findings))})")
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 9)})
+    join(report, [str(script)], linter)
+    assert [one["place"] for one in report.findings] == [f"{script}:4"]
+    report.processes["0"].line = 7
+    join(report, [str(script)], linter)
+    assert [one["place"] for one in report.findings] == [f"{script}:4", f"{script}:2"]
+
+
+def test_a_linter_that_fails_costs_its_findings_only(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("")
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 9)})
+    for linter in ((sys.executable, "-c", "raise SystemExit(2)"), ("/nonexistent/linter",)):
+        join(report, [str(script)], linter)
+        assert report.findings == []
