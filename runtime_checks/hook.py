@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from spmdlint.runtime_checks.closing import Outcome, close
+from spmdlint.runtime_checks.closing import Outcome, close, leave_quietly
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.frames import owner_of, raising_site
@@ -39,7 +39,7 @@ def without_runner(trace: TracebackType | None) -> TracebackType | None:
 class Hook:
     """What is in place in this process: nothing, waiting for ``jax.distributed.initialize``, or a session."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, generation: int) -> None:
         self.options = options
         self.session: Session | None = None
         self.interception: Interception | None = None
@@ -47,7 +47,8 @@ class Hook:
         self._watcher: Watcher | None = None
         self._lifetime = Patches()
         self._outcome = Outcome()
-        self._epoch = 0
+        self._generation = generation
+        self._jobs = 0
         self._pid = os.getpid()
         self._previous_hook: Callable[[type[BaseException], BaseException, TracebackType | None], Any] | None = None
 
@@ -58,7 +59,9 @@ class Hook:
             self._activate()
 
     def stop(self) -> None:
-        """Take everything out of this process."""
+        """Take everything out of this process; who still waits for it is told that it has ended."""
+        if self.session is not None and self.session.active:
+            leave_quietly(self.session)
         self._deactivate("disable() was called")
         self._lifetime.undo()
         if self._previous_hook is not None and sys.excepthook == self._excepthook:
@@ -121,8 +124,8 @@ class Hook:
 
     def _root(self, client: Any, me: int) -> str:
         """Keys of one incarnation of the job lie together, so that a restart never reads an old one's."""
-        self._epoch += 1
-        meeting, key = Store(client, ROOT), f"incarnation/{self._epoch}"
+        self._jobs += 1
+        meeting, key = Store(client, ROOT), f"incarnation/{self._generation}.{self._jobs}"
         if me == 0:
             meeting.put(key, {"name": secrets.token_hex(6)}, replace=True)
         limit = time.monotonic() + JOIN_WITHIN
