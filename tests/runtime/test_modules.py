@@ -21,6 +21,9 @@ TWO_BY_TWO = (0, 0, 1, 1)
         ("%r = f32[4] collective-permute(%p), source_target_pairs={{0,1},{1,0}}", False),
         ("%r = f32[4] collective-permute(%p), source_target_pairs={{0,3},{3,0}}", True),
         ("%r = (f32[4], f32[8]) all-gather-start(%p), replica_groups={{0,1,2,3}}, dimensions={0}", True),
+        ("%r = f32[1] all-reduce(%p), channel_id=1, replica_groups=mesh['host'=2,'local'=2] {'local'}", False),
+        ("%r = f32[1] all-reduce(%p), channel_id=1, replica_groups=mesh['host'=2,'local'=2] {'host'}", True),
+        ("%r = f32[1] all-reduce(%p), replica_groups=mesh['a'=4], device_ids=(3,1,2,0) {'a'}", True),
         ("%r = f32[] add(%p, %all-reduce.3)", False),
         ("%r = f32[] all-reduce(%p), replica_groups={{0,9}}", True),
         ('%r = f32[] custom-call(%p), custom_call_target="tpu_custom_call"', True),
@@ -38,6 +41,15 @@ def test_a_compiled_module_communicates_where_a_group_spans_processes(line: str,
 def test_a_lowered_module_names_its_groups(groups: str, spans: bool) -> None:
     text = f'%1 = "stablehlo.all_reduce"(%0) <{{replica_groups = {groups}}}> ({{\n  ^bb0(...):\n}})\n'
     assert lowered_communicates(text, TWO_BY_TWO) is spans
+
+
+@pytest.mark.parametrize(("axis", "spans"), [("local", False), ("host", True)])
+def test_a_lowered_module_names_the_axes_of_its_groups(axis: str, spans: bool) -> None:
+    mesh = 'sdy.mesh @mesh_0 = <["host"=2, "local"=2]> {stablehlo.mesh = {axes = []}}\n'
+    axes = f'#stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "{axis}">]>'
+    text = mesh + f'%1 = "stablehlo.all_reduce"(%0) <{{replica_groups = {axes}, use_global_device_ids}}> ({{\n}})\n'
+    assert lowered_communicates(text, TWO_BY_TWO) is spans
+    assert lowered_communicates(text.replace('["host"=2', '["other"=2'), TWO_BY_TWO) is (axis == "host" or spans)
 
 
 def test_a_lowered_module_without_collectives_is_undecided() -> None:
