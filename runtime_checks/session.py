@@ -81,6 +81,13 @@ class Session:
                 raise ChecksFailedError(f"The runtime checks can't go on. {error}") from error
             self.stand_down(f"the checks are off from here on. {error}")
 
+    def failed(self, error: Exception) -> None:
+        """The checks themselves failed: no rehearsal may be called clean by them, and no job may be harmed."""
+        words = f"The runtime checks failed by themselves ({type(error).__name__}: {str(error)[:300]})"
+        if self.options.rehearsal:
+            raise ChecksFailedError(f"{words}: run with --mode off, and report this.") from error
+        self.stand_down(f"{words}; they are off from here on.")
+
     def stand_down(self, reason: str) -> None:
         """Stop comparing, and say why once."""
         if self.active:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ def _lint(files: list[str], linter: Sequence[str]) -> list[Mapping[str, Any]]:
 
 
 def relevant(
-    findings: Sequence[Mapping[str, Any]], lines: set[tuple[str, int | None]], rules: Sequence[str]
+    findings: Sequence[Mapping[str, Any]], lines: Set[tuple[str, int]], rules: Sequence[str]
 ) -> list[dict[str, Any]]:
     """The findings that point at one of the lines, then those in the same files by a rule that explains the kind."""
     exact, near = [], []
