@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from spmdlint.runtime_checks.recording import read
 from tests.runtime.jobs import PRELUDE, ROOT, rehearse
 
 STEPS = """
@@ -29,9 +30,11 @@ for i in range(100):
     w = step(w, everywhere([i, i]))
     w.block_until_ready()
 """,
+        options=("--ledger", str(tmp_path / "ledger")),
     )
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     assert run.report["processes"][str(victim)]["state"] == "died"
+    assert "call 5 of 0,1 <lambda>" in read(tmp_path / "ledger" / f"{victim}.ledger")[-1]
     assert run.seconds < 30
 
 
@@ -52,6 +55,35 @@ print("wrong value", value(w))
     assert (run.status, run.verdict) == (3, ("diverged", "sequence")), run.output
     assert run.line(0) == run.line(1) == run.marked("calls")
     assert "wrong value" not in run.output
+
+
+def test_who_ends_before_the_job_begins_is_named(tmp_path: Path) -> None:
+    script = tmp_path / "early.py"
+    script.write_text(
+        "import os, jax\n"
+        "if os.environ['SPMDLINT_PROCESS'] == '1':\n"
+        "    raise FileNotFoundError('no data here')\n"
+        "jax.distributed.initialize()\n"
+    )
+    run = rehearse(tmp_path, script)
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert (run.line(0), run.line(1)) == (4, 3)
+    assert "runner.py" not in run.output
+
+
+def test_one_process_is_left_alone(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        from jax._src.interpreters import pxla
+        from spmdlint import runtime_checks
+        assert runtime_checks.status().reason == "the job has one process"
+        assert pxla.ExecuteReplicated.__call__.__module__ != "spmdlint.runtime_checks.intercept.execution"
+        print(value(jax.jit(lambda x: jnp.sum(x))(everywhere([1, 2]))))
+        """,
+        processes=1,
+    )
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
 
 
 def test_an_interrupt_is_no_divergence(tmp_path: Path) -> None:
@@ -113,7 +145,8 @@ except runtime_checks.DivergenceError as error:
 """
 
 
-def test_in_a_program_of_its_own_the_error_is_raised_everywhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runner", [(), ("-m", "spmdlint.runtime_checks")])
+def test_in_a_program_of_its_own_the_error_is_raised_everywhere(runner: tuple[str, ...], tmp_path: Path) -> None:
     """Without the launcher: explicit addresses, the service in process 0, enable() after initialize."""
     import socket
 
@@ -126,7 +159,7 @@ def test_in_a_program_of_its_own_the_error_is_raised_everywhere(tmp_path: Path) 
     environment = {"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     jobs = [
         subprocess.Popen(
-            [sys.executable, str(script), str(number)],
+            [sys.executable, *runner, str(script), str(number)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
