@@ -37,9 +37,10 @@ class Status:
 
 
 class _Installed:
-    """The process's hook, if any: interception is process-wide by nature."""
+    """The process's hook, if any: interception is process-wide by nature. ``times`` counts how often it was enabled."""
 
     hook: Hook | None = None
+    times: int = 0
 
 
 def enable(mode: str | None = None, *, on_divergence: str | None = None) -> None:
@@ -64,7 +65,8 @@ def enable(mode: str | None = None, *, on_divergence: str | None = None) -> None
         return
     from spmdlint.runtime_checks.hook import Hook
 
-    hook = Hook(options)
+    _Installed.times += 1
+    hook = Hook(options, _Installed.times)
     _Installed.hook = hook
     hook.start()
 

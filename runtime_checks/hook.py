@@ -9,17 +9,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
-from spmdlint.runtime_checks.closing import Outcome, close
+from spmdlint.runtime_checks.closing import Outcome, close, leave_quietly
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
-from spmdlint.runtime_checks.frames import raising_site
+from spmdlint.runtime_checks.frames import Site, owner_of, raising_site, user_site
 from spmdlint.runtime_checks.intercept import Interception, install
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
-from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.options import Options, launched_process
+from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.store import Store, StoreLostError, connected_client
 from spmdlint.runtime_checks.watch import Watcher
@@ -28,10 +29,23 @@ ROOT = "spmdlint"
 JOIN_WITHIN = 60.0  # seconds for process 0 to name this incarnation of the job
 
 
+def without_runner(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the program's first line on, without the frames of whoever runs it."""
+    first = trace
+    while first is not None and owner_of(first.tb_frame.f_code.co_filename) != "user":
+        first = first.tb_next
+    return first or trace
+
+
+def site_data(site: Site | None) -> dict[str, Any]:
+    """A line as reports hold it."""
+    return {"filename": site.filename, "line": site.line, "function": site.function} if site else {}
+
+
 class Hook:
     """What is in place in this process: nothing, waiting for ``jax.distributed.initialize``, or a session."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, generation: int) -> None:
         self.options = options
         self.session: Session | None = None
         self.interception: Interception | None = None
@@ -39,18 +53,25 @@ class Hook:
         self._watcher: Watcher | None = None
         self._lifetime = Patches()
         self._outcome = Outcome()
-        self._epoch = 0
+        self._generation = generation
+        self._jobs = 0
         self._pid = os.getpid()
+        self._folder = RunFolder(options.run_folder) if options.run_folder else None
+        self._process = launched_process()
         self._previous_hook: Callable[[type[BaseException], BaseException, TracebackType | None], Any] | None = None
 
     def start(self) -> None:
         """Begin: at once in a job that is initialized, else as soon as it is."""
         self._follow_lifetime()
+        if self._previous_hook is None:
+            self._previous_hook, sys.excepthook = sys.excepthook, self._excepthook
         if connected_client() is not None:
             self._activate()
 
     def stop(self) -> None:
-        """Take everything out of this process."""
+        """Take everything out of this process; who still waits for it is told that it has ended."""
+        if self.session is not None and self.session.active:
+            leave_quietly(self.session)
         self._deactivate("disable() was called")
         self._lifetime.undo()
         if self._previous_hook is not None and sys.excepthook == self._excepthook:
@@ -72,11 +93,18 @@ class Hook:
 
     def _after_initialize(self, original: Any) -> Any:
         def initialize(state: Any, *args: Any, **named: Any) -> Any:
+            self._tell_joining(sys._getframe(1))
             result = original(state, *args, **named)
             self._activate()
             return result
 
         return initialize
+
+    def _tell_joining(self, frame: FrameType) -> None:
+        """The launcher sees who waits here for a process that has ended already."""
+        if self._folder is not None and self._process is not None:
+            site = user_site(frame)
+            self._folder.put_joining(self._process, site_data(site))
 
     def _before_shutdown(self, original: Any) -> Any:
         def shutdown(state: Any, *args: Any, **named: Any) -> Any:
@@ -90,6 +118,8 @@ class Hook:
         if connected is None or self.session is not None:
             return
         client, me, count = connected
+        if self._folder is not None:
+            self._folder.put_joined(me)
         if count == 1:
             self.why_idle = "the job has one process"
             return
@@ -106,15 +136,13 @@ class Hook:
                 write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")
         self._watcher = Watcher(session)
         self._watcher.start()
-        if self._previous_hook is None:
-            self._previous_hook, sys.excepthook = sys.excepthook, self._excepthook
         atexit.unregister(self._close)
         atexit.register(self._close)
 
     def _root(self, client: Any, me: int) -> str:
         """Keys of one incarnation of the job lie together, so that a restart never reads an old one's."""
-        self._epoch += 1
-        meeting, key = Store(client, ROOT), f"incarnation/{self._epoch}"
+        self._jobs += 1
+        meeting, key = Store(client, ROOT), f"incarnation/{self._generation}.{self._jobs}"
         if me == 0:
             meeting.put(key, {"name": secrets.token_hex(6)}, replace=True)
         limit = time.monotonic() + JOIN_WITHIN
@@ -134,12 +162,16 @@ class Hook:
         if os.getpid() == self._pid and threading.current_thread() is threading.main_thread():
             state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
             self._outcome = Outcome(state, raising_site(trace), f"{kind.__name__}: {str(error)[:300]}")
+            if self.session is None and self._folder is not None and self._process is not None:
+                told = {"state": state, "detail": self._outcome.detail, **site_data(self._outcome.site)}
+                self._folder.put_state(self._process, told)
         if isinstance(error, DivergenceError) and self.session is not None:
             # The report is the message; a traceback through JAX's insides adds nothing to it.
             self.session.ending.tell()
             return
         if self._previous_hook is not None:
-            self._previous_hook(kind, error, trace)
+            shown = without_runner(trace)
+            self._previous_hook(kind, error.with_traceback(shown), shown)
 
     def _close(self) -> None:
         """The end of the job in this process; does not return where it has diverged."""
@@ -147,8 +179,17 @@ class Hook:
         if session is None or os.getpid() != self._pid:
             return
         if session.active:
-            close(session, self._outcome)
+            close(session, self._ended())
         self._deactivate("the job has been shut down")
+
+    def _ended(self) -> Outcome:
+        """How the program ended; where it put a hook over ours, by what Python itself remembers of the exception."""
+        error = getattr(sys, "last_value", None)
+        if self._outcome.state == "finished" and isinstance(error, BaseException):
+            state = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
+            words = f"{type(error).__name__}: {str(error)[:300]}"
+            return Outcome(state, raising_site(error.__traceback__), words)
+        return self._outcome
 
     def _deactivate(self, why: str) -> None:
         if self._watcher is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,14 @@ _LOWERED = re.compile(
     r"stablehlo\.(?:all_reduce|all_gather|all_to_all|reduce_scatter|collective_permute|collective_broadcast)\b"
 )
 _LOWERED_GROUPS = re.compile(r"(?:replica_groups|source_target_pairs) = dense<([^>]*)> : tensor<(\d+)x(\d+)xi64>")
+# Since JAX 0.12 groups are named by the axes of a mesh; a mesh with devices in an order of its own is not read here.
+_LOWERED_MESH = re.compile(r"sdy\.mesh @(\w+) = <\[([^\]]*)\]>")
+_LOWERED_AXES = re.compile(
+    r"replica_group_mesh_axes<mesh = @(\w+), axes = \[((?:#stablehlo\.axis_ref<name = \"[^\"]*\">(?:, )?)*)\]>"
+)
+_COMPILED_AXES = re.compile(r"replica_groups=mesh\[([^\]]*)\] \{([^}:]*)\}")
+_AXIS_SIZE = re.compile(r"['\"]([^'\"]+)['\"] ?= ?(\d+)")
+_AXIS_NAME = re.compile(r"['\"]([^'\"]+)['\"]")
 _COMPILED = re.compile(
     r"= .*?\b(?:all-reduce|all-gather|all-to-all|ragged-all-to-all|reduce-scatter|collective-permute"
     r"|collective-broadcast|send|recv)(?:-start)?\("
@@ -49,9 +58,15 @@ def lowered_communicates(text: str, process_of: Sequence[int]) -> bool:
     ``process_of[i]`` is the process of the i-th device of the assignment. False means "not known yet": the
     partitioner may still put collectives in.
     """
+    meshes = {found[1]: found[2] for found in _LOWERED_MESH.finditer(text)}
     for line in _lines_with(_LOWERED, text):
-        found = _LOWERED_GROUPS.search(line)
-        if found is None or _groups_span(_dense(found), process_of):
+        listed, axes = _LOWERED_GROUPS.search(line), _LOWERED_AXES.search(line)
+        groups = None
+        if listed is not None:
+            groups = _dense(listed)
+        elif axes is not None and axes[1] in meshes:
+            groups = _along_axes(meshes[axes[1]], axes[2])
+        if _groups_span(groups, process_of):
             return True
     return False
 
@@ -59,13 +74,15 @@ def lowered_communicates(text: str, process_of: Sequence[int]) -> bool:
 def compiled_communicates(text: str, process_of: Sequence[int]) -> bool:
     """Whether a compiled module (HLO text) holds a collective between processes; in doubt it does."""
     for line in _lines_with(_COMPILED, text):
-        listed, iota = _COMPILED_GROUPS.search(line), _IOTA_GROUPS.search(line)
+        listed, iota, axes = (one.search(line) for one in (_COMPILED_GROUPS, _IOTA_GROUPS, _COMPILED_AXES))
         if listed is not None and listed[1]:
             groups: list[list[int]] | None = [
                 [int(n) for n in part.split(",") if n] for part in re.findall(r"\{([\d,]*)\}", listed[1])
             ]
         elif iota is not None:
             groups = _iota(iota)
+        elif axes is not None:
+            groups = _along_axes(axes[1], axes[2])
         else:
             groups = None
         if _groups_span(groups, process_of):
@@ -105,6 +122,19 @@ def _iota(found: re.Match[str]) -> list[list[int]] | None:
     if len(flat) != rows * columns:
         return None
     return [flat[row * columns : (row + 1) * columns] for row in range(rows)]
+
+
+def _along_axes(mesh: str, axes: str) -> list[list[int]] | None:
+    """The groups of devices that differ only in these axes of a mesh, its devices in their usual order."""
+    sizes = {name: int(size) for name, size in _AXIS_SIZE.findall(mesh)}
+    wanted = _AXIS_NAME.findall(axes)
+    if not sizes or not wanted or any(name not in sizes for name in wanted):
+        return None
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for place, at in enumerate(itertools.product(*map(range, sizes.values()))):
+        rest = tuple(n for name, n in zip(sizes, at, strict=True) if name not in wanted)
+        groups.setdefault(rest, []).append(place)
+    return list(groups.values())
 
 
 def _groups_span(groups: list[list[int]] | None, process_of: Sequence[int]) -> bool:

@@ -15,6 +15,8 @@ MODE_VARIABLE = "SPMDLINT_RUNTIME_CHECKS"
 POLICY_VARIABLE = "SPMDLINT_ON_DIVERGENCE"
 LATE_VARIABLE = "SPMDLINT_LATE_AFTER"
 RUN_FOLDER_VARIABLE = "SPMDLINT_RUN_FOLDER"
+PROCESS_VARIABLE = "SPMDLINT_PROCESS"
+LEDGER_VARIABLE = "SPMDLINT_LEDGER"
 TREE_ABOVE_VARIABLE = "SPMDLINT_TREE_ABOVE"
 
 DIVERGED_STATUS = 3
@@ -25,7 +27,8 @@ class Options:
     """What a session was told.
 
     ``late_after`` is in seconds. ``run_folder`` is where a launcher and its processes leave word for each other; None
-    outside a launcher. A group of more than ``tree_above`` processes compares along a tree.
+    outside a launcher. ``ledger`` is a folder for a record of the last calls. A group of more than ``tree_above``
+    processes compares along a tree.
     """
 
     mode: Mode = "lockstep"
@@ -33,6 +36,7 @@ class Options:
     late_after: float = 10.0
     run_folder: Path | None = None
     tree_above: int = 16
+    ledger: Path | None = None
 
     @property
     def rehearsal(self) -> bool:
@@ -46,7 +50,7 @@ def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str
     Raises ``ValueError`` with the accepted words for a mode or policy that does not exist.
     """
     given = os.environ if environment is None else environment
-    folder = given.get(RUN_FOLDER_VARIABLE)
+    folder, ledger = given.get(RUN_FOLDER_VARIABLE), given.get(LEDGER_VARIABLE)
     policy = on_divergence or given.get(POLICY_VARIABLE) or ("exit" if folder else "raise")
     chosen_mode = mode or given.get(MODE_VARIABLE) or "lockstep"
     if chosen_mode not in get_args(Mode):
@@ -59,7 +63,14 @@ def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str
         late_after=_number(given, LATE_VARIABLE, 10.0),
         run_folder=Path(folder) if folder else None,
         tree_above=int(_number(given, TREE_ABOVE_VARIABLE, 16)),
+        ledger=Path(ledger) if ledger else None,
     )
+
+
+def launched_process() -> int | None:
+    """The number that a launcher gave this process, known before it has joined its job."""
+    text = os.environ.get(PROCESS_VARIABLE, "")
+    return int(text) if text.isdigit() else None
 
 
 def _number(given: Mapping[str, str], name: str, default: float) -> float:

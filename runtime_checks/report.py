@@ -169,8 +169,11 @@ def _folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], Pro
 def _process_lines(numbers: Sequence[int], process: ProcessReport) -> list[str]:
     where = f"{process.filename}:{process.line}" if process.filename else "an unknown line"
     named = name_processes(numbers)
-    made = f"call {process.index}" if process.state in ("calling", "waiting") else f"after {process.index or 0} calls"
-    lines = [f"  {named[0].upper()}{named[1:]}: {process.state}, {made}"]
+    made = ""
+    if process.index is not None:
+        under_way = process.state in ("calling", "waiting")
+        made = f", call {process.index}" if under_way else f", after {process.index} calls"
+    lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
     lines.append(f"    {process.function or '?'}  at {where}")
     if process.detail:
         lines.append(f"    {process.detail}")

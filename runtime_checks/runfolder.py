@@ -61,6 +61,23 @@ class RunFolder:
         """How a process ended or where it is, as it told itself."""
         return self._get(f"state.{process}")
 
+    def put_joining(self, process: int, site: dict[str, Any]) -> None:
+        """Say that a process waits in ``jax.distributed.initialize``, and from where."""
+        self._put(f"joining.{process}", site)
+
+    def put_joined(self, process: int) -> None:
+        """Say that it has come out of it."""
+        (self.folder / f"joining.{process}").unlink(missing_ok=True)
+        self._put(f"joined.{process}", {})
+
+    def joining(self, process: int) -> dict[str, Any] | None:
+        """Where a process waits in ``jax.distributed.initialize``, or None where it does not."""
+        return self._get(f"joining.{process}")
+
+    def joined(self, process: int) -> bool:
+        """Whether a process ever was part of the job."""
+        return (self.folder / f"joined.{process}").exists()
+
     def mark(self, word: str) -> None:
         """Tell all processes something: "interrupted" or "timeout"."""
         self._put(word, {"pid": os.getpid()})

@@ -16,6 +16,7 @@ from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
 from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.provenance import Provenance
+from spmdlint.runtime_checks.recording import Recording
 from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.setup import Setup
@@ -42,6 +43,7 @@ class Session:
         self.exchange = Exchange(store, me)
         self.ending = Ending(store, me, count, options, self._complete)
         self.folder = RunFolder(options.run_folder) if options.run_folder else None
+        self._recording = Recording(options.ledger / f"{me}.ledger") if options.ledger else None
         self.layers: dict[str, str] = {}
         self.notes: list[str] = []
         self.active = True
@@ -63,6 +65,8 @@ class Session:
         with group.lock:
             entry = group.append(program, call.site)
             self.ledger.last = entry
+            if self._recording is not None:
+                self._recording.write(entry)
             if len(group.threads) == 2:
                 self.note("Two threads make parallel calls over one set of processes; their order is up to chance.")
             if self.active:
@@ -80,6 +84,13 @@ class Session:
             if self.options.rehearsal:
                 raise ChecksFailedError(f"The runtime checks can't go on. {error}") from error
             self.stand_down(f"the checks are off from here on. {error}")
+
+    def failed(self, error: Exception) -> None:
+        """The checks themselves failed: no rehearsal may be called clean by them, and no job may be harmed."""
+        words = f"The runtime checks failed by themselves ({type(error).__name__}: {str(error)[:300]})"
+        if self.options.rehearsal:
+            raise ChecksFailedError(f"{words}: run with --mode off, and report this.") from error
+        self.stand_down(f"{words}; they are off from here on.")
 
     def stand_down(self, reason: str) -> None:
         """Stop comparing, and say why once."""

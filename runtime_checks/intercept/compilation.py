@@ -39,7 +39,8 @@ def install_lowerings(observer: Observer, patches: Patches) -> None:
             execute = getattr(executable, "unsafe_call", None)
             if hasattr(execute, "xla_executable"):
                 info = getattr(executable, "_all_args_info", None)
-                observer.adopt(execute, getattr(self, "_hlo", None), getattr(info, "debug_info", None))
+                lowered = getattr(getattr(self, "_hlo", None), "operation", None)
+                observer.adopt(execute, lowered, getattr(info, "debug_info", None))
             return executable
 
         return watched

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spmdlint.runtime_checks.fingerprint import describe_static
+from spmdlint.runtime_checks.intercept.identity import Identities
 from spmdlint.runtime_checks.intercept.observer import Context, Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
 
@@ -15,11 +16,13 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
     pjit = module("jax._src.pjit")
     need_parameters(need(pjit, "_pjit_call_impl_python"), "jaxpr", "name")
     thread = observer.thread
+    identities = Identities()
 
     def make(original: Any) -> Any:
         def watched(*args: Any, jaxpr: Any, name: Any, **named: Any) -> Any:
             static, thread.static = thread.static, None
-            debug = getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None)
+            fun, thread.fun = thread.fun, None
+            debug = identities.users(fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
             context = Context(
                 name=str(name),
                 source=getattr(debug, "func_src_info", None),
@@ -39,7 +42,7 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
 
 
 def install_static_arguments(observer: Observer, patches: Patches) -> None:
-    """Know the static arguments of a call, which are gone once it is traced."""
+    """Know the function and the static arguments of a call, which are gone once it is traced."""
     pjit = module("jax._src.pjit")
     original = need(pjit, "_infer_params")
     need_parameters(original, "args", "kwargs")
@@ -49,7 +52,7 @@ def install_static_arguments(observer: Observer, patches: Patches) -> None:
         def watched(fun: Any, info: Any, args: Any, kwargs: Any) -> Any:
             result = original(fun, info, args, kwargs)
             # After the original: tracing calls this for the functions inside as well.
-            thread.static = static_arguments(info, args, kwargs)
+            thread.static, thread.fun = static_arguments(info, args, kwargs), fun
             return result
 
         return watched

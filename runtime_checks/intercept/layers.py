@@ -30,7 +30,9 @@ LAYERS = (
     Layer("compiler", "lowered programs are not compared", install_compiler),
     Layer("lowerings", "programs compiled before enable() are compared by name only", install_lowerings),
     Layer("jit-calls", "functions are named after their executable", install_jit_calls),
-    Layer("static-arguments", "static arguments are not shown", install_static_arguments),
+    Layer(
+        "static-arguments", "static arguments are not shown, and pmapped functions not named", install_static_arguments
+    ),
     Layer("pmap", "only the first call of each pmapped function is seen", install_pmap, has_own_path),
     Layer("device-barriers", "the names of sync_global_devices are not compared", install_device_barriers),
     Layer("client-barriers", "barriers of the distributed client are not seen", install_client_barriers),

@@ -8,15 +8,18 @@ import threading
 import weakref
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.call import Call
+from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.fingerprint import Program, configuration, source_identity
 from spmdlint.runtime_checks.frames import user_site
 from spmdlint.runtime_checks.modules import canonical, compiled_communicates, digest, lowered_communicates
 from spmdlint.runtime_checks.session import Session
+
+T = TypeVar("T")
 
 FRESH = 512  # executables compiled and not yet called that are remembered
 _WRAPPED_NAME = re.compile(r"^(?:jit|pmap|pjit)[_(](.*?)\)?$")
@@ -64,8 +67,8 @@ class Known:
 class _Thread(threading.local):
     context: Context | None = None
     static: Mapping[str, str] | None = None
+    fun: Any = None
     spanning: Any = None
-    inside: bool = False
 
 
 class Observer:
@@ -84,6 +87,9 @@ class Observer:
         Where the module names a collective between processes and is about to be executed, the processes agree on
         the call now, before they spend half an hour on compiling different things.
         """
+        return self._harmless(lambda: self._lowered(operation, devices))
+
+    def _lowered(self, operation: Any, devices: Sequence[Any]) -> Compiled | None:
         process_of = tuple(int(device.process_index) for device in devices)
         if len(set(process_of)) < 2:
             return None
@@ -117,6 +123,9 @@ class Observer:
 
     def adopt(self, execute: Any, operation: Any, debug: Any) -> None:
         """Remember whose executable it is, and the lowered module of one that was compiled before the checks."""
+        self._harmless(lambda: self._adopt(execute, operation, debug))
+
+    def _adopt(self, execute: Any, operation: Any, debug: Any) -> None:
         if debug is not None and execute not in self._debug:
             self._debug[execute] = debug
         if execute in self._known or execute.xla_executable in self._fresh or operation is None:
@@ -127,6 +136,9 @@ class Observer:
 
     def executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str] | None:
         """An executable is about to be dispatched. None where it spans no processes, or none of its is here."""
+        return self._harmless(lambda: self._executing(execute, values))
+
+    def _executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str] | None:
         context, self.thread.context = self.thread.context, None
         known = self._lookup(execute, context)
         if known is None:
@@ -146,6 +158,16 @@ class Observer:
     def spans(self, executable: Any) -> bool:
         """Whether the executable that this thread has just called spans processes."""
         return executable is not None and self.thread.spanning is executable
+
+    def _harmless(self, look: Callable[[], T]) -> T | None:
+        """What looking at a call gives; where it fails by itself, the session decides what that means for the job."""
+        try:
+            return look()
+        except (DivergenceError, ChecksFailedError):
+            raise
+        except Exception as error:  # JAX's private API is not what we took it for
+            self.session.failed(error)
+            return None
 
     def _lookup(self, execute: Any, context: Context | None) -> Known | None:
         try:

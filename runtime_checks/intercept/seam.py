@@ -45,11 +45,11 @@ def module(name: str) -> Any:
 
 
 def need(owner: Any, name: str) -> Any:
-    """An attribute of JAX, or :class:`MissingSeamError`."""
-    try:
-        return getattr(owner, name)
-    except AttributeError:
-        raise MissingSeamError(f"there is no {_name(owner)}.{name}") from None
+    """An attribute of JAX, or :class:`MissingSeamError`; a class's own, not what its metaclass would lend it."""
+    there = any(name in vars(base) for base in owner.__mro__) if isinstance(owner, type) else hasattr(owner, name)
+    if not there:
+        raise MissingSeamError(f"there is no {_name(owner)}.{name}")
+    return getattr(owner, name)
 
 
 def need_parameters(function: Any, *names: str) -> None:

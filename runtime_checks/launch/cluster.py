@@ -8,9 +8,10 @@ import signal
 import sys
 from typing import Any
 
+from spmdlint.runtime_checks.options import PROCESS_VARIABLE
+
 COORDINATOR = "SPMDLINT_COORDINATOR"
 COUNT = "SPMDLINT_PROCESS_COUNT"
-PROCESS = "SPMDLINT_PROCESS"
 LAUNCHER = "SPMDLINT_LAUNCHER"
 _PR_SET_PDEATHSIG = 1
 
@@ -50,7 +51,7 @@ def join_cluster() -> None:
 
         @classmethod
         def get_process_id(cls) -> int:
-            return int(os.environ[PROCESS])
+            return int(os.environ[PROCESS_VARIABLE])
 
         @classmethod
         def get_local_process_id(cls) -> int | None:

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from spmdlint.runtime_checks.launch import cluster
+from spmdlint.runtime_checks.launch import cluster, findings
 from spmdlint.runtime_checks.launch.output import Output
-from spmdlint.runtime_checks.launch.result import Ended, conclude
-from spmdlint.runtime_checks.options import MODE_VARIABLE, RUN_FOLDER_VARIABLE
+from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, conclude
+from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
 from spmdlint.runtime_checks.report import Report, as_text
 from spmdlint.runtime_checks.runfolder import RunFolder
 
@@ -32,6 +32,7 @@ TICK = 0.03
 AFTER_VERDICT = 12.0  # seconds for the other processes to leave once there is a report
 AFTER_FAILURE = 60.0  # seconds for the others to end once one has failed without a verdict
 AFTER_INTERRUPT = 8.0
+ABSENT_AFTER = 3.0
 STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time-out
 
 
@@ -49,13 +50,16 @@ class Plan:
     mode: str = "lockstep"
     timeout: float | None = None
     log_folder: Path | None = None
+    ledger_folder: Path | None = None
     environment: dict[str, str] = field(default_factory=dict)
 
 
 def launch(plan: Plan) -> tuple[Report, int]:
     """Run a plan to its end; gives the report and the exit status that stands for it."""
     with tempfile.TemporaryDirectory(prefix="spmdlint-run-") as scratch, _Launcher(plan, Path(scratch)) as running:
-        return running.run()
+        report, status = running.run()
+    findings.join(report, plan.command)
+    return report, status
 
 
 class _Launcher:
@@ -140,12 +144,14 @@ class _Launcher:
             "JAX_NUM_CPU_DEVICES": str(plan.devices),
             cluster.COORDINATOR: address,
             cluster.COUNT: str(plan.processes),
-            cluster.PROCESS: str(number),
+            PROCESS_VARIABLE: str(number),
             cluster.LAUNCHER: str(os.getpid()),
             MODE_VARIABLE: plan.mode,
             RUN_FOLDER_VARIABLE: str(self._folder.folder),
             **plan.environment,
         }
+        if plan.ledger_folder is not None:
+            environment[LEDGER_VARIABLE] = str(plan.ledger_folder.resolve())
         environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", "spmdlint.runtime_checks", *plan.command],
@@ -177,11 +183,30 @@ class _Launcher:
         if self._interrupts > 1 or (self._interrupted_at and now - self._interrupted_at > AFTER_INTERRUPT):
             self._kill_rest()
             return
+        self._look_for_absent(now)
         failed = [one.when for one in self._ended.values() if one.status != 0]
         if not failed:
             return
         patience = AFTER_VERDICT if self._folder.report() is not None else AFTER_FAILURE
         if now - min(failed) > patience:
+            self._kill_rest()
+
+    def _look_for_absent(self, now: float) -> None:
+        """Who ended before the job began leaves the others waiting in ``jax.distributed.initialize``."""
+        if self._plan.mode == "off" or self._folder.report() is not None:
+            return
+        absent = {
+            number: self._folder.state(number) or {}
+            for number, one in self._ended.items()
+            if not self._folder.joined(number) and now - one.when > ABSENT_AFTER
+        }
+        waiting = {
+            number: site
+            for number in range(self._plan.processes)
+            if number not in self._ended and (site := self._folder.joining(number)) is not None
+        }
+        if absent and waiting:
+            self._folder.put_report(absent_from_start(absent, waiting).as_data())
             self._kill_rest()
 
     def _kill_rest(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.report import ProcessReport, Report, from_data, name_processes, reported
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, from_data, name_processes, reported
 
 TIMEOUT_STATUS = 124
 INTERRUPTED_STATUS = 130
@@ -51,6 +51,19 @@ def conclude(
     first = min(failed, key=lambda number: ended[number].when)
     status = failed[first]
     return Report("failed", f"{words}.", processes=processes), status if status > 0 else 128 - status
+
+
+def absent_from_start(absent: Mapping[int, Mapping[str, Any]], waiting: Mapping[int, Mapping[str, Any]]) -> Report:
+    """The report where some processes ended and others wait for them in ``jax.distributed.initialize``."""
+    processes = {number: reported(told, str(told.get("state") or "finished")) for number, told in absent.items()}
+    for number, told in absent.items():
+        processes[number].detail = told.get("detail")
+    processes.update({number: reported(site, "waiting") for number, site in waiting.items()})
+    message = (
+        f"{name_processes(absent)} ended before jax.distributed.initialize(), and {name_processes(waiting)} "
+        f"{'waits' if len(waiting) == 1 else 'wait'} in it."
+    )
+    return diverged("missing", message, None, processes)
 
 
 def _process(state: Mapping[str, Any] | None, status: int | None) -> ProcessReport:

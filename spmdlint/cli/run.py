@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there as JSON")
     parser.add_argument("--timeout", type=float, metavar="S", help="end the run after so many seconds, with status 124")
     parser.add_argument("--log-dir", type=Path, metavar="DIR", help="keep each process's output in a file there")
+    parser.add_argument("--ledger", type=Path, metavar="DIR", help="keep each process's last calls in a file there")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the script, or -m and a module, and its arguments")
 
 
@@ -49,6 +50,7 @@ def main(options: argparse.Namespace) -> int:
             mode=options.mode,
             timeout=options.timeout,
             log_folder=options.log_dir,
+            ledger_folder=options.ledger,
         )
         report, status = launcher.launch(plan)
         if options.report is not None:

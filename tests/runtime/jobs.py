@@ -101,6 +101,7 @@ def _follow(job: subprocess.Popen[str], limit: float, interrupt_at: str | None) 
             if interrupt_at in line:
                 os.kill(job.pid, signal.SIGINT)
                 interrupt_at = "\0"
+        job.stdout.close()
         return "".join(seen), job.wait(limit)
     try:
         return job.communicate(timeout=limit)[0], job.returncode

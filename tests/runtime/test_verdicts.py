@@ -58,3 +58,55 @@ def test_equal_work_is_clean_and_local_work_is_nobodys_business(tmp_path: Path) 
     )
     assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
     assert run.output.count("done 6.0") == 2
+
+
+SUMMED = "summed = jax.jit(lambda x: jnp.sum(x))\n"
+X64 = """
+if os.environ["SPMDLINT_PROCESS"] == "1":
+    jax.config.update("jax_enable_x64", True)
+"""
+KINDS = {
+    "dtype": (
+        "arguments",
+        SUMMED + "summed(jax.make_array_from_process_local_data(rows, np.ones(2, [np.int32, np.float32][me])))",
+    ),
+    "program": ("program", "jax.jit(lambda x: jnp.sum(x * (2.0 + me)))(everywhere([1, 2]))"),
+    "setup": ("setup", X64 + SUMMED + "summed(everywhere([1, 2]))"),
+    "value": ("value", "from spmdlint import runtime_checks\nruntime_checks.assert_equal(me, name='the seed')"),
+    "barrier": (
+        "arguments",
+        "from jax.experimental.multihost_utils import sync_global_devices\nsync_global_devices(f'save {me}')",
+    ),
+    "pmap": (
+        "arguments",
+        "jax.pmap(lambda x: jax.lax.psum(jnp.sum(x), 'i'), axis_name='i')(np.ones((1, 3 + me), np.float32))",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_kind(name: str, tmp_path: Path) -> None:
+    kind, program = KINDS[name]
+    run = rehearse(tmp_path, program + "\nprint('wrong value')\n")
+    assert (run.status, run.verdict) == (3, ("diverged", kind)), run.output
+    assert "wrong value" not in run.output
+    assert run.line(0) == run.line(1)
+
+
+def test_a_circle_of_waits_on_three_processes(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        pair = NamedSharding(Mesh(np.array(jax.devices()[:2]), ("d",)), P("d"))
+        summed, greatest = jax.jit(lambda x: jnp.sum(x)), jax.jit(lambda x: jnp.max(x))
+        mine = jax.make_array_from_process_local_data(pair, np.ones(2, np.float32)) if me < 2 else None
+        if me == 0:
+            summed(mine)  # first
+        greatest(everywhere([1, 2]))  # second
+        if me == 1:
+            summed(mine)
+        """,
+        processes=3,
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "sequence")), run.output
+    assert (run.line(0), run.line(1)) == (run.marked("first"), run.marked("second"))

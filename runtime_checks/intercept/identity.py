@@ -1,0 +1,58 @@
+"""Whose function a jitted one is: `pmap` jits a function of JAX, with the user's in its closure."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from spmdlint.runtime_checks.frames import owner_of
+
+DEPTH = 12
+
+
+class Identities:
+    """Debug information of the user's function inside a jitted one; remembered as long as that lives."""
+
+    def __init__(self) -> None:
+        self._known: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+    def users(self, fun: Any, debug: Any) -> Any:
+        """``debug``, JAX's information about ``fun``, or that of the user's function that ``fun`` wraps.
+
+        Both have ``func_src_info`` ("step at /path/train.py:21") and ``arg_names``.
+        """
+        source = str(getattr(debug, "func_src_info", None) or "")
+        place = source.partition(" at ")[2].rpartition(":")[0]
+        if fun is None or (place and owner_of(place) != "inside"):
+            return debug
+        try:
+            if fun not in self._known:
+                self._known[fun] = _search(fun)
+            return self._known[fun] or debug
+        except TypeError:  # what can't be referenced weakly
+            return debug
+
+
+def _search(fun: Any) -> Any:
+    for _ in range(DEPTH):
+        if isinstance(fun, functools.partial):
+            fun = fun.func
+        elif getattr(fun, "__wrapped__", None) is not None and fun.__wrapped__ is not fun:
+            fun = fun.__wrapped__
+        else:
+            break
+    for held in (getattr(fun, "__self__", None), *_closed_over(fun)):
+        info = getattr(held, "debug_info", None) if type(held).__name__ == "WrappedFun" else None
+        if getattr(info, "func_src_info", None):
+            return info
+    return None
+
+
+def _closed_over(fun: Any) -> Iterator[Any]:
+    for cell in getattr(fun, "__closure__", None) or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not filled yet
+            continue

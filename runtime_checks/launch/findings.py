@@ -1,0 +1,70 @@
+"""Joining the linter in: what it says about the lines at which processes diverged.
+
+The linter runs as a command of its own, so that this package never imports it, and its failure costs nothing but its
+findings.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+from spmdlint.runtime_checks.report import Report
+
+WITHIN = 60.0  # seconds for the linter
+MAX_FINDINGS = 5
+LINTER = (sys.executable, "-c", "from spmdlint.cli import main; main()", "check", "--output-format", "json")
+
+
+def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER) -> None:
+    """Add to a report of a divergence the linter's findings on the way to its lines."""
+    if report.verdict != "diverged":
+        return
+    lines = {
+        (str(Path(process.filename).resolve()), process.line)
+        for process in report.processes.values()
+        if process.filename and process.line
+    }
+    files = {filename for filename, _ in lines if Path(filename).is_file()}
+    if command and Path(command[0]).is_file():
+        files.add(str(Path(command[0]).resolve()))
+    if files:
+        report.findings = relevant(_lint(sorted(files), linter), lines, report.explained_by)
+
+
+def _lint(files: list[str], linter: Sequence[str]) -> list[Mapping[str, Any]]:
+    try:
+        done = subprocess.run([*linter, *files], capture_output=True, text=True, timeout=WITHIN, check=False)  # noqa: S603
+        found = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def relevant(
+    findings: Sequence[Mapping[str, Any]], lines: Set[tuple[str, int]], rules: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The findings that point at one of the lines, then those in the same files by a rule that explains the kind."""
+    exact, near = [], []
+    files = {filename for filename, _ in lines}
+    for finding in findings:
+        places = [_place(finding), *(_place(other) for other in finding.get("related") or [])]
+        row = {
+            "code": str(finding.get("code")),
+            "message": str(finding.get("message")),
+            "place": f"{places[0][0]}:{places[0][1]}",
+        }
+        if any(place in lines for place in places):
+            exact.append(row)
+        elif places[0][0] in files and finding.get("code") in rules:
+            near.append(row)
+    return (exact or near)[:MAX_FINDINGS]
+
+
+def _place(finding: Mapping[str, Any]) -> tuple[str, int]:
+    location = finding.get("location") or {}
+    return str(Path(str(finding.get("filename"))).resolve()), int(location.get("row") or 0)

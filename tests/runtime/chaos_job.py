@@ -1,0 +1,111 @@
+"""One process of a chaos campaign: runs schedules one after the other and writes down what the checks said.
+
+chaos_job.py SCHEDULES.json RESULTS_FOLDER
+"""
+
+import json
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from spmdlint import runtime_checks
+
+try:
+    from jax import shard_map
+except ImportError:
+    from jax.experimental.shard_map import shard_map
+
+
+class LostError(Exception):
+    """What the fault "raise" raises."""
+
+
+def array(group, size, dtype, spec):
+    mesh = Mesh(np.array([jax.devices()[p] for p in group]), ("d",))
+    sharding = NamedSharding(mesh, P(None, "d") if spec else P("d"))
+    held = np.ones((size * len(group),) * 2, dtype)
+    return jax.make_array_from_callback(held.shape, sharding, lambda index: held[index])
+
+
+def summed_with(bias):
+    def summed(x):
+        return jnp.sum(x) + bias
+
+    return jax.jit(summed)
+
+
+SUMMED = {bias: summed_with(bias) for bias in (0.0, 1.0)}
+
+
+@jax.jit
+def greatest(x):
+    return jnp.max(x)
+
+
+@partial(jax.jit, static_argnames="k")
+def scaled(x, k):
+    return jnp.sum(x) * k
+
+
+def reduced(x):
+    return jax.lax.psum(jnp.sum(x), "d")
+
+
+def mapped(x):
+    return jax.jit(shard_map(reduced, mesh=x.sharding.mesh, in_specs=x.sharding.spec, out_specs=P()))(x)
+
+
+def make(step):
+    """Make one parallel call; returns its value, which only agreement makes right."""
+    if step["op"] == "barrier":
+        multihost_utils.sync_global_devices(step["name"])
+        return None
+    x = array(step["group"], step["size"], step["dtype"], step["spec"])
+    if step["op"] == "summed":
+        return float(SUMMED[step["bias"]](x))
+    if step["op"] == "scaled":
+        return float(scaled(x, step["k"]))
+    return float({"greatest": greatest, "mapped": mapped}[step["op"]](x))
+
+
+def run(schedule):
+    me = jax.process_index()
+    for step in schedule["steps"][me]:
+        if step["op"] == "raise":
+            raise LostError
+        if step["op"] == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        make(step)
+
+
+def main():
+    schedules, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    jax.distributed.initialize()
+    with (folder / f"{jax.process_index()}.jsonl").open("w") as out:
+        for schedule in schedules:
+            runtime_checks.enable("lockstep", on_divergence="raise")
+            result = {"seed": schedule["seed"], "verdict": "clean"}
+            try:
+                run(schedule)
+            except runtime_checks.DivergenceError as error:
+                report = error.report
+                result = {"seed": schedule["seed"], **report.as_data()}
+            except LostError:
+                result["verdict"] = "lost"
+            except Exception as error:  # whatever it is, the campaign judges it
+                result = {"seed": schedule["seed"], "verdict": "error", "message": repr(error)[:400]}
+            runtime_checks.disable()
+            out.write(json.dumps(result) + "\n")
+            out.flush()
+
+
+main()

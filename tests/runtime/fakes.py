@@ -1,0 +1,94 @@
+"""A key-value store in memory with the methods of JAX's distributed client, and jobs of threads over it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from spmdlint.runtime_checks.call import Call
+from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.frames import Site
+from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.store import Store
+
+
+class FakeClient:
+    """All methods that the store uses, with JAX's error texts."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.changed = threading.Condition()
+
+    def key_value_set(self, key: str, value: str, allow_overwrite: bool = False) -> None:
+        with self.changed:
+            if key in self.values and not allow_overwrite:
+                raise RuntimeError(f"ALREADY_EXISTS: key {key} already exists.")
+            self.values[key] = value
+            self.changed.notify_all()
+
+    def blocking_key_value_get(self, key: str, timeout_in_ms: int) -> str:
+        with self.changed:
+            if not self.changed.wait_for(lambda: key in self.values, timeout_in_ms / 1000):
+                raise RuntimeError("DEADLINE_EXCEEDED: GetKeyValue() timed out")
+            return self.values[key]
+
+    def key_value_try_get(self, key: str) -> str:
+        with self.changed:
+            if key not in self.values:
+                raise RuntimeError(f"NOT_FOUND: {key}")
+            return self.values[key]
+
+    def key_value_dir_get(self, key: str) -> list[tuple[str, str]]:
+        with self.changed:
+            return [(name, value) for name, value in self.values.items() if name.startswith(key + "/")]
+
+    def key_value_delete(self, key: str) -> None:
+        with self.changed:
+            for name in [name for name in self.values if name == key or name.startswith(key + "/")]:
+                del self.values[name]
+
+
+def program(function: str, processes: tuple[int, ...], **fields: Any) -> Program:
+    return Program(function=function, processes=processes, **{"module": f"module of {function}", **fields})
+
+
+def call(
+    session: Session, function: str, processes: tuple[int, ...], line: int = 1, tags: str = "", **fields: Any
+) -> str:
+    """Make one parallel call in a session."""
+    made = Call(program(function, processes, **fields), Site("/home/me/train.py", line, "main"), tags=tags)
+    return session.call(made)
+
+
+class Job:
+    """Several processes of one job as threads: each runs ``body(session)`` and then tells that it has finished."""
+
+    def __init__(self, count: int, options: Options | None = None, client: Any = None) -> None:
+        self.client = client or FakeClient()
+        self.options = options or Options(late_after=60)
+        self.sessions = [Session(Store(self.client, "job"), me, count, self.options) for me in range(count)]
+        self.errors: dict[int, BaseException] = {}
+
+    def run(self, body: Callable[[Session], None], within: float = 20) -> dict[int, BaseException]:
+        threads = [threading.Thread(target=self._one, args=(one, body), daemon=True) for one in self.sessions]
+        for thread in threads:
+            thread.start()
+        limit = time.monotonic() + within
+        for thread in threads:
+            thread.join(max(0.0, limit - time.monotonic()))
+        assert not any(thread.is_alive() for thread in threads), "a process of the job hangs"
+        return self.errors
+
+    def _one(self, session: Session, body: Callable[[Session], None]) -> None:
+        state = "finished"
+        try:
+            body(session)
+        except Exception as error:
+            self.errors[session.me] = error
+            state = "raised"
+        if not isinstance(self.errors.get(session.me), DivergenceError):
+            session.exchange.put_state(session.end_state(state, None, None))

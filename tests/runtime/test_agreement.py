@@ -1,0 +1,185 @@
+"""Agreement over a faked store: processes are threads, so that many cases take no time."""
+
+from __future__ import annotations
+
+import pytest
+
+from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.provenance import UNKNOWN, tag
+from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.session import Session
+from tests.runtime.fakes import Job, call
+
+ALL = (0, 1, 2)
+
+
+def verdict(errors: dict[int, BaseException], expected: set[int]) -> Report:
+    """The one report that all of these processes raised."""
+    assert set(errors) == expected, errors
+    reports = [error.report for error in errors.values() if isinstance(error, DivergenceError)]
+    assert len(reports) == len(expected), errors
+    assert len({report.message for report in reports}) == 1
+    return reports[0]
+
+
+def test_equal_calls_agree() -> None:
+    job = Job(3)
+
+    def body(session: Session) -> None:
+        for step in range(200):
+            call(session, "step", ALL, line=step)
+
+    assert job.run(body) == {}
+    assert [session.ledger.counts() for session in job.sessions][1:] == [job.sessions[0].ledger.counts()] * 2
+    assert len(job.client.values) < 400, "keys behind the window are dropped"
+
+
+@pytest.mark.parametrize("tree_above", [16, 2])
+@pytest.mark.parametrize("count", [3, 7])
+def test_one_process_that_calls_something_else_is_named(count: int, tree_above: int) -> None:
+    everyone = tuple(range(count))
+
+    def body(session: Session) -> None:
+        call(session, "step", everyone, line=10)
+        odd = session.me == count - 1
+        call(session, "evaluate" if odd else "step", everyone, line=12 if odd else 11)
+
+    report = verdict(Job(count, Options(late_after=60, tree_above=tree_above)).run(body), set(everyone))
+    assert (report.kind, report.index) == ("sequence", 2)
+    assert {p.line for number, p in report.processes.items() if number != str(count - 1)} == {11}
+    assert report.processes[str(count - 1)].function == "evaluate"
+
+
+@pytest.mark.parametrize("tree_above", [16, 2])
+def test_many_processes_agree_along_a_tree(tree_above: int) -> None:
+    everyone = tuple(range(9))
+
+    def body(session: Session) -> None:
+        for _ in range(70):
+            call(session, "step", everyone)
+
+    assert Job(9, Options(late_after=60, tree_above=tree_above)).run(body) == {}
+
+
+def test_a_process_that_finishes_early_is_missing() -> None:
+    def body(session: Session) -> None:
+        for step in range(5 if session.me != 1 else 4):
+            call(session, "step", ALL, line=step + 1)
+
+    report = verdict(Job(3).run(body), {0, 2})
+    assert (report.kind, report.index) == ("missing", 5)
+    assert report.processes["1"].state == "finished"
+    assert report.processes["1"].index == 4
+
+
+def test_a_process_that_raises_is_missing_and_the_others_are_told() -> None:
+    def body(session: Session) -> None:
+        call(session, "step", ALL)
+        if session.me == 2:
+            raise ValueError("corrupt record")
+        call(session, "step", ALL)
+
+    errors = Job(3).run(body)
+    assert isinstance(errors.pop(2), ValueError)
+    assert verdict(errors, {0, 1}).kind == "missing"
+
+
+def test_two_groups_in_another_order_are_a_circle_of_waits() -> None:
+    """Group by group the sequences agree; each process waits for the other all the same."""
+
+    def body(session: Session) -> None:
+        first, second = ((0, 1), ALL) if session.me == 0 else (ALL, (0, 1))
+        if session.me == 2:
+            call(session, "norm", ALL)
+            return
+        call(session, "norm" if first == ALL else "sum", first, line=1)
+        call(session, "norm" if second == ALL else "sum", second, line=2)
+
+    report = verdict(Job(3).run(body), {0, 1, 2})
+    assert report.kind == "sequence"
+    assert "circle" in report.message
+
+
+def test_groups_that_share_one_process_may_come_in_any_order() -> None:
+    def body(session: Session) -> None:
+        for _ in range(5):
+            order = ((0, 1), (1, 2)) if session.me != 1 else ((1, 2), (0, 1))
+            for group in order:
+                if session.me in group:
+                    call(session, "sum", group)
+
+    assert Job(3).run(body) == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"module": "another"}, "program"),
+        ({"devices": (1, 0, 2)}, "arguments"),
+        ({"environment": {"jax_enable_x64": "True"}}, "setup"),
+        ({"name": "another barrier"}, "arguments"),
+        ({"value": "4"}, "value"),
+        ({"defined_at": "train.py:9"}, "sequence"),
+    ],
+)
+def test_what_decides(fields: dict[str, object], kind: str) -> None:
+    same = {
+        "devices": (0, 1, 2),
+        "environment": {"jax_enable_x64": "False"},
+        "name": "barrier",
+        "value": "3",
+        "defined_at": "train.py:3",
+    }
+
+    def body(session: Session) -> None:
+        call(session, "step", ALL, **{**same, **(fields if session.me == 1 else {})})
+
+    assert verdict(Job(3).run(body), {0, 1, 2}).kind == kind
+
+
+def test_what_is_unknown_agrees_with_anything() -> None:
+    def body(session: Session) -> None:
+        unknown = {"module": None, "environment": {}, "identified": False} if session.me == 1 else {}
+        call(session, "step", ALL, **{"environment": {"jax_enable_x64": "False"}, **unknown})
+
+    assert Job(3).run(body) == {}
+
+
+@pytest.mark.parametrize("tree_above", [16, 2])
+def test_arguments_that_come_from_other_outputs(tree_above: int) -> None:
+    def body(session: Session) -> None:
+        origin = call(session, "init", ALL)
+        call(session, "norm", ALL, tags=UNKNOWN + tag(f"{origin}:{1 if session.me == 1 else 0}"))
+
+    report = verdict(Job(3, Options(late_after=60, tree_above=tree_above)).run(body), {0, 1, 2})
+    assert (report.kind, report.index) == ("arguments", 2)
+
+
+def test_an_unknown_origin_is_no_conflict() -> None:
+    def body(session: Session) -> None:
+        origin = call(session, "init", ALL)
+        call(session, "norm", ALL, tags=UNKNOWN if session.me == 1 else tag(f"{origin}:0"))
+
+    assert Job(3).run(body) == {}
+
+
+def test_calls_that_do_not_communicate_are_not_compared() -> None:
+    def body(session: Session) -> None:
+        for _ in range(session.me):
+            call(session, "scale", ALL, communicates=False)
+        call(session, "step", ALL)
+
+    job = Job(3)
+    assert job.run(body) == {}
+    assert job.sessions[2].ledger.quiet == {"scale": 2}
+
+
+def test_report_policy_goes_on_without_checks() -> None:
+    def body(session: Session) -> None:
+        call(session, "a" if session.me else "b", ALL)
+        call(session, "c", ALL)
+
+    job = Job(3, Options(on_divergence="report", late_after=60))
+    assert job.run(body) == {}
+    assert all(session.ending.verdict is not None and not session.active for session in job.sessions)

@@ -1,0 +1,193 @@
+"""How jobs end: deaths, interrupts, swallowed exceptions, time-outs; never with a process left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spmdlint.runtime_checks.recording import read
+from tests.runtime.jobs import PRELUDE, ROOT, rehearse
+
+STEPS = """
+import signal
+step = jax.jit(lambda w, x: w + jnp.mean(x))
+w = jnp.zeros(())
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_process_is_named(victim: int, tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        STEPS
+        + f"""
+for i in range(100):
+    if i == 5 and me == {victim}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    w = step(w, everywhere([i, i]))
+    w.block_until_ready()
+""",
+        options=("--ledger", str(tmp_path / "ledger")),
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert run.report["processes"][str(victim)]["state"] == "died"
+    assert "call 5 of 0,1 <lambda>" in read(tmp_path / "ledger" / f"{victim}.ledger")[-1]
+    assert run.seconds < 30
+
+
+def test_swallowed_exceptions_do_not_hide_a_divergence(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        STEPS
+        + """
+other = jax.jit(lambda w, x: w + jnp.max(x))
+for i in range(6):
+    try:
+        w = (other if i == 3 and me == 1 else step)(w, everywhere([i, i]))  # calls
+    except Exception as error:
+        print("swallowed", error)
+print("wrong value", value(w))
+""",
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "sequence")), run.output
+    assert run.line(0) == run.line(1) == run.marked("calls")
+    assert "wrong value" not in run.output
+
+
+def test_who_ends_before_the_job_begins_is_named(tmp_path: Path) -> None:
+    script = tmp_path / "early.py"
+    script.write_text(
+        "import os, jax\n"
+        "if os.environ['SPMDLINT_PROCESS'] == '1':\n"
+        "    raise FileNotFoundError('no data here')\n"
+        "jax.distributed.initialize()\n"
+    )
+    run = rehearse(tmp_path, script)
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert (run.line(0), run.line(1)) == (4, 3)
+    assert "runner.py" not in run.output
+
+
+def test_one_process_is_left_alone(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        from jax._src.interpreters import pxla
+        from spmdlint import runtime_checks
+        assert runtime_checks.status().reason == "the job has one process"
+        assert pxla.ExecuteReplicated.__call__.__module__ != "spmdlint.runtime_checks.intercept.execution"
+        print(value(jax.jit(lambda x: jnp.sum(x))(everywhere([1, 2]))))
+        """,
+        processes=1,
+    )
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+
+
+def test_an_interrupt_is_no_divergence(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        STEPS
+        + """
+for i in range(100000):
+    w = step(w, everywhere([i, i]))
+    if i == 20 and me == 0:
+        print("interrupt me", flush=True)
+""",
+        interrupt_at="interrupt me",
+    )
+    assert run.status == 130, run.output
+    assert run.report["verdict"] == "failed"
+    assert run.seconds < 30
+
+
+def test_a_time_out_tells_where_the_processes_are(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        STEPS
+        + """
+w = step(w, everywhere([1, 1]))
+if me == 1:
+    time.sleep(100)  # sleeps
+w = step(w, everywhere([1, 1]))  # waits
+""",
+        options=("--timeout", "7"),
+    )
+    assert (run.status, run.report["verdict"]) == (124, "late"), run.output
+    assert (run.line(0), run.line(1)) == (run.marked("waits"), run.marked("sleeps"))
+
+
+def test_a_script_that_fails_alike_everywhere_keeps_its_status(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, STEPS + "w = step(w, everywhere([1, 1]))\nsys.exit(7)\n", processes=2)
+    assert (run.status, run.report["verdict"]) == (7, "failed"), run.output
+
+
+RAISING = """
+from spmdlint import runtime_checks
+
+jax.distributed.initialize("localhost:{port}", 2, int(sys.argv[1]))
+runtime_checks.enable(on_divergence="raise")
+assert runtime_checks.status().watching
+me, mesh = jax.process_index(), Mesh(np.array(jax.devices()), ("data",))
+rows = NamedSharding(mesh, P("data"))
+x = jax.make_array_from_process_local_data(rows, np.ones(2, np.float32))
+before = jax.jit(lambda v: jnp.sum(v))
+runtime_checks.assert_equal({{"rate": 0.1, "seed": 3}}, name="settings")
+tracked = runtime_checks.track(lambda v: v, name="exchange")
+tracked(np.ones(3))
+try:
+    (before if me else jax.jit(lambda v: jnp.max(v)))(x)
+except runtime_checks.DivergenceError as error:
+    print("caught", error.report.kind, error.report.index, flush=True)
+    assert "Process 0: calling" in str(error)
+"""
+
+
+@pytest.mark.parametrize("runner", [(), ("-m", "spmdlint.runtime_checks")])
+def test_in_a_program_of_its_own_the_error_is_raised_everywhere(runner: tuple[str, ...], tmp_path: Path) -> None:
+    """Without the launcher: explicit addresses, the service in process 0, enable() after initialize."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    script = tmp_path / "alone.py"
+    head = PRELUDE.partition("jax.distributed")[0]
+    script.write_text(head + RAISING.format(port=port))
+    environment = {"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, *runner, str(script), str(number)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+        )
+        for number in range(2)
+    ]
+    try:
+        outputs = [job.communicate(timeout=60)[0] for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+    assert all("caught sequence 3" in output for output in outputs), outputs
+    assert [job.returncode for job in jobs] == [3, 3], outputs
+
+
+def test_the_launcher_refuses_what_it_cannot_run(tmp_path: Path) -> None:
+    def status_of(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", "from spmdlint.cli import main; main()", "run", "-n", "2", *words],
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+        return done.returncode, done.stderr
+
+    status, words = status_of(str(tmp_path))
+    assert status == 2
+    assert "spmdlint check" in words
+    assert status_of(str(tmp_path / "absent.py"))[0] == 2
+    assert status_of()[0] == 2

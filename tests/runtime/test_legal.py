@@ -1,0 +1,144 @@
+"""Legal programs are silent: each of these once looked like a divergence to some design of the checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.runtime.jobs import Run, rehearse
+
+
+def is_clean(run: Run) -> None:
+    assert (run.status, run.report.get("verdict")) == (0, "clean"), run.output
+    assert "spmdlint" not in run.output, run.output
+
+
+def test_two_processes_with_two_devices_each(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        import gc
+        from functools import partial
+        try:
+            from jax import shard_map
+        except ImportError:
+            from jax.experimental.shard_map import shard_map
+        from jax.experimental import multihost_utils
+
+        summed = jax.jit(lambda x: jnp.sum(x))
+        x = everywhere(np.ones(4))
+
+        # Host-local sizes differ, shards are equal.
+        three = NamedSharding(Mesh(np.array(jax.devices()[:3]), ("d",)), P("d"))
+        uneven = jax.make_array_from_process_local_data(three, np.ones((2 if me == 0 else 1, 5), np.float32), (3, 5))
+        assert value(jax.jit(jnp.sum)(uneven)) == 15
+
+        # Work on one process's devices, as often as it likes; unnamed and local pmaps.
+        local = jax.pmap(lambda v: jax.lax.psum(v, "i"), axis_name="i", devices=jax.local_devices())
+        for _ in range(2 + me):
+            local(np.ones((2, 3), np.float32))
+            jax.device_put(np.ones(5), jax.local_devices()[0]) + 1
+        for _ in range(2):
+            jax.pmap(lambda v: v + 1)(np.ones((2, 3), np.float32))
+            jax.pmap(lambda v: jax.lax.psum(v, "i"), axis_name="i")(np.ones((2, 3), np.float32))
+
+        # A static object whose repr holds its address, compared by what it is.
+        class Config:
+            def __init__(self, k): self.k = k
+            def __hash__(self): return 7
+            def __eq__(self, other): return self.k == other.k
+        scaled = partial(jax.jit, static_argnums=0)(lambda config, v: jnp.sum(v) * config.k)
+        assert value(scaled(Config(2), x)) == 16
+
+        # Caches emptied and compiled again on one process only; compiled ahead of time on one only.
+        for i in range(4):
+            jax.jit(lambda v, i=i: jnp.sum(v) + 1)(x)
+            if me == 0:
+                jax.clear_caches()
+                gc.collect()
+        ahead = summed.lower(x).compile()
+        if me == 1:
+            summed.lower(x).compile()
+        assert value(ahead(x)) == value(summed(x)) == 8
+
+        # Donated buffers, callbacks, randomness, a collective within one process's devices.
+        step = partial(jax.jit, donate_argnums=0)(lambda w, v: w + jnp.sum(v))
+        w = jax.device_put(np.zeros(8, np.float32), NamedSharding(mesh, P()))
+        for _ in range(5):
+            w = step(w, x)
+        talk = jax.jit(lambda v: (jax.debug.print("seen", ordered=False), jnp.sum(v))[1])
+        value(talk(x))
+        key = jax.random.key(0)
+        for _ in range(2):
+            key, one = jax.random.split(key)
+            jax.jit(lambda k, v: jnp.sum(v) + jax.random.normal(k, ()))(one, x)
+        grid = Mesh(np.array(jax.devices()).reshape(2, 2), ("host", "local"))
+        within = jax.jit(shard_map(lambda v: jax.lax.psum(v, "local"), mesh=grid,
+                                   in_specs=P(("host", "local")), out_specs=P("host")))
+        gridded = jax.make_array_from_process_local_data(
+            NamedSharding(grid, P(("host", "local"))), np.ones(4, np.float32))
+        for _ in range(1 + 2 * me):
+            within(gridded)
+
+        # Transformed and nested uses behave as without us.
+        assert float(jax.grad(lambda a: jax.jit(jnp.sin)(a))(0.0)) == 1.0
+        assert summed.lower(x).as_text().startswith("module @jit_")
+        assert jax.eval_shape(summed, x).shape == ()
+        assert jax.vmap(jax.jit(lambda a: jnp.sum(a)))(jnp.ones((3, 2))).shape == (3,)
+
+        assert multihost_utils.process_allgather(np.float32(me)).tolist() == [0, 1]
+        multihost_utils.sync_global_devices("end")
+        """,
+        devices=2,
+    )
+    is_clean(run)
+
+
+def test_subset_meshes_on_three_processes(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        left = NamedSharding(Mesh(np.array(jax.devices()[:2]), ("d",)), P("d"))
+        right = NamedSharding(Mesh(np.array(jax.devices()[1:]), ("d",)), P("d"))
+        total = jax.jit(lambda v: jnp.sum(v))
+        for i in range(4):
+            if me < 2:
+                total(jax.make_array_from_process_local_data(left, np.ones(2, np.float32)))
+            total(everywhere([i, i]))
+            if me > 0:
+                total(jax.make_array_from_process_local_data(right, np.ones(2, np.float32)))
+        # A process outside the mesh may make the call, or not, and as often as it likes.
+        seen = jax.make_array_from_callback((4,), left, lambda i: np.ones(4, np.float32)[i], dtype=jnp.float32)
+        for _ in range(1 + 2 * (me == 2)):
+            total(seen)
+        assert value(total(everywhere([1, 2]))) == 9
+        """,
+        processes=3,
+    )
+    is_clean(run)
+
+
+def test_late_and_stopped_processes_and_two_thousand_steps(tmp_path: Path) -> None:
+    """Lateness is told, with where the late process is, and is no verdict."""
+    run = rehearse(
+        tmp_path,
+        """
+        import signal, subprocess
+        step = jax.jit(lambda w, v: w + jnp.mean(v))
+        w, x = jnp.zeros(()), everywhere([1, 1])
+        for i in range(2000):
+            if i == 1000 and me == 1:
+                time.sleep(20)
+            if i == 1500 and me == 0:
+                pid = os.getpid()
+                subprocess.Popen(["sh", "-c", f"kill -STOP {pid}; sleep 3; kill -CONT {pid}"])
+                time.sleep(0.5)
+            w = step(w, x)
+        print("done", value(w))
+        """,
+        limit=90,
+        environment={"SPMDLINT_LATE_AFTER": "8"},
+    )
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert run.output.count("done 2000.0") == 2
+    assert "late: process 1, for which process 0 has waited 8 s at call 1001" in run.output
+    assert "time.sleep" in run.output or "program.py:" in run.output.partition("late: process 1")[2]

@@ -1,0 +1,83 @@
+"""The report as text and as data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from spmdlint.runtime_checks.launch.findings import join
+from spmdlint.runtime_checks.report import (
+    ADVICE,
+    EXPLAINED_BY,
+    ProcessReport,
+    as_text,
+    diverged,
+    from_data,
+    name_processes,
+)
+
+
+def test_processes_are_named_in_spans() -> None:
+    assert name_processes([3]) == "process 3"
+    assert name_processes([0, 1, 2, 5, 7, 6]) == "processes 0-2, 5-7"
+    assert name_processes([]) == "no process"
+
+
+def test_equal_processes_are_folded_and_the_odd_one_stands_out() -> None:
+    same = [{"index": 6, "function": "step", "filename": "/a/train.py", "line": 30}]
+    recent = [*same, {"index": 7, "function": "step", "filename": "/a/train.py", "line": 30}]
+    other = [*same, {"index": 7, "function": "evaluate", "filename": "/a/train.py", "line": 33}]
+    shape = [{"path": "batch['x']", "shape": [8, 4], "dtype": "float32", "spec": "P('data',) over (data: 64)"}]
+    processes = {
+        n: ProcessReport("calling", 7, "step", "/a/train.py", 30, arguments=shape, recent=recent) for n in range(64)
+    }
+    processes[31] = ProcessReport("calling", 7, "evaluate", "/a/train.py", 33, recent=other)
+    text = as_text(diverged("sequence", "call 7 differs.", 7, processes))
+    assert "Processes 0-30, 32-63: calling, call 7" in text
+    assert "Process 31: calling, call 7" in text
+    assert "batch['x']: float32[8x4] P('data',) over (data: 64)" in text
+    marked = [line for line in text.splitlines() if line.startswith("  >")]
+    assert len(marked) == 1
+    assert "evaluate train.py:33" in marked[0]
+    assert ADVICE["sequence"] in text
+
+
+def test_data_and_back() -> None:
+    report = diverged("missing", "process 1 finished.", 3, {0: ProcessReport("waiting", 3, "f", "a.py", 1)})
+    data = json.loads(json.dumps(report.as_data()))
+    assert from_data({**data, "of a newer version": 1}) == report
+    assert data["schema_version"] == 1
+    assert data["processes"]["0"]["line"] == 1
+
+
+def test_every_kind_has_rules_and_advice() -> None:
+    assert EXPLAINED_BY.keys() == ADVICE.keys()
+
+
+def finding(code: str, path: Path, row: int, related: int = 0) -> dict[str, object]:
+    place = {"filename": str(path), "location": {"row": related, "column": 1}}
+    location = {"row": row, "column": 1}
+    return {"code": code, "filename": str(path), "location": location, "message": "why", "related": [place]}
+
+
+def test_the_linters_findings_at_the_lines_are_joined(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("")
+    findings = [finding("SPMD301", script, 4, related=9), finding("SPMD301", script, 2), finding("SPMD101", script, 3)]
+    linter = (sys.executable, "-c", f"print({json.dumps(json.dumps(findings))})")
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 9)})
+    join(report, [str(script)], linter)
+    assert [one["place"] for one in report.findings] == [f"{script}:4"]
+    report.processes["0"].line = 7
+    join(report, [str(script)], linter)
+    assert [one["place"] for one in report.findings] == [f"{script}:4", f"{script}:2"]
+
+
+def test_a_linter_that_fails_costs_its_findings_only(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("")
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 9)})
+    for linter in ((sys.executable, "-c", "raise SystemExit(2)"), ("/nonexistent/linter",)):
+        join(report, [str(script)], linter)
+        assert report.findings == []

@@ -1,0 +1,69 @@
+"""A client that lacks methods, refuses or goes away costs the checks, never the job."""
+
+from __future__ import annotations
+
+import pytest
+
+from spmdlint.runtime_checks.errors import ChecksFailedError
+from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.store import Store, StoreLostError
+from tests.runtime.fakes import FakeClient, Job, call
+
+
+def without(*names: str) -> FakeClient:
+    """A client of a JAX that lacks some methods."""
+    methods = {name: getattr(FakeClient, name) for name in dir(FakeClient) if name.startswith(("key_", "blocking"))}
+    kept = {name: method for name, method in methods.items() if name not in names}
+    client: FakeClient = type("OldClient", (), {"__init__": FakeClient.__init__, **kept})()
+    return client
+
+
+@pytest.mark.parametrize("name", ["key_value_try_get", "key_value_dir_get", "key_value_delete"])
+def test_a_client_that_lacks_a_method_still_serves(name: str) -> None:
+    def body(session: Session) -> None:
+        for _ in range(130):
+            call(session, "step", (0, 1))
+
+    assert Job(2, client=without(name)).run(body) == {}
+
+
+@pytest.mark.parametrize("name", ["key_value_set", "blocking_key_value_get"])
+def test_a_client_that_lacks_what_is_needed_is_refused_in_words(name: str) -> None:
+    with pytest.raises(StoreLostError, match=name):
+        Store(without(name), "job")
+
+
+def refusing() -> FakeClient:
+    client = FakeClient()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("UNAVAILABLE: connection reset")
+
+    client.key_value_set = refuse  # type: ignore[method-assign,assignment]
+    return client
+
+
+def test_a_store_that_is_gone_stands_down_in_the_real_job(capfd: pytest.CaptureFixture[str]) -> None:
+    session = Session(Store(refusing(), "job"), 0, 2, Options())
+    for _ in range(3):
+        call(session, "step", (0, 1))
+    assert not session.active
+    assert capfd.readouterr().err.count("the checks are off from here on") == 1
+
+
+def test_a_store_that_is_gone_fails_a_rehearsal(tmp_path: object) -> None:
+    session = Session(Store(refusing(), "job"), 0, 2, Options(run_folder=tmp_path))  # type: ignore[arg-type]
+    with pytest.raises(ChecksFailedError, match="UNAVAILABLE"):
+        call(session, "step", (0, 1))
+
+
+def test_what_is_read_is_data() -> None:
+    client = FakeClient()
+    store = Store(client, "job")
+    for text in ("not json", "[1, 2]", '"text"', "null"):
+        client.key_value_set("job/key", text, allow_overwrite=True)
+        assert store.get("key") is None
+    assert store.put("once", {"a": 1})
+    assert not store.put("once", {"a": 2})
+    assert store.get("once") == {"a": 1}
