@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class UnboundAxis(Rule):
             way_out = f"Give the shard_map at {where} a mesh that has the axis {need.axis!r}."
         else:
             way_out = f"Run it under a pmap or shard_map that binds {need.axis!r}, or without the collective."
-        related = [Related(root, f"{how[0].upper()}{how[1:]}.")]
+        related = [Related(root, sentence(how))]
         related += [Related(program.place(site), "This call leads to the collective.") for site in need.path]
         return Diagnostic(
             code=self.code,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class SetOrder(Rule):
         else:
             then = f"so {loop.what} names its axes in another order on every process"
             effect = "The processes compile different programs."
-        related = [
-            Related(program.place(step.site), f"{step.text[0].upper()}{step.text[1:]}.") for step in loop.reason.chain()
-        ]
+        related = [Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()]
         if loop.call is not None:
             related.insert(0, Related(program.place(loop.call.site), "This call is made once per element."))
         return Diagnostic(

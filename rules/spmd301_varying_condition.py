@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class VaryingCondition(Rule):
         more = f", and {len(found.others)} more after it" if found.others else ""
         kept = "the early exit" if found.early_exit else "the condition"
         related = [Related(branch, "This condition is not the same on every process.")]
-        related += [Related(program.place(s.site), f"{s.text[0].upper()}{s.text[1:]}.") for s in found.reason.chain()]
+        related += [Related(program.place(s.site), sentence(s.text)) for s in found.reason.chain()]
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
         return Diagnostic(
             code=self.code,

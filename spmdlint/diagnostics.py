@@ -75,3 +75,10 @@ class Diagnostic:
 def in_order(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics without exact repetitions, in the order of output."""
     return tuple(sorted(set(diagnostics), key=Diagnostic.sort_key))
+
+
+def sentence(text: str) -> str:
+    """A clause as a sentence. Code at its start, as in ``jax.jit is ...``, keeps its spelling."""
+    first = text.split(" ", 1)[0]
+    start = text[:1] if any(sign in first for sign in "._()`") else text[:1].upper()
+    return f"{start}{text[1:]}."

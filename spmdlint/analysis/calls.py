@@ -176,7 +176,7 @@ class Calls:
                 found.update(name for axes in inner for name in axes.names)
             elif isinstance(value, DictionaryValue) and not value.open:
                 found.update(str(key) for key, _ in value.items)
-            elif isinstance(value, Applied) and value.name in ("builtins.set", "builtins.frozenset"):
+            elif isinstance(value, Applied) and value.name in _COLLECTORS:
                 if not value.arguments.positional:
                     continue
                 inner_axes = self.names(value.arguments.positional[0])
@@ -188,6 +188,8 @@ class Calls:
         return Axes(frozenset(found)) if len(values) == 1 else Axes(frozenset(found), open=True)
 
 
+# They make a collection of the axis names that they are given.
+_COLLECTORS = tuple(f"builtins.{name}" for name in "set frozenset tuple list sorted".split())
 _STRENGTH: dict[Way, int] = {"call": 0, "transform": 1, "apply": 2, "jit": 3, "map": 4}
 
 

@@ -87,7 +87,10 @@ class Flow:
         return found
 
     def order(self, start: int, without: int | None = None) -> list[int]:
-        """The blocks from ``start`` on, up to ``without``, in reverse postorder: as they would run, loops once."""
+        """The blocks from ``start`` on, up to ``without``, in reverse postorder: as they would run, loops once.
+
+        Ways that only an exception takes are left out: any call may raise, and hardly one is meant to.
+        """
         seen: set[int] = set()
         out: list[int] = []
         stack: list[tuple[int, int]] = [(start, 0)]
@@ -96,13 +99,13 @@ class Flow:
         seen.add(start)
         while stack:
             block, position = stack[-1]
-            targets = self.successors[block]
-            if position < len(targets):
+            edges = self.function.blocks[block].edges
+            if position < len(edges):
                 stack[-1] = (block, position + 1)
-                target = targets[position]
-                if target not in seen and target != without:
-                    seen.add(target)
-                    stack.append((target, 0))
+                edge = edges[position]
+                if edge.kind != "except" and edge.target not in seen and edge.target != without:
+                    seen.add(edge.target)
+                    stack.append((edge.target, 0))
             else:
                 stack.pop()
                 out.append(block)

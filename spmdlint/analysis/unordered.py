@@ -17,11 +17,6 @@ from spmdlint.program.link import FunctionRef
 
 Sink = Literal["parallel call", "traced program", "axis names"]
 
-# They do not care in which order a generator or list hands them its elements.
-_ORDER_BLIND = frozenset(
-    f"builtins.{name}" for name in "set frozenset sorted sum any all min max len dict str repr print".split()
-)
-
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.tree.")
 
 
@@ -66,7 +61,7 @@ class SetLoops:
     def _loop(self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next) -> Iterator[SetLoop]:
         body = sorted(self.ev.flow(ref).loop_body(header) & self.ev.live_blocks(frame))
         reason = self.order.of(frame, operation.iterable)
-        if reason is None or self._for_the_blind(frame, test):
+        if reason is None:
             return
         site, iterable = Site(ref, test), Site(ref, operation.iterable)
         if ref in self.reach.host:
@@ -78,21 +73,6 @@ class SetLoops:
             name = self._traced_operation(frame, body)
             if name is not None:
                 yield SetLoop(site, iterable, reason, "traced program", name)
-
-    def _for_the_blind(self, frame: Frame, test: int) -> bool:
-        """Is this the loop of a comprehension whose reader does not care about order."""
-        function = self.ev.function(frame)
-        for number, operation in enumerate(function.operations):
-            if isinstance(operation, s.Collected) and test in operation.loops:
-                if operation.kind in ("set", "dict"):
-                    return True
-                for later in function.operations[number + 1 :]:
-                    if isinstance(later, s.Call) and any(a.value == number for a in later.arguments):
-                        return any(
-                            isinstance(v, External) and v.name in _ORDER_BLIND
-                            for v in self.ev.value(frame, later.function)
-                        )
-        return False
 
     def _traced_operation(self, frame: Frame, blocks: list[int]) -> str | None:
         """The name of an operation of JAX's in some blocks, if there is one."""
