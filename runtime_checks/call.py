@@ -15,8 +15,8 @@ from spmdlint.runtime_checks.provenance import UNKNOWN, WIDTH, Provenance
 class Call:
     """What is known of a call before it is dispatched.
 
-    ``values`` are its arguments, flat; they are only looked at, and not kept once the call is agreed on. ``module``
-    gives the canonical lowered module where it is still at hand.
+    ``values`` are its arguments, flat; they are only looked at, and not kept once the call is agreed on. ``texts``
+    gives the lowered module, "canonical" and "located", where it is known.
     """
 
     program: Program
@@ -25,7 +25,7 @@ class Call:
     names: Sequence[str] | None = None
     static: Mapping[str, str] = field(default_factory=dict)
     tags: str = ""
-    module: Callable[[], str | None] = lambda: None
+    texts: Callable[[], dict[str, str]] = dict
 
     def explained(self, provenance: Provenance) -> list[dict[str, Any]]:
         """The arguments as reports show them, with where each came from where that is known."""

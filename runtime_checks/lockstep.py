@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.exchange import tree
 from spmdlint.runtime_checks.ledger import Entry, Group
+from spmdlint.runtime_checks.locations import source_of
 from spmdlint.runtime_checks.modules import first_difference
 from spmdlint.runtime_checks.provenance import UNKNOWN, WIDTH, conflicts
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, name_processes, reported
@@ -109,14 +110,13 @@ class Lockstep:
 
     def _details(self, entry: Entry, call: Call) -> dict[str, Any]:
         """All that explains this process's side of a difference."""
-        text = call.module()
-        packed = base64.b64encode(zlib.compress(text.encode(), 1)).decode() if text else None
+        packed = {name: _packed(text) for name, text in call.texts().items()}
         return {
             **entry.brief(),
             "arguments": call.explained(self._session.provenance),
             "static": dict(call.static),
             "recent": self._session.recent(entry),
-            "text": packed if packed and len(packed) < MAX_MODULE else None,
+            "texts": {name: text for name, text in packed.items() if len(text) < MAX_MODULE},
         }
 
     def _diverge(self, group: Group, entry: Entry, call: Call, messages: dict[int, dict[str, Any]]) -> None:
@@ -207,17 +207,30 @@ def _from_end(tags: str, back: int) -> str:
 
 
 def _module_difference(details: Mapping[int, dict[str, Any]]) -> dict[str, Any] | None:
-    """The first line at which the lowered modules of two processes part."""
-    texts = {number: _unpacked(side["text"]) for number, side in sorted(details.items()) if side.get("text")}
-    numbers = list(texts)
+    """The first line at which the lowered modules of two processes part, and the source line behind it."""
+    texts = {number: _text(side, "canonical") for number, side in sorted(details.items())}
+    numbers = [number for number, text in texts.items() if text]
     for other in numbers[1:]:
         found = first_difference(texts[numbers[0]], texts[other])
         if found is not None:
-            same = [number for number in numbers if texts[number] == texts[other]]
-            first = [number for number in numbers if texts[number] == texts[numbers[0]]]
-            sides = [{"processes": first, "text": found.first}, {"processes": same, "text": found.second}]
+            sides = [
+                {
+                    "processes": [number for number in numbers if texts[number] == texts[one]],
+                    "text": words,
+                    "source": source_of(_text(details[one], "located"), found.number),
+                }
+                for one, words in ((numbers[0], found.first), (other, found.second))
+            ]
             return {"line": found.number, "sides": sides}
     return None
+
+
+def _text(details: Mapping[str, Any], name: str) -> str:
+    return _unpacked(str((details.get("texts") or {}).get(name) or ""))
+
+
+def _packed(text: str) -> str:
+    return base64.b64encode(zlib.compress(text.encode(), 1)).decode()
 
 
 def _unpacked(packed: str) -> str:

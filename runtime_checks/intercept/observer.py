@@ -21,6 +21,7 @@ from spmdlint.runtime_checks.session import Session
 
 T = TypeVar("T")
 
+MAX_KEPT = 32 << 20  # characters of a module that is kept to explain a difference; its digest is always taken
 FRESH = 512  # executables compiled and not yet called that are remembered
 _WRAPPED_NAME = re.compile(r"^(?:jit|pmap|pjit)[_(](.*?)\)?$")
 
@@ -42,18 +43,23 @@ class Context:
 
 @dataclass(slots=True)
 class Compiled:
-    """What was seen of a module on its way to the compiler; ``packed`` is its canonical text, compressed."""
+    """What was seen of a module on its way to the compiler.
+
+    ``packed`` is its canonical text, ``located`` its text with locations, both compressed.
+    """
 
     devices: tuple[int, ...]
     process_of: tuple[int, ...]
     module: str | None = None
     packed: bytes | None = None
+    located: bytes | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     communicates: bool = False
 
-    def text(self) -> str | None:
-        """The canonical lowered module."""
-        return None if self.packed is None else zlib.decompress(self.packed).decode()
+    def texts(self) -> dict[str, str]:
+        """The lowered module as text, "canonical" and "located", as far as it is known."""
+        packed = {"canonical": self.packed, "located": self.located}
+        return {name: zlib.decompress(data).decode() for name, data in packed.items() if data is not None}
 
 
 @dataclass(slots=True)
@@ -108,7 +114,8 @@ class Observer:
             devices=tuple(int(device.id) for device in devices),
             process_of=process_of,
             module=digest(text),
-            packed=zlib.compress(text.encode(), 1),
+            packed=zlib.compress(text.encode(), 1) if len(text) < MAX_KEPT else None,
+            located=_located(operation) if len(text) < MAX_KEPT else None,
             environment=configuration(),
             communicates=lowered_communicates(text, process_of),
         )
@@ -231,8 +238,13 @@ class Observer:
             names=names,
             static=context.static if context is not None else {},
             tags=self.session.provenance.tags_of(values),
-            module=compiled.text,
+            texts=compiled.texts,
         )
+
+
+def _located(operation: Any) -> bytes:
+    text = operation.get_asm(enable_debug_info=True, large_elements_limit=16)
+    return zlib.compress(text.encode(), 1)
 
 
 def _holds_collective(executable: Any, process_of: Sequence[int]) -> bool:

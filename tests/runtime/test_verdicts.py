@@ -91,6 +91,9 @@ def test_each_kind(name: str, tmp_path: Path) -> None:
     assert (run.status, run.verdict) == (3, ("diverged", kind)), run.output
     assert "wrong value" not in run.output
     assert run.line(0) == run.line(1)
+    if name == "program":
+        source = {side["source"].rpartition(":")[2] for side in run.report["module"]["sides"]}
+        assert source == {str(run.line(0))}
 
 
 def test_a_circle_of_waits_on_three_processes(tmp_path: Path) -> None:
