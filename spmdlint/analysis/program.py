@@ -14,6 +14,7 @@ from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
 from spmdlint.analysis.reach import Reach, Visitor
+from spmdlint.analysis.specs import Specs
 from spmdlint.analysis.unordered import SetLoop, SetLoops
 from spmdlint.analysis.values import Site
 from spmdlint.analysis.variance import Variance
@@ -48,6 +49,11 @@ class Program:
     def set_loops(self) -> Iterator[SetLoop]:
         """Iterations over sets whose order reaches parallel calls or the traced program."""
         return SetLoops(self.evaluator, self.calls, self.reach, self.effects, self.set_order).loops()
+
+    @cached_property
+    def specs(self) -> Specs:
+        """Meshes, specs, permutations and maps as they are made."""
+        return Specs(self.evaluator, self.calls, self.reach)
 
     # -- the analyses
 

@@ -29,7 +29,7 @@ class CallEdge:
 
 @dataclass(frozen=True, slots=True)
 class MapUse:
-    """A map, jit or transformation applied to a function, in a frame."""
+    """A library's function that the linter knows, called in a frame: for ``Reach.uses``, one applied to a function."""
 
     frame: Frame
     site: Site
@@ -50,6 +50,7 @@ class Reach:
     edges: dict[Frame, list[CallEdge]] = field(default_factory=dict)
     callers: dict[FunctionRef, list[CallEdge]] = field(default_factory=dict)
     uses: list[MapUse] = field(default_factory=list)
+    applications: list[MapUse] = field(default_factory=list)
     use_calls: dict[Site, list[Site]] = field(default_factory=dict)
     around: dict[FunctionRef, Axes] = field(default_factory=dict)
     trusted: set[Frame] = field(default_factory=set)
@@ -119,7 +120,10 @@ class Visitor:
         if not isinstance(value, Applied) or value.site != site:
             return
         known = self.ev.knowledge.get(value.name)
-        if known is None or known.kind not in ("map", "jit", "transform"):
+        if known is None:
+            return
+        self.reach.applications.append(MapUse(frame, site, value))
+        if known.kind not in ("map", "jit", "transform"):
             return
         self.reach.uses.append(MapUse(frame, site, value))
         for function in self.calls.functions_in(known, value.arguments):

@@ -14,7 +14,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Kind = Literal["map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity"]
+Kind = Literal["map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding"]
 Source = Literal["identity", "clock", "entropy", "files", "host"]
 
 
@@ -27,11 +27,13 @@ class Known:
     - *map*: returns its function run once per device or row, with the axes of ``axes`` or ``mesh`` bound inside;
     - *jit*: returns its function compiled; *transform*: returns a function that calls its function, nothing bound;
     - *apply*: calls its function now; *currying*: `functools.partial`; *identity*: a decorator that changes nothing;
-    - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec.
+    - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec;
+    - *sharding*: puts a spec on a mesh.
 
-    ``spans``: it runs over several devices. ``by_hand``: it hands every process the rows of its own devices, so that
-    arrays beside it are local. ``parallel``: every process must make the call. ``attribute`` marks a
-    source that is a value, not a function.
+    ``specs``: the parameters that are partition specs for the axes of ``mesh``. ``needs_function``: it cannot be called
+    without its function, to be a decorator. ``spans``: it runs over several devices. ``by_hand``: it hands every
+    process the rows of its own devices, so that arrays beside it are local. ``parallel``: every process must make the
+    call. ``attribute`` marks a source that is a value, not a function.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Known:
     axes: str | None = None
     mesh: str | None = None
     only: str | None = None
+    specs: tuple[str, ...] = ()
+    needs_function: bool = False
     opaque: bool = False
     spans: bool = False
     by_hand: bool = False
@@ -127,6 +131,7 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
                 **table,
                 "name": name,
                 "parameters": tuple(table.get("parameters", ())),
+                "specs": tuple(table.get("specs", ())),
                 "function": (function,) if isinstance(function, str) else tuple(function),
             }
         )

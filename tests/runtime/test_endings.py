@@ -179,7 +179,7 @@ def test_in_a_program_of_its_own_the_error_is_raised_everywhere(runner: tuple[st
 def test_the_launcher_refuses_what_it_cannot_run(tmp_path: Path) -> None:
     def status_of(*words: str) -> tuple[int, str]:
         done = subprocess.run(
-            [sys.executable, "-c", "from spmdlint.cli import main; main()", "run", "-n", "2", *words],
+            [sys.executable, "-m", "spmdlint", "run", "-n", "2", *words],
             capture_output=True,
             text=True,
             timeout=30,

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class AxisNotInMesh(Rule):
+    """A partition spec names an axis that its mesh does not have.
+
+    ## What it does
+
+    Compares the axes of every `PartitionSpec` in a `NamedSharding`, and in the `in_specs` and `out_specs` of a
+    `shard_map`, with the axes of the mesh that it is put on, across functions and files. Under
+    `shard_map(axis_names=...)` only those axes may be named.
+
+    ## Why it matters
+
+    JAX raises when the sharding is made, on the cluster. The name is often right and the mesh is another one than its
+    author had in mind.
+
+    ## Example
+
+    ```python
+    import jax
+    from jax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+    rows = NamedSharding(mesh, P("batch", None))
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    from jax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+    rows = NamedSharding(mesh, P("data", None))
+    ```
+
+    ## Limits
+
+    Meshes and specs that are not known for sure (from a configuration, or from a function that nothing calls) are not
+    compared, nor what an undecided branch guards.
+    """
+
+    code = "SPMD102"
+    name = "axis-not-in-mesh"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.specs.not_in_mesh():
+            if (found.site, found.axis) in told:
+                continue
+            told.add((found.site, found.axis))
+            place = program.place(found.site)
+            has = ", ".join(repr(name) for name in sorted(found.mesh.names)) or "no axes"
+            near = get_close_matches(found.axis, sorted(found.mesh.names), n=1)
+            guess = f" (did you mean {near[0]!r}?)" if near else ""
+            user = found.library.rsplit(".", 1)[-1]
+            at = program.where(found.user, place.path)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=f"The spec names the axis {found.axis!r}, but the mesh of the {user} at {at} has {has}.",
+                place=place,
+                help=f"Name one of the mesh's axes{guess}, or give the mesh an axis {found.axis!r}.",
+                related=(Related(program.place(found.user), f"The {user} puts the spec on its mesh here."),),
+            )

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class RepeatedAxis(Rule):
+    """One axis stands twice in a mesh, or in the spec of one array.
+
+    ## What it does
+
+    Finds axis names that stand twice among the `axis_names` of a mesh, and twice in one `PartitionSpec` that is put
+    on a mesh by `NamedSharding` or `shard_map`.
+
+    ## Why it matters
+
+    A mesh axis can shard one dimension of an array. JAX raises when the mesh or the sharding is made.
+
+    ## Example
+
+    ```python
+    import jax
+    from jax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+    square = NamedSharding(mesh, P("model", "model"))
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    from jax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+    square = NamedSharding(mesh, P("data", "model"))
+    ```
+
+    ## Limits
+
+    A spec of logical names, which a library maps to mesh axes later, may repeat a name and is not reported.
+    """
+
+    code = "SPMD103"
+    name = "repeated-axis"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.specs.repeated():
+            if (found.site, found.axis) in told:
+                continue
+            told.add((found.site, found.axis))
+            if found.what == "mesh":
+                message = f"The mesh has two axes of the name {found.axis!r}."
+                way_out = "Give each axis of the mesh a name of its own."
+            else:
+                message = f"The spec shards two dimensions of one array over the axis {found.axis!r}."
+                way_out = "Shard one dimension over it and leave the other out (None), or name another axis there."
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=message,
+                place=program.place(found.site),
+                help=way_out,
+            )
