@@ -9,7 +9,7 @@ import weakref
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.call import Call
@@ -75,6 +75,7 @@ class _Thread(threading.local):
     static: Mapping[str, str] | None = None
     fun: Any = None
     spanning: Any = None
+    known: Known | None = None
 
 
 class Observer:
@@ -150,17 +151,21 @@ class Observer:
         known = self._lookup(execute, context)
         if known is None:
             return None
-        self.thread.spanning = execute.xla_executable
+        self.thread.spanning, self.thread.known = execute.xla_executable, known
         if context is not None and context.agreed is not None:
             return known.program, context.agreed
         return known.program, self.session.call(self._call(known.program, known.compiled, context, values, execute))
 
     def executed(self, program: Program, origin: str, outputs: Any) -> None:
         """The outputs of a dispatched call exist: tag them."""
-        if isinstance(outputs, list | tuple):
+        if isinstance(outputs, list | tuple) and self.session.options.mode == "lockstep":
             last = self.session.ledger.last
             where = f" ({last.site})" if last is not None and last.site and program.communicates else ""
             self.session.provenance.mark(outputs, origin, f"{program.function}{where}")
+
+    def fast(self, known: Known, frame: Any) -> None:
+        """A call on the C++ fast path is about to be dispatched."""
+        self._harmless(lambda: self.session.call(Call(known.program, user_site(frame))))
 
     def spans(self, executable: Any) -> bool:
         """Whether the executable that this thread has just called spans processes."""
@@ -224,7 +229,7 @@ class Observer:
         found = _WRAPPED_NAME.match(str(execute.name))
         context = Context(found[1] if found else str(execute.name), None, (), None)
         program = self._program(compiled, context)
-        return Program(**{**{name: getattr(program, name) for name in program.__slots__}, "identified": False})
+        return replace(program, identified=False)
 
     def _call(
         self, program: Program, compiled: Compiled, context: Context | None, values: Sequence[Any], execute: Any = None
