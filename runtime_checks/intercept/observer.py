@@ -30,7 +30,8 @@ _WRAPPED_NAME = re.compile(r"^(?:jit|pmap|pjit)[_(](.*?)\)?$")
 class Context:
     """The call of a jitted or mapped function that is under way in a thread.
 
-    ``agreed`` is the call's origin once the processes have agreed on it before its compilation.
+    ``agreed`` is the call's origin once the processes have agreed on it before the compilation of ``agreed_module``.
+    A ``loose`` context is not taken back by who set it: the next execution ends it.
     """
 
     name: str
@@ -39,6 +40,8 @@ class Context:
     names: Sequence[str] | None
     static: Mapping[str, str] = field(default_factory=dict)
     agreed: str | None = None
+    agreed_module: str | None = None
+    loose: bool = False
 
 
 @dataclass(slots=True)
@@ -104,6 +107,7 @@ class Observer:
         context = self.thread.context
         if compiled.communicates and context is not None and self.session.me in process_of:
             program = self._program(compiled, context)
+            context.agreed_module = compiled.module
             context.agreed = self.session.call(self._call(program, compiled, context, context.values))
         return compiled
 
@@ -147,10 +151,16 @@ class Observer:
         return self._harmless(lambda: self._executing(execute, values))
 
     def _executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str] | None:
-        context, self.thread.context = self.thread.context, None
+        context = self.thread.context
         known = self._lookup(execute, context)
         if known is None:
+            if context is not None and context.loose:
+                self.thread.context = None
             return None
+        if context is not None and context.agreed is not None and context.agreed_module != known.compiled.module:
+            context = None  # a small program on the way to the one that was agreed on, such as a constant's reshard
+        else:
+            self.thread.context = None
         self.thread.spanning, self.thread.known = execute.xla_executable, known
         if context is not None and context.agreed is not None:
             return known.program, context.agreed
