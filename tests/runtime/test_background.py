@@ -55,6 +55,8 @@ def test_equal_work_is_clean_and_every_call_is_seen(tmp_path: Path) -> None:
         for i in range(50):
             w = step(w, everywhere([1, 1]))
             w = step(np.float32(1), everywhere([1, 1]))
+            # Without this, JAX 0.10 itself hangs on CPU: one process runs ahead of its own devices' collectives.
+            w.block_until_ready()
             if me == 0:
                 float(w * 100)
         jax.pmap(lambda v: jax.lax.psum(v, "i"), axis_name="i")(np.ones((2, 3), np.float32))
