@@ -54,6 +54,8 @@ def _close(session: Session, outcome: Outcome) -> None:
     state = session.end_state(outcome.state, outcome.site, outcome.detail)
     if session.folder is not None:
         session.folder.put_state(session.me, state)
+    if session.background is not None:
+        session.background.publish(outcome.state, state)
     session.exchange.put_state(state)
     if outcome.state == "interrupted":
         return
@@ -70,16 +72,9 @@ def _close(session: Session, outcome: Outcome) -> None:
             time.sleep(tick)
             tick = min(tick * 1.2, SLOWEST_TICK)
     _leave_if_diverged(session)
-    if any(one["state"] == "raised" for one in ended.values()):
-        for process in ended:
-            report = session.setup.compare_with(process)
-            if report is not None:
-                session.ending.declare(report)
-                _leave_if_diverged(session)
-    dead = {process: one for process, one in ended.items() if one["state"] == "died"}
-    if dead and outcome.state == "raised":
-        # An exception after a peer's death is a consequence of it.
-        session.ending.declare(_after_death(session, ended, dead))
+    report = _last_look(session, outcome, ended)
+    if report is not None:
+        session.ending.declare(report)
         _leave_if_diverged(session)
     _note_quiet(session, ended)
 
@@ -92,6 +87,24 @@ def _leave_if_diverged(session: Session) -> None:
         ending.tell()
     else:
         ending.leave(DIVERGED_STATUS)
+
+
+def _last_look(session: Session, outcome: Outcome, ended: dict[int, dict[str, Any]]) -> Report | None:
+    """What only shows when all have ended."""
+    if any(one["state"] == "raised" for one in ended.values()):
+        for process in ended:
+            report = session.setup.compare_with(process)
+            if report is not None:
+                return report
+    if session.background is not None:
+        report = session.background.judge()
+        if report is not None:
+            return report
+    dead = {process: one for process, one in ended.items() if one["state"] == "died"}
+    if dead and outcome.state == "raised":
+        # An exception after a peer's death is a consequence of it.
+        return _after_death(session, ended, dead)
+    return None
 
 
 def _after_death(session: Session, ended: dict[int, dict[str, Any]], dead: dict[int, dict[str, Any]]) -> Report:

@@ -99,6 +99,14 @@ class Exchange:
         """How another process was set up, or None for now."""
         return self._store.get(f"preflight/{process}")
 
+    def put_history(self, history: dict[str, Any]) -> None:
+        """Publish what this process has done so far."""
+        self._store.put(f"history/{self._me}", history, replace=True)
+
+    def history(self, process: int) -> dict[str, Any] | None:
+        """What another process has published, or None for now."""
+        return self._store.get(f"history/{process}")
+
     def ask_stack(self, process: int, number: int) -> None:
         """Ask a process for the Python stack of its main thread."""
         self._store.put(f"ask/{process}", {"from": self._me, "number": number}, replace=True)

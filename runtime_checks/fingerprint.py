@@ -35,7 +35,7 @@ class Program:
     ``devices`` are ids in the order of the assignment, ``processes`` those that own them. ``module`` is the digest of
     the canonical lowered module, None where it was never seen (compiled before the checks were on): an unknown
     agrees with anything. So does a function that is not ``identified``. ``name`` and ``value`` belong to barriers and
-    asserted values.
+    asserted values. ``digest`` is a short name for what decides, equal on all processes that agree.
     """
 
     function: str
@@ -48,6 +48,11 @@ class Program:
     value: str | None = None
     communicates: bool = True
     identified: bool = True
+    digest: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        text = json.dumps(self.decisive(), sort_keys=True)
+        object.__setattr__(self, "digest", hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
 
     def decisive(self) -> dict[str, Any]:
         """The fields that decide, as data."""
@@ -60,12 +65,6 @@ class Program:
             "devices": list(self.devices) or None,
             "module": self.module,
         }
-
-    @property
-    def digest(self) -> str:
-        """A short name for :meth:`decisive`, equal on all processes that agree."""
-        text = json.dumps(self.decisive(), sort_keys=True)
-        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def configuration() -> dict[str, str]:

@@ -16,7 +16,7 @@ from spmdlint.runtime_checks.closing import Outcome, close, leave_quietly
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.frames import Site, owner_of, raising_site, user_site
-from spmdlint.runtime_checks.intercept import Interception, install
+from spmdlint.runtime_checks.intercept import Interception, install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 from spmdlint.runtime_checks.options import Options, launched_process
@@ -129,7 +129,7 @@ class Hook:
             self._give_up(str(error))
             return
         self.session = session
-        self.interception = install(Observer(session))
+        self.interception = install(Observer(session), layers_of(self.options.mode))
         session.layers = self.interception.state
         for name, state in session.layers.items():
             if state != "on":

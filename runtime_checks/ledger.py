@@ -11,6 +11,8 @@ from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.frames import Site
 
 RING = 64
+# A rolling hash over the digests of all calls so far: equal on two processes as long as their sequences are.
+_FACTOR, _MASK = 1099511628211, (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class Entry:
             "line": site.line if site else None,
         }
 
+    def row(self) -> list[object]:
+        """The entry as it is recorded."""
+        brief = self.brief()
+        return [self.index, "", self.program.digest, brief["function"], brief["filename"], brief["line"], {}]
+
 
 @dataclass(slots=True)
 class Group:
@@ -42,10 +49,12 @@ class Group:
     ring: deque[Entry] = field(default_factory=lambda: deque(maxlen=RING))
     lock: threading.RLock = field(default_factory=threading.RLock)
     threads: set[int] = field(default_factory=set)
+    prefix: int = 0
 
     def append(self, program: Program, site: Site | None) -> Entry:
         """Number the next call."""
         self.count += 1
+        self.prefix = (self.prefix * _FACTOR ^ int(program.digest, 16)) & _MASK
         self.threads.add(threading.get_ident())
         entry = Entry(self.count, program, site)
         self.ring.append(entry)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-Mode = Literal["lockstep", "off"]
+Mode = Literal["lockstep", "background", "off"]
 Policy = Literal["raise", "exit", "report"]
 
 MODE_VARIABLE = "SPMDLINT_RUNTIME_CHECKS"
@@ -51,8 +51,9 @@ def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str
     """
     given = os.environ if environment is None else environment
     folder, ledger = given.get(RUN_FOLDER_VARIABLE), given.get(LEDGER_VARIABLE)
-    policy = on_divergence or given.get(POLICY_VARIABLE) or ("exit" if folder else "raise")
     chosen_mode = mode or given.get(MODE_VARIABLE) or "lockstep"
+    usual = "exit" if folder else "report" if chosen_mode == "background" else "raise"
+    policy = on_divergence or given.get(POLICY_VARIABLE) or usual
     if chosen_mode not in get_args(Mode):
         raise ValueError(f"There is no mode {chosen_mode!r}: use one of {', '.join(get_args(Mode))}.")
     if policy not in get_args(Policy):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from spmdlint.runtime_checks.background import Background
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.ending import Ending, write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError
@@ -43,7 +44,9 @@ class Session:
         self.exchange = Exchange(store, me)
         self.ending = Ending(store, me, count, options, self._complete)
         self.folder = RunFolder(options.run_folder) if options.run_folder else None
-        self._recording = Recording(options.ledger / f"{me}.ledger") if options.ledger else None
+        folder = options.ledger or (options.run_folder if options.mode == "background" else None)
+        self._recording = Recording(folder / f"{me}.ledger") if folder else None
+        self.background = Background(self, self._recording) if options.mode == "background" else None
         self.layers: dict[str, str] = {}
         self.notes: list[str] = []
         self.active = True
@@ -65,10 +68,15 @@ class Session:
         with group.lock:
             entry = group.append(program, call.site)
             self.ledger.last = entry
-            if self._recording is not None:
-                self._recording.write(entry)
             if len(group.threads) == 2:
                 self.note("Two threads make parallel calls over one set of processes; their order is up to chance.")
+            background = self.background
+            if background is not None:
+                if self.active:
+                    self._guarded(lambda: background.made(group, entry, call))
+                return ""
+            if self._recording is not None:
+                self._recording.write([group.key, list(group.processes), *entry.row()])
             if self.active:
                 self._guarded(lambda: self.lockstep.agree(group, entry, call, within))
         return f"{group.key}/{entry.index}"

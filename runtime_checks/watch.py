@@ -56,6 +56,8 @@ class Watcher:
             self._told_launcher = True
             folder.put_state(session.me, {"state": "late", **session.where()})
         self._look_at_setup()
+        if session.background is not None and session.active and session.ending.verdict is None:
+            session.background.look()
         question = session.exchange.asked()
         if question is not None and question != self._answered:
             self._answered = question

@@ -8,3 +8,4 @@ from __future__ import annotations
 
 from spmdlint.runtime_checks.intercept.layers import Interception as Interception
 from spmdlint.runtime_checks.intercept.layers import install as install
+from spmdlint.runtime_checks.intercept.layers import layers_of as layers_of

@@ -40,7 +40,6 @@ def install_every_call(observer: Observer, patches: Patches) -> None:
     data = need(pxla, "MeshExecutableFastpathData")
     if "xla_executable" not in getattr(data, "_fields", ()):
         raise MissingSeamError("MeshExecutableFastpathData has no xla_executable")
-    clear = need(need(_jaxlib(), "PjitFunctionCache"), "clear_all")
 
     def make(original: Any) -> Any:
         def factory(*args: Any, **named: Any) -> Any:
@@ -50,11 +49,9 @@ def install_every_call(observer: Observer, patches: Patches) -> None:
         return factory
 
     patches.replace(pxla, "MeshExecutableFastpathData", make)
-    clear()
+    clear_fast_paths()
 
 
-def _jaxlib() -> Any:
-    try:
-        return module("jaxlib._jax")
-    except MissingSeamError:
-        return module("jaxlib.xla_extension")
+def clear_fast_paths() -> None:
+    """Forget who is on the C++ fast path; nothing is traced or compiled again for it."""
+    need(need(module("jaxlib._jax"), "PjitFunctionCache"), "clear_all")()

@@ -9,6 +9,7 @@ from spmdlint.runtime_checks.intercept.barriers import install_client_barriers, 
 from spmdlint.runtime_checks.intercept.compilation import install_compiler, install_lowerings
 from spmdlint.runtime_checks.intercept.context import install_jit_calls, install_static_arguments
 from spmdlint.runtime_checks.intercept.execution import install_dispatch, install_every_call
+from spmdlint.runtime_checks.intercept.fastpath import install_fast_calls
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.pmaps import has_own_path, install_pmap
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches
@@ -66,6 +67,16 @@ class Interception:
         for patches in reversed(self._patches):
             patches.undo()
         self._patches.clear()
+
+
+FAST_CALLS = Layer("every-call", "only the first call of each signature is seen", install_fast_calls)
+
+
+def layers_of(mode: str) -> tuple[Layer, ...]:
+    """The layers of a mode: lockstep takes every call off the fast path, background looks inside it."""
+    if mode != "background":
+        return LAYERS
+    return tuple(FAST_CALLS if layer.name == FAST_CALLS.name else layer for layer in LAYERS)
 
 
 def install(observer: Observer, layers: tuple[Layer, ...] = LAYERS) -> Interception:

@@ -9,7 +9,7 @@ import weakref
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.call import Call
@@ -30,7 +30,8 @@ _WRAPPED_NAME = re.compile(r"^(?:jit|pmap|pjit)[_(](.*?)\)?$")
 class Context:
     """The call of a jitted or mapped function that is under way in a thread.
 
-    ``agreed`` is the call's origin once the processes have agreed on it before its compilation.
+    ``agreed`` is the call's origin once the processes have agreed on it before the compilation of ``agreed_module``.
+    A ``loose`` context is not taken back by who set it: the next execution ends it.
     """
 
     name: str
@@ -39,6 +40,8 @@ class Context:
     names: Sequence[str] | None
     static: Mapping[str, str] = field(default_factory=dict)
     agreed: str | None = None
+    agreed_module: str | None = None
+    loose: bool = False
 
 
 @dataclass(slots=True)
@@ -75,6 +78,7 @@ class _Thread(threading.local):
     static: Mapping[str, str] | None = None
     fun: Any = None
     spanning: Any = None
+    known: Known | None = None
 
 
 class Observer:
@@ -103,6 +107,7 @@ class Observer:
         context = self.thread.context
         if compiled.communicates and context is not None and self.session.me in process_of:
             program = self._program(compiled, context)
+            context.agreed_module = compiled.module
             context.agreed = self.session.call(self._call(program, compiled, context, context.values))
         return compiled
 
@@ -146,21 +151,31 @@ class Observer:
         return self._harmless(lambda: self._executing(execute, values))
 
     def _executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str] | None:
-        context, self.thread.context = self.thread.context, None
+        context = self.thread.context
         known = self._lookup(execute, context)
         if known is None:
+            if context is not None and context.loose:
+                self.thread.context = None
             return None
-        self.thread.spanning = execute.xla_executable
+        if context is not None and context.agreed is not None and context.agreed_module != known.compiled.module:
+            context = None  # a small program on the way to the one that was agreed on, such as a constant's reshard
+        else:
+            self.thread.context = None
+        self.thread.spanning, self.thread.known = execute.xla_executable, known
         if context is not None and context.agreed is not None:
             return known.program, context.agreed
         return known.program, self.session.call(self._call(known.program, known.compiled, context, values, execute))
 
     def executed(self, program: Program, origin: str, outputs: Any) -> None:
         """The outputs of a dispatched call exist: tag them."""
-        if isinstance(outputs, list | tuple):
+        if isinstance(outputs, list | tuple) and self.session.options.mode == "lockstep":
             last = self.session.ledger.last
             where = f" ({last.site})" if last is not None and last.site and program.communicates else ""
             self.session.provenance.mark(outputs, origin, f"{program.function}{where}")
+
+    def fast(self, known: Known, frame: Any) -> None:
+        """A call on the C++ fast path is about to be dispatched."""
+        self._harmless(lambda: self.session.call(Call(known.program, user_site(frame))))
 
     def spans(self, executable: Any) -> bool:
         """Whether the executable that this thread has just called spans processes."""
@@ -224,7 +239,7 @@ class Observer:
         found = _WRAPPED_NAME.match(str(execute.name))
         context = Context(found[1] if found else str(execute.name), None, (), None)
         program = self._program(compiled, context)
-        return Program(**{**{name: getattr(program, name) for name in program.__slots__}, "identified": False})
+        return replace(program, identified=False)
 
     def _call(
         self, program: Program, compiled: Compiled, context: Context | None, values: Sequence[Any], execute: Any = None

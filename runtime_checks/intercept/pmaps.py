@@ -30,6 +30,7 @@ def install_pmap(observer: Observer, patches: Patches) -> None:
                 source=getattr(debug, "func_src_info", None),
                 values=args,
                 names=getattr(debug, "arg_names", None),
+                loose=True,
             )
             try:
                 return original(fun, *args, **named)

@@ -23,7 +23,7 @@ from types import FrameType, TracebackType
 
 from spmdlint.runtime_checks.launch import cluster, findings
 from spmdlint.runtime_checks.launch.output import Output
-from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, conclude
+from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
 from spmdlint.runtime_checks.report import Report, as_text
 from spmdlint.runtime_checks.runfolder import RunFolder
@@ -112,9 +112,13 @@ class _Launcher:
             self._press_for_end()
         self._output.drain()
         states = {number: self._folder.state(number) for number in range(self._plan.processes)}
+        left = self._folder.report()
+        if left is None and self._plan.mode == "background" and not self._interrupts:
+            found = after_death(self._folder.folder, self._ended, states)
+            left = None if found is None else found.as_data()
         return conclude(
             self._plan.mode,
-            self._folder.report(),
+            left,
             self._ended,
             states,
             timed_out=self._timed_out,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from spmdlint.runtime_checks.history import judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
+from spmdlint.runtime_checks.recording import read, read_programs
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, from_data, name_processes, reported
 
 TIMEOUT_STATUS = 124
@@ -51,6 +54,19 @@ def conclude(
     first = min(failed, key=lambda number: ended[number].when)
     status = failed[first]
     return Report("failed", f"{words}.", processes=processes), status if status > 0 else 128 - status
+
+
+def after_death(
+    folder: Path, ended: Mapping[int, Ended], states: Mapping[int, Mapping[str, Any] | None]
+) -> Report | None:
+    """The verdict over the recordings of processes that could not tell it themselves any more."""
+    histories, programs = {}, {}
+    for number, told in states.items():
+        status = ended[number].status if number in ended else None
+        state = str((told or {}).get("state") or ("running" if status is None else "died" if status else "finished"))
+        histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
+        programs[number] = read_programs(folder / f"{number}.ledger")
+    return judge(histories, lambda process, digest: programs[process].get(digest, {}))
 
 
 def absent_from_start(absent: Mapping[int, Mapping[str, Any]], waiting: Mapping[int, Mapping[str, Any]]) -> Report:

@@ -19,9 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mode",
-        choices=("lockstep", "off"),
+        choices=("lockstep", "background", "off"),
         default="lockstep",
-        help="agree on every parallel call before it is dispatched (the default), or only run",
+        help="agree on every call before it is dispatched (the default), compare behind the calls, or only run",
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there as JSON")
     parser.add_argument("--timeout", type=float, metavar="S", help="end the run after so many seconds, with status 124")

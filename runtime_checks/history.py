@@ -1,0 +1,191 @@
+"""What a process has done so far, as it publishes it in background mode, and the verdict over all of them.
+
+Pure: histories come from the key-value store while the job runs, and from the recordings of processes that died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spmdlint.runtime_checks.report import Kind, ProcessReport, Report, diverged, name_processes, reported
+from spmdlint.runtime_checks.verdict import compare
+
+ENDED = ("finished", "raised", "died")
+Programs = Callable[[int, str], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One call: ``prefix`` is a digest of all calls of the group up to it, ``others`` the counts of other groups."""
+
+    index: int
+    prefix: str
+    digest: str
+    function: str | None
+    filename: str | None
+    line: int | None
+    others: Mapping[str, int]
+
+    def report(self, state: str) -> ProcessReport:
+        """The call in a report."""
+        return ProcessReport(state, self.index, self.function, self.filename, self.line)
+
+
+@dataclass(slots=True)
+class History:
+    """One process: its state, and per group its members, its count and its last calls by index."""
+
+    state: str = "running"
+    counts: dict[str, int] = field(default_factory=dict)
+    members: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    rows: dict[str, dict[int, Row]] = field(default_factory=dict)
+    end: Mapping[str, Any] = field(default_factory=dict)
+    last: tuple[str, int] | None = None
+
+    def add(self, group: str, members: tuple[int, ...], row: Row) -> None:
+        """Add a call; later ones of a group have higher numbers."""
+        self.members[group] = members
+        self.rows.setdefault(group, {})[row.index] = row
+        self.counts[group] = max(self.counts.get(group, 0), row.index)
+        self.last = (group, row.index)
+
+
+def row_data(group: str, members: tuple[int, ...], row: Row) -> list[Any]:
+    """A call as it is published and recorded."""
+    place = [row.function, row.filename, row.line]
+    return [group, list(members), row.index, row.prefix, row.digest, *place, dict(row.others)]
+
+
+def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = None) -> History:
+    """A history from rows in the order in which they were made; malformed ones are left out."""
+    history = History(state=state, end=end or {})
+    for data in rows:
+        try:
+            group, members, index, prefix, digest, function, filename, line, others = data
+            row = Row(int(index), str(prefix), str(digest), function, filename, line, dict(others))
+            history.add(str(group), tuple(int(one) for one in members), row)
+        except (TypeError, ValueError):
+            continue
+    return history
+
+
+def judge(histories: Mapping[int, History], programs: Programs) -> Report | None:
+    """A proven divergence in what is known of all processes, or None. A difference comes before who is missing."""
+    for look in (_difference, _crossing, _missing):
+        report = look(histories, programs)
+        if report is not None:
+            return report
+    return None
+
+
+def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
+    members = {key: group for history in histories.values() for key, group in history.members.items()}
+    for key, group in sorted(members.items()):
+        yield key, group, {process: histories[process] for process in group if process in histories}
+
+
+def _difference(histories: Mapping[int, History], programs: Programs) -> Report | None:
+    for key, group, inside in _groups(histories):
+        rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
+        first = _first_difference(rows)
+        if first is None:
+            continue
+        there = {process: one[first] for process, one in rows.items() if first in one}
+        records = {process: dict(programs(process, row.digest)) for process, row in there.items()}
+        found = compare(records)
+        kind: Kind = found.kind if found is not None else "sequence"
+        sentence = found.sentence if found is not None else "the calls before it differ"
+        processes = {}
+        for process, row in there.items():
+            processes[process] = row.report("calling")
+            processes[process].arguments = records[process].get("arguments")
+            processes[process].static = records[process].get("static") or None
+            processes[process].recent = _recent(rows[process], first)
+        message = f"call {first} of {name_processes(group)} differs: {sentence}."
+        return diverged(kind, message, first, processes)
+    return None
+
+
+def _first_difference(rows: Mapping[int, Mapping[int, Row]]) -> int | None:
+    """The first position at which two processes' prefixes differ, among the positions that both still know."""
+    found: int | None = None
+    processes = sorted(rows)
+    for process in processes[1:]:
+        common = sorted(rows[processes[0]].keys() & rows[process].keys())
+        for index in common:
+            if rows[processes[0]][index].prefix != rows[process][index].prefix:
+                found = index if found is None else min(found, index)
+                break
+    return found
+
+
+def _crossing(histories: Mapping[int, History], _programs: Programs) -> Report | None:
+    """Two processes that share two groups made their last calls of them in another order."""
+    ends = {}
+    for process, history in histories.items():
+        if history.last is not None:
+            ends[process] = (history.last[0], history.rows[history.last[0]][history.last[1]])
+    for one, (first, row) in sorted(ends.items()):
+        for other, (second, its) in sorted(ends.items()):
+            if one >= other or first == second:
+                continue
+            mine, theirs = histories[one], histories[other]
+            shared = other in mine.members.get(first, ()) and one in theirs.members.get(second, ())
+            if shared and row.others.get(second, 0) < its.index and its.others.get(first, 0) < row.index:
+                processes = {one: row.report("waiting"), other: its.report("waiting")}
+                told = "; ".join(
+                    f"process {number} is in call {place.index} of {name_processes(histories[number].members[group])} "
+                    f"({place.function}, {place.filename}:{place.line})"
+                    for number, group, place in ((one, first, row), (other, second, its))
+                )
+                message = f"the processes wait for each other in a circle: {told}."
+                return diverged("sequence", message, row.index, processes)
+    return None
+
+
+def _missing(histories: Mapping[int, History], _programs: Programs) -> Report | None:
+    for key, group, inside in _groups(histories):
+        most = max(history.counts.get(key, 0) for history in inside.values())
+        short = {p: h for p, h in inside.items() if h.state in ENDED and h.counts.get(key, 0) < most}
+        if not short:
+            continue
+        first = min(short, key=lambda process: short[process].counts.get(key, 0))
+        made = short[first].counts.get(key, 0)
+        processes: dict[int, ProcessReport] = {}
+        for process, history in inside.items():
+            row = history.rows.get(key, {}).get(made + 1)
+            if row is not None:
+                processes[process] = row.report("calling")
+                processes[process].recent = _recent(history.rows[key], made + 1)
+            else:
+                processes[process] = ended_report(history, key)
+        verb = {"finished": "finished", "raised": "raised an exception", "died": "died"}[short[first].state]
+        others = name_processes(process for process in inside if inside[process].counts.get(key, 0) > made)
+        message = (
+            f"process {first} {verb} after {made} parallel calls of {name_processes(group)}, and {others} made call "
+            f"{made + 1}."
+        )
+        return diverged("missing", message, made + 1, processes)
+    return None
+
+
+def ended_report(history: History, group: str) -> ProcessReport:
+    """A process that has no call at a position: how it ended, else its last call."""
+    one = reported(history.end, history.state)
+    one.detail = history.end.get("detail")
+    one.index = history.counts.get(group, 0)
+    rows = history.rows.get(group, {})
+    if one.line is None and rows:
+        last = rows[max(rows)]
+        one.function, one.filename, one.line = last.function, last.filename, last.line
+    return one
+
+
+def _recent(rows: Mapping[int, Row], upto: int) -> list[dict[str, Any]]:
+    return [
+        {"index": row.index, "function": row.function, "filename": row.filename, "line": row.line}
+        for index, row in sorted(rows.items())
+        if upto - 8 < index <= upto
+    ]

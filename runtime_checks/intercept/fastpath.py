@@ -1,0 +1,94 @@
+"""Inside the C++ fast path: one call into Python per dispatch, whatever the number of arguments.
+
+On every call C++ asks the layout of each argument for its XLA layout, before it dispatches. So the factory of the
+fast path's data puts an object of ours in one slot of the executables that span processes.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from spmdlint.runtime_checks.intercept.execution import clear_fast_paths
+from spmdlint.runtime_checks.intercept.observer import Known, Observer
+from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
+
+
+class LayoutHook:
+    """Stands for the layout of one argument; ``real`` is what stood there, None for the default layout."""
+
+    __slots__ = ("known", "observer", "real", "xla_layout")
+
+    def __init__(self, observer: Observer, known: Known, real: Any, start: Any) -> None:
+        self.observer = observer
+        self.known = known
+        self.real = real
+        self.xla_layout = start
+
+    def _to_xla_layout(self, dtype: Any) -> Any:
+        self.observer.fast(self.known, sys._getframe(1))
+        return self.xla_layout if self.real is None else self.real._to_xla_layout(dtype)
+
+
+def install_fast_calls(observer: Observer, patches: Patches) -> None:
+    """See calls on the fast path without leaving it."""
+    pxla = module("jax._src.interpreters.pxla")
+    fields = getattr(need(pxla, "MeshExecutableFastpathData"), "_fields", ())
+    for name in ("xla_executable", "in_device_local_layouts"):
+        if name not in fields:
+            raise MissingSeamError(f"MeshExecutableFastpathData has no {name}")
+    need(pxla, "shard_args")
+    start = _any_layout()
+
+    def make_factory(original: Any) -> Any:
+        def factory(*args: Any, **named: Any) -> Any:
+            built = original(*args, **named)
+            known = observer.thread.known
+            if known is None or not observer.spans(built.xla_executable):
+                return built
+            layouts = list(built.in_device_local_layouts)
+            if not layouts:
+                return None  # no argument, no layout: such a call goes through Python
+            layouts[0] = LayoutHook(observer, known, layouts[0], start)
+            return built._replace(in_device_local_layouts=layouts)
+
+        return factory
+
+    def make_shard_args(original: Any) -> Any:
+        def shard_args(shardings: Any, layouts: Any, *rest: Any, **named: Any) -> Any:
+            if len(layouts) == 1 and layouts[0].__class__ is LayoutHook:
+                hook, value = layouts[0], rest[-1][0]
+                layout = _layout_of(value)
+                if layout is None:
+                    # C++ asks only arrays for their layout: what comes from the host is seen here.
+                    observer.fast(hook.known, sys._getframe(1))
+                elif hook.real is None:
+                    hook.xla_layout = layout  # what C++ compares with next time, so that it stays on its path
+                layouts = [hook.real]
+            return original(shardings, layouts, *rest, **named)
+
+        return shard_args
+
+    patches.replace(pxla, "shard_args", make_shard_args)
+    patches.replace(pxla, "MeshExecutableFastpathData", make_factory)
+    clear_fast_paths()
+
+
+def _any_layout() -> Any:
+    """Some XLA layout to start from; the first call that does not match it mends it."""
+    import numpy as np
+
+    layouts = module("jax._src.layout")
+    kind = getattr(layouts, "DeviceLocalLayout", None) or need(layouts, "Layout")
+    try:
+        return kind((0,))._to_xla_layout(np.dtype("float32"))
+    except (TypeError, AttributeError) as error:
+        raise MissingSeamError(f"a layout can't be made ({error})") from error
+
+
+def _layout_of(value: Any) -> Any:
+    """The XLA layout of an array on devices, or None for a value of the host."""
+    described = getattr(value, "format", None) or getattr(value, "layout", None)
+    layout = getattr(described, "layout", None) or getattr(described, "device_local_layout", None)
+    convert = getattr(layout, "_to_xla_layout", None)
+    return convert(value.dtype) if convert is not None else None

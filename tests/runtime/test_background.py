@@ -1,0 +1,70 @@
+"""Background mode on real processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.jobs import DIVERGENT, Run, rehearse
+
+BACKGROUND = ("--mode", "background")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("swapped_calls", "sequence"), ("one_batch_less", "missing"), ("local_padding", "arguments")]
+)
+def test_divergent_programs_of_the_fixtures(name: str, kind: str, tmp_path: Path) -> None:
+    run = rehearse(tmp_path, DIVERGENT / f"{name}.py", options=BACKGROUND)
+    assert (run.status, run.verdict) == (3, ("diverged", kind)), run.output
+
+
+def placed(run: Run, first: str, second: str) -> bool:
+    return (run.line(0), run.line(1)) == (run.marked(first), run.marked(second))
+
+
+def test_calls_on_the_fast_path_are_counted(tmp_path: Path) -> None:
+    """The 300 equal calls run inside C++; the one that is left out shows at the first call that differs."""
+    run = rehearse(
+        tmp_path,
+        """
+        step = jax.jit(lambda w, x: w + jnp.mean(x))
+        final = jax.jit(lambda w, x: w - jnp.max(x))
+        w, x = jnp.zeros(()), everywhere([1, 1])
+        for i in range(300):
+            if i == 200 and me == 1:
+                continue
+            w = step(w, x)  # steps
+        final(w, x)  # final
+        """,
+        options=BACKGROUND,
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "sequence")), run.output
+    assert run.report["index"] == 300
+    assert placed(run, "steps", "final")
+
+
+def test_equal_work_is_clean_and_every_call_is_seen(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        from spmdlint import runtime_checks
+        step = jax.jit(lambda w, x: w + jnp.mean(x))
+        ahead = step.lower(jnp.zeros(()), everywhere([1, 1])).compile()
+        w = jnp.zeros(())
+        for i in range(50):
+            w = step(w, everywhere([1, 1]))
+            w = step(np.float32(1), everywhere([1, 1]))
+            # Without this, JAX 0.10 itself hangs on CPU: one process runs ahead of its own devices' collectives.
+            w.block_until_ready()
+            if me == 0:
+                float(w * 100)
+        jax.pmap(lambda v: jax.lax.psum(v, "i"), axis_name="i")(np.ones((2, 3), np.float32))
+        status = runtime_checks.status()
+        print("calls", status.calls, sorted(set(status.layers.values())))
+        """,
+        devices=2,
+        options=BACKGROUND,
+    )
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert run.output.count("calls {'0,1': 101} ['on']") == 2

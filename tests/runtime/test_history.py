@@ -1,0 +1,99 @@
+"""The verdict over published histories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spmdlint.runtime_checks.history import History, Row, judge, read_history, row_data
+
+ALL = (0, 1, 2)
+Call = tuple[str, tuple[int, ...]]
+
+
+def history(calls: list[Call], state: str = "running", forget: int = 0) -> History:
+    """A process that made these calls; the digest of a call is its function's name."""
+    made = History(state=state)
+    prefixes: dict[tuple[int, ...], str] = {}
+    counts: dict[str, int] = {}
+    rows = []
+    for line, (function, group) in enumerate(calls, 1):
+        key = str(group)
+        counts[key] = counts.get(key, 0) + 1
+        prefixes[group] = f"{prefixes.get(group, '')}/{function}"
+        others = {name: count for name, count in counts.items() if name != key}
+        row = Row(counts[key], prefixes[group], function, function, "train.py", line, others)
+        rows.append(row_data(key, group, row))
+    made = read_history(state, rows[forget:])
+    made.counts.update(counts)
+    return made
+
+
+def programs(_process: int, digest: str) -> dict[str, Any]:
+    return {"function": digest, "module": digest}
+
+
+def test_equal_histories_are_no_verdict_however_far_each_is() -> None:
+    calls: list[Call] = [("step", ALL)] * 9
+    assert judge({0: history(calls), 1: history(calls[:4]), 2: history([])}, programs) is None
+    assert judge({p: history(calls, "finished") for p in ALL}, programs) is None
+
+
+def test_the_first_difference_is_named() -> None:
+    there: list[Call] = [("step", ALL), ("step", ALL), ("evaluate", ALL), ("step", ALL)]
+    here: list[Call] = [("step", ALL), ("step", ALL), ("step", ALL), ("evaluate", ALL)]
+    report = judge({0: history(here), 1: history(there), 2: history(here)}, programs)
+    assert report is not None
+    assert (report.kind, report.index) == ("sequence", 3)
+    assert [report.processes[p].function for p in "012"] == ["step", "evaluate", "step"]
+    assert report.processes["1"].line == 3
+
+
+def test_who_ended_with_fewer_calls_is_missing() -> None:
+    calls: list[Call] = [("step", ALL)] * 5
+    report = judge({0: history(calls), 1: history(calls[:3], "finished"), 2: history(calls)}, programs)
+    assert report is not None
+    assert (report.kind, report.index) == ("missing", 4)
+    assert report.processes["1"].state == "finished"
+    assert report.processes["0"].line == 4
+
+
+def test_who_still_runs_with_fewer_calls_is_late() -> None:
+    calls: list[Call] = [("step", ALL)] * 5
+    assert judge({0: history(calls, "finished"), 1: history(calls[:3]), 2: history(calls)}, programs) is None
+
+
+def test_a_difference_comes_before_who_is_missing() -> None:
+    report = judge(
+        {0: history([("a", ALL), ("b", ALL)]), 1: history([("b", ALL)], "raised"), 2: history([])},
+        programs,
+    )
+    assert report is not None
+    assert (report.kind, report.index) == ("sequence", 1)
+
+
+def test_what_fell_out_of_the_window_is_no_difference() -> None:
+    calls: list[Call] = [("step", ALL)] * 40
+    assert (
+        judge({0: history(calls, forget=30), 1: history(calls[:20]), 2: history(calls[:25], forget=20)}, programs)
+        is None
+    )
+
+
+def test_two_groups_in_another_order() -> None:
+    pair = (0, 1)
+    report = judge(
+        {0: history([("sum", pair)]), 1: history([("norm", ALL)]), 2: history([("norm", ALL)])},
+        programs,
+    )
+    assert report is not None
+    assert report.kind == "sequence"
+    assert "circle" in report.message
+    assert judge({0: history([("sum", pair)]), 1: history([]), 2: history([("norm", ALL)])}, programs) is None
+    done: list[Call] = [("sum", pair), ("norm", ALL)]
+    assert judge({0: history(done), 1: history(done[:1]), 2: history([("norm", ALL)])}, programs) is None
+
+
+def test_malformed_rows_are_left_out() -> None:
+    good = row_data("g", ALL, Row(1, "p", "d", "f", "a.py", 1, {}))
+    read = read_history("running", [good, None, [1, 2], ["g", 3, "x", "", "", "", "", "", {}]])
+    assert read.counts == {"g": 1}
