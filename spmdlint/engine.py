@@ -9,12 +9,12 @@ from pathlib import Path
 
 from spmdlint.analysis.program import Program
 from spmdlint.config import Config
-from spmdlint.deep import deep
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
 from spmdlint.errors import AnalysisError
 from spmdlint.files.find import Found, find
 from spmdlint.files.read import Source, Unreadable, decode, read_all
 from spmdlint.files.suppressions import collect
+from spmdlint.interpreter import deep, uncollected
 from spmdlint.program.load import SyntaxProblem, load
 from spmdlint.rule import Problem, Rule, Run, RunRule, load_rules
 
@@ -72,6 +72,11 @@ def check(
         UsageError: a path does not exist, or the configuration is wrong.
 
     """
+    with uncollected():
+        return _check(config, paths, stdin, progress)
+
+
+def _check(config: Config, paths: Sequence[Path], stdin: Stdin | None, progress: Progress | None) -> Checked:
     rules = load_rules()
     enabled = config.enabled(rules)
     trial = tuple(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import libcst as cst
 
-from spmdlint.deep import deep
+from spmdlint.interpreter import deep, uncollected
 from spmdlint.program.builder import Builder
 from spmdlint.program.expressions import Expressions
 from spmdlint.program.spans import record_spans
@@ -49,7 +47,7 @@ def lower(text: str) -> Summary:
         LoweringError: the text does not parse, or is nested too deeply.
 
     """
-    with deep(), _uncollected():
+    with deep(), uncollected():
         try:
             module = cst.parse_module(text)
             return ModuleLowerer(module, text).summary()
@@ -187,15 +185,3 @@ def _declared(body: cst.CSTNode) -> tuple[frozenset[str], frozenset[str]]:
             pending.extend(getattr(node, "handlers", ()))
             pending.extend(getattr(node, "cases", ()))
     return frozenset(globals_), frozenset(nonlocals)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Parsing allocates a great many objects that all live on; collecting meanwhile costs a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

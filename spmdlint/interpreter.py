@@ -1,0 +1,36 @@
+"""How the interpreter is set while the linter works: room for recursion, no garbage collection."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+FRAMES = 20_000
+
+
+@contextmanager
+def deep() -> Iterator[None]:
+    """Allow :data:`FRAMES` frames inside; what needs more raises RecursionError, as ever.
+
+    Syntax trees and chains of definitions are deeper than Python's default limit allows.
+    """
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Do not collect inside: most of what is made lives on, and to look at it again and again costs a third."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
