@@ -139,7 +139,7 @@ class FreeAxes:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or not (known.kind == "jit" or known.spans) or self._meant_to_fail(use):
                 continue
-            if use.frame not in self.reach.trusted:
+            if use.frame not in self.reach.trusted or use.site in self.reach.inner:
                 continue
             binds = self.calls.bound(use.applied) if known.kind == "map" else NO_AXES
             if binds.open:

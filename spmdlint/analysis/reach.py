@@ -42,7 +42,8 @@ class Reach:
 
     ``traced`` functions run while JAX traces; ``host`` ones (also) run outside. A frame is ``trusted`` if nothing is
     assumed of its callers, or if it is entered without an undecided branch from one that is: what a test passes to a
-    trainer says little about code that the trainer reaches under other settings only.
+    trainer says little about code that the trainer reaches under other settings only. ``inner`` maps are the function
+    of another one: the axes of that are bound around them.
     """
 
     certainty: Certainty
@@ -51,6 +52,7 @@ class Reach:
     callers: dict[FunctionRef, list[CallEdge]] = field(default_factory=dict)
     uses: list[MapUse] = field(default_factory=list)
     applications: list[MapUse] = field(default_factory=list)
+    inner: set[Site] = field(default_factory=set)
     use_calls: dict[Site, list[Site]] = field(default_factory=dict)
     around: dict[FunctionRef, Axes] = field(default_factory=dict)
     trusted: set[Frame] = field(default_factory=set)
@@ -127,6 +129,8 @@ class Visitor:
             return
         self.reach.uses.append(MapUse(frame, site, value))
         for function in self.calls.functions_in(known, value.arguments):
+            if isinstance(function, Applied):
+                self.reach.inner.add(function.site)
             for target in self.calls.targets(function, Arguments(), frame.depth + 1, arrays=True):
                 binds = self.calls.bound(value) if known.kind == "map" else NO_AXES
                 yield CallEdge(frame, site, Target(target.frame, known.kind, binds | target.binds, value.name), sure)

@@ -48,6 +48,7 @@ class Builder:
     # The renamings of comprehension variables, innermost last: a comprehension is a scope of its own.
     renamings: list[dict[str, str]] = field(default_factory=list)
     comprehensions: int = 0
+    entered: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if not self.function.blocks:
@@ -86,6 +87,7 @@ class Builder:
         edges = self.function.blocks[source].edges
         if not any(e.kind == kind and e.target == target for e in edges):
             edges.append(Edge(kind, target))
+            self.entered.add(target)
 
     def go(self, kind: EdgeKind, target: int) -> None:
         """Lead from the current block to another, if control can be here."""
@@ -110,7 +112,7 @@ class Builder:
 
     def arrives(self, block: int) -> bool:
         """Does any edge lead to this block."""
-        return any(e.target == block for b in self.function.blocks for e in b.edges)
+        return block in self.entered
 
     # -- ways out
 

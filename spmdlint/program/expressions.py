@@ -57,6 +57,7 @@ class Expressions:
         self.module = module
         self.b = builder
         self.spans = module.spans
+        self._calling: dict[cst.CSTNode, bool] = {}
         self.by_class: dict[type[cst.CSTNode], Callable[[Any], ValueId]] = {
             cst.Name: self.name,
             cst.Attribute: self.attribute,
@@ -217,7 +218,7 @@ class Expressions:
 
         Without a call in it nothing can happen there, and it stays in the block.
         """
-        if not _calls(node):
+        if not self._calls(node):
             return self.value(node)
         yes, no = self.b.test(test)
         inside, after = (yes, no) if when else (no, yes)
@@ -227,6 +228,20 @@ class Expressions:
         self.b.go("next", after)
         self.b.begin(after, reachable=reachable)
         return value
+
+    def _calls(self, node: cst.CSTNode) -> bool:
+        """Does an expression hold something whose evaluation may matter: a call, or control flow of its own."""
+        known = self._calling.get(node)
+        if known is None:
+            known = self._calling[node] = (
+                False
+                if isinstance(node, _QUIET)
+                else self._calls(node.value)
+                if isinstance(node, cst.Attribute)
+                else isinstance(node, _CALLING)
+                or any(self._calls(child) for child in node.children if isinstance(child, (cst.BaseExpression, *_INNER)))
+            )
+        return known
 
     # -- displays
 
@@ -353,19 +368,7 @@ def _target_names(target: cst.CSTNode) -> list[str]:
 
 
 _QUIET = (cst.Name, cst.SimpleString, cst.Integer, cst.Float, cst.Ellipsis)
-
-
-def _calls(node: cst.CSTNode) -> bool:
-    """Does an expression hold something whose evaluation may matter: a call, or control flow of its own."""
-    if isinstance(node, _QUIET):
-        return False
-    if isinstance(node, cst.Attribute):
-        return _calls(node.value)
-    if isinstance(node, (cst.Call, cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)):
-        return True
-    return any(_calls(child) for child in node.children if isinstance(child, (cst.BaseExpression, *_INNER)))
-
-
+_CALLING = (cst.Call, cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)
 _INNER = (
     cst.ComparisonTarget, cst.BaseElement, cst.BaseDictElement, cst.CompFor, cst.CompIf, cst.SubscriptElement,
     cst.Index, cst.Slice, cst.FormattedStringExpression, cst.Arg,
