@@ -239,7 +239,9 @@ class Expressions:
                 else self._calls(node.value)
                 if isinstance(node, cst.Attribute)
                 else isinstance(node, _CALLING)
-                or any(self._calls(child) for child in node.children if isinstance(child, (cst.BaseExpression, *_INNER)))
+                or any(
+                    self._calls(child) for child in node.children if isinstance(child, (cst.BaseExpression, *_INNER))
+                )
             )
         return known
 
