@@ -209,9 +209,18 @@ class Expressions:
 
     def conditional(self, node: cst.IfExp) -> ValueId:
         test = self.value(node.test)
-        body = self._guarded(test, node.body, when=True)
-        orelse = self._guarded(test, node.orelse, when=False)
-        return self.b.emit(IfExp(test, body, orelse), self.span(node))
+        if not self._calls(node.body) and not self._calls(node.orelse):
+            body, orelse = self.value(node.body), self.value(node.orelse)
+            return self.b.emit(IfExp(test, body, orelse), self.span(node))
+        yes, no = self.b.test(test)
+        after, reachable = self.b.block(), self.b.reachable
+        values = []
+        for arm, inner in ((yes, node.body), (no, node.orelse)):
+            self.b.begin(arm, reachable=reachable)
+            values.append(self.value(inner))
+            self.b.go("next", after)
+        self.b.begin(after, reachable=reachable)
+        return self.b.emit(IfExp(test, values[0], values[1]), self.span(node))
 
     def _guarded(self, test: ValueId, node: cst.BaseExpression, *, when: bool) -> ValueId:
         """Lower an expression that is evaluated only if ``test`` is (not) true.

@@ -344,18 +344,22 @@ class Statements(Expressions):
             irrefutable = self._pattern(case.pattern, values, names)
             span = self.span(case.pattern)
             fits = self.b.emit(Matches(subject, tuple(values), irrefutable), span)
-            yes, no = self.b.test(fits)
             reachable = self.b.reachable
-            self.b.begin(yes, reachable=reachable)
+            if irrefutable:
+                no = self.b.block()
+            else:
+                yes, no = self.b.test(fits)
+                self.b.begin(yes, reachable=reachable)
             for name in names:
                 self.b.store(name.value, self.b.emit(Captured(subject), self.span(name)), self.span(name))
             if case.guard is not None:
                 inner, refused = self.b.test(self.value(case.guard))
-                self.b.edge(refused, "next", no)
+                if reachable:
+                    self.b.edge(refused, "next", no)
                 self.b.begin(inner, reachable=reachable)
             self.body(case.body)
             self.b.go("next", after)
-            self.b.begin(no, reachable=reachable)
+            self.b.begin(no, reachable=self.b.arrives(no))
         self.b.go("next", after)
         self.b.begin(after, reachable=self.b.arrives(after))
 

@@ -1,0 +1,62 @@
+"""Screening files by what they name saves time and changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spmdlint.config import Config
+from spmdlint.files.read import read_all
+from spmdlint.files.screen import components, relevant
+from spmdlint.knowledge.load import built_in
+from spmdlint.program.load import load
+from spmdlint.rule import load_rules
+
+REPOSITORY = Path(__file__).parent.parent
+
+FILES = {
+    "names.py": 'AXIS = "batch"\n',
+    "losses.py": "import jax\nfrom names import AXIS\n\n\ndef mean(x):\n    return jax.lax.pmean(x, AXIS)\n",
+    "train.py": "import jax\nimport losses\n\nstep = jax.jit(losses.mean)\n",
+    "server.py": "import http.server\n\n\nclass Handler(http.server.BaseHTTPRequestHandler):\n    pass\n",
+    "broken.py": "def f(:\n",
+    "reports/__init__.py": "",
+    "reports/tables.py": "def render(rows):\n    return [str(row) for row in set(rows)]\n",
+}
+
+
+def write(root):
+    for name, text in FILES.items():
+        path = root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+
+def findings(root, *, screen):
+    sources, failures = read_all(sorted(root.rglob("*.py")))
+    assert not failures
+    loaded = load(sources, Config(root=root), screen=screen)
+    found = [d for rule in load_rules() for d in rule.check(loaded.program)]
+    return sorted(found, key=lambda d: d.sort_key()), loaded.syntax_errors
+
+
+def test_only_what_can_reach_a_known_library_is_kept(tmp_path):
+    write(tmp_path)
+    texts = {path: path.read_text() for path in tmp_path.rglob("*.py")}
+    component = components(texts)
+    kept = {path.name for path in relevant(texts, component, built_in())}
+    assert kept == {"names.py", "losses.py", "train.py"}
+
+
+def test_the_findings_are_the_same_without_the_screen(tmp_path):
+    write(tmp_path)
+    screened = findings(tmp_path, screen=True)
+    assert screened == findings(tmp_path, screen=False)
+    assert [d.code for d in screened[0]] == ["SPMD101"]
+    assert [problem.path.name for problem in screened[1]] == ["broken.py"]
+
+
+@pytest.mark.parametrize("folder", ["fixtures", "spmdlint"])
+def test_the_findings_are_the_same_on_this_repository(folder):
+    assert findings(REPOSITORY / folder, screen=True) == findings(REPOSITORY / folder, screen=False)
