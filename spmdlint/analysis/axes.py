@@ -117,7 +117,10 @@ class FreeAxes:
         """
         by_root: dict[tuple[str, Site], Unbound] = {}
         for found in (*self._at_maps(), *self._at_calls()):
-            if not self._bound_outside(found.root.ref, found.need.axis):
+            # A jit made here may be called where the axis is bound: in the function of a map.
+            called = self.reach.use_calls.get(found.root, ())
+            places = (found.root.ref, *(site.ref for site in called))
+            if not any(self._bound_outside(ref, found.need.axis) for ref in places):
                 key = (found.need.axis, found.root)
                 held = by_root.get(key)
                 if held is None:

@@ -128,9 +128,11 @@ class Visitor:
         if known.kind not in ("map", "jit", "transform"):
             return
         self.reach.uses.append(MapUse(frame, site, value))
+        for parameter in known.function:
+            for given in self.ev.argument(value, parameter) or ():
+                if isinstance(given, Applied):
+                    self.reach.inner.add(given.site)
         for function in self.calls.functions_in(known, value.arguments):
-            if isinstance(function, Applied):
-                self.reach.inner.add(function.site)
             for target in self.calls.targets(function, Arguments(), frame.depth + 1, arrays=True):
                 binds = self.calls.bound(value) if known.kind == "map" else NO_AXES
                 yield CallEdge(frame, site, Target(target.frame, known.kind, binds | target.binds, value.name), sure)
