@@ -14,6 +14,7 @@ _CALLBACK_LINE = re.compile(r"^.*custom_call.*callback.*$", re.M)
 _CALLBACK_NUMBER = re.compile(r'(backend_config = (?:"|\{[^}]*?index = ))\d+')
 _POINTER_CONSTANT = re.compile(r"(stablehlo\.constant dense<)\d{13,}(> : tensor<(?:ui|i)64>)")
 
+_MODULE_NAME = re.compile(r"\Amodule @\S+ ")
 _LOWERED = re.compile(
     r"stablehlo\.(?:all_reduce|all_gather|all_to_all|reduce_scatter|collective_permute|collective_broadcast)\b"
 )
@@ -156,8 +157,8 @@ class LineDifference:
 
 
 def first_difference(first: str, second: str) -> LineDifference | None:
-    """The first line in which two module texts differ, or None where they are equal."""
-    left, right = first.splitlines(), second.splitlines()
+    """The first line in which two module texts differ but for their names, or None where they are equal."""
+    left, right = (_MODULE_NAME.sub("module ", text).splitlines() for text in (first, second))
     for number, (one, other) in enumerate(zip(left, right, strict=False), 1):
         if one != other:
             return LineDifference(number, one.strip(), other.strip())

@@ -46,7 +46,7 @@ def _begin() -> None:
 
 def run_script(words: list[str]) -> None:
     """Run a script as ``__main__``; unlike runpy's, its globals outlive it, for exit handlers and threads."""
-    path = Path(words[0])
+    path = Path(words[0]).absolute()
     if not path.is_file():
         raise SystemExit(f"There is no script {path}: give a Python file, or -m and a module.")
     sys.argv = words

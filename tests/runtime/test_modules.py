@@ -81,3 +81,4 @@ def test_first_difference() -> None:
     assert longer is not None
     assert (longer.number, longer.first, longer.second) == (2, "", "b")
     assert first_difference("a\nb", "a\nb") is None
+    assert first_difference("module @jit_f attributes {}\nb", "module @jit_g attributes {}\nb") is None
