@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from spmdlint.analysis.effects import Effects, ParallelCall
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.origins import Origins, Reason
 from spmdlint.analysis.reach import Reach
-from spmdlint.analysis.values import Frame, Site
+from spmdlint.analysis.values import External, Frame, Site, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import EXIT, FAILURE
+
+Hazard = Literal["condition", "loop", "unsteady", "checkpoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,23 @@ class Divergence:
     call: ParallelCall
     others: tuple[ParallelCall, ...]
     early_exit: bool
+    loop: bool
+
+    @property
+    def hazard(self) -> Hazard:
+        """Which hazard it is, so that one fault has one code: what the call does comes first, then the source."""
+        if self.call.checkpoint:
+            return "checkpoint"
+        if self.reason.kind in ("identity", "group"):
+            return "loop" if self.loop else "condition"
+        return "unsteady"
 
 
 class Divergences:
     """Runs the check over the functions that run outside of traced code."""
 
-    def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects, variance: Origins) -> None:
+    def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects, variance: Origins, *, files: bool) -> None:
+        self.files = files
         self.ev = evaluator
         self.reach = reach
         self.effects = effects
@@ -56,9 +70,13 @@ class Divergences:
         for number in sorted(live):
             block = function.blocks[number]
             arms = {edge.kind: edge.target for edge in block.edges if edge.kind in ("true", "false")}
-            if block.test is None or len(arms) < 2 or isinstance(function.operations[block.test], s.Caught):
+            test = function.operations[block.test] if block.test is not None else None
+            if isinstance(test, s.Next):
+                divergence = self._at_loop(frame, number, test)
+            elif test is not None and len(arms) == 2 and not isinstance(test, s.Caught):
+                divergence = self._at_branch(frame, number, arms["true"], arms["false"])
+            else:
                 continue
-            divergence = self._at_branch(frame, number, arms["true"], arms["false"])
             if divergence is not None:
                 size = len(self.ev.flow(ref).reachable(number, without=self.ev.flow(ref).joins_at(number)))
                 found.append((size, divergence))
@@ -83,14 +101,40 @@ class Divergences:
         reason = self.variance.of(frame, test)
         if reason is None:
             return None
-        if reason.kind == "group":
+        loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
+        if reason.kind == "files" and not self.files:
+            return None
+        if reason.kind not in ("identity", "group"):
+            # A clock or a file differs by chance. A bare jit behind it is local as often as not.
+            first, second = (tuple(c for c in calls if c.strength == "strong") for calls in (first, second))
+        elif reason.kind == "group" and not loop:
             # Processes without devices of a group leave its calls out, and may.
             first, second = (tuple(c for c in calls if c.everyone) for calls in (first, second))
         different = _first_difference(first, second)
         if different is None:
             return None
         call, others = different
-        return Divergence(Site(frame.ref, test), reason, call, others, early_exit=join == EXIT)
+        return Divergence(Site(frame.ref, test), reason, call, others, early_exit=join == EXIT, loop=loop)
+
+    def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
+        """A `for` over a range whose bounds vary, with parallel calls in its body."""
+        function = self.ev.function(frame)
+        iterated = function.operations[test.iterable]
+        if not isinstance(iterated, s.Call) or not _is_range(self.ev.value(frame, iterated.function)):
+            return None
+        body = self.ev.flow(frame.ref).loop_body(number)
+        order = [b for b in self.ev.flow(frame.ref).order(number) if b in body and b in self.ev.live_blocks(frame)]
+        calls = self.effects.of_blocks(frame, order)
+        if not calls or (calls[0].strength == "weak" and self._maps_by_hand(frame.ref)):
+            return None
+        reason = self.variance.of(frame, test.iterable)
+        if reason is None or reason.kind not in ("identity", "group"):
+            return None
+        return Divergence(Site(frame.ref, test.iterable), reason, calls[0], calls[1:], early_exit=False, loop=True)
+
+    @staticmethod
+    def _edges_to(function: s.Function, target: int) -> Iterator[s.Edge]:
+        return (edge for block in function.blocks for edge in block.edges if edge.target == target)
 
     def _calls(self, frame: Frame, arm: int, join: int, branch: int) -> tuple[ParallelCall, ...]:
         order = self.ev.flow(frame.ref).order(arm, without=join)
@@ -128,3 +172,7 @@ def _first_difference(
         longer = first if a is not None else second
         return longer[position], longer[position + 1 :]
     return None
+
+
+def _is_range(values: Values) -> bool:
+    return any(isinstance(value, External) and value.name == "builtins.range" for value in values)

@@ -36,6 +36,7 @@ class ParallelCall:
     same: object
     path: tuple[Site, ...]
     everyone: bool = False
+    checkpoint: bool = False
 
     @property
     def site(self) -> Site:
@@ -82,7 +83,8 @@ class Effects:
         if isinstance(callee, External):
             known = self.ev.knowledge.get(callee.name)
             if known is not None and known.parallel:
-                yield ParallelCall(callee.name.rsplit(".", 1)[-1], "strong", callee.name, (site,), everyone=True)
+                name = callee.name.rsplit(".", 1)[-1]
+                yield ParallelCall(name, "strong", callee.name, (site,), everyone=True, checkpoint=known.checkpoint)
             return
         if isinstance(callee, Applied):
             known = self.ev.knowledge.get(callee.name)

@@ -212,6 +212,8 @@ class Evaluator:
             return self.names.dotted_name(f"{base.dotted}.{name}", self.project.modules[base.importer])
         if isinstance(base, (Instance, ClassValue, SuperValue)):
             return self.objects.attribute(base, name)
+        if isinstance(base, Applied) and self.knowledge.get(f"{base.name}.{name}") is not None:
+            return one(External(f"{base.name}.{name}"))
         if isinstance(base, (Applied, Called, Member)):
             return one(Member(base, name))
         return self.objects.by_name_alone(name, frame.ref.path)

@@ -26,13 +26,13 @@ from spmdlint.program.link import Project
 class Program:
     """A linked project. Every analysis runs when it is first asked for, once.
 
-    ``problems`` are the files that could not be read or parsed, as (place, message).
+    ``preview``: analyses may also tell what is less sure than a default rule has to be.
     """
 
-    def __init__(self, project: Project, knowledge: Knowledge, problems: tuple[tuple[Place, str], ...] = ()) -> None:
+    def __init__(self, project: Project, knowledge: Knowledge, *, preview: bool = False) -> None:
         self.project = project
         self.knowledge = knowledge
-        self.problems = problems
+        self.preview = preview
         self.evaluator = Evaluator(project, knowledge)
         self.calls = Calls(self.evaluator)
 
@@ -42,9 +42,14 @@ class Program:
         """Ways on which a collective's axis is bound by nothing."""
         return FreeAxes(self.evaluator, self.calls, self.reach).unbound()
 
-    def divergent_branches(self) -> Iterator[Divergence]:
+    @cached_property
+    def _branches(self) -> tuple[Divergence, ...]:
+        check = Divergences(self.evaluator, self.reach, self.effects, self.variance, files=self.preview)
+        return tuple(check.branches())
+
+    def divergent_branches(self) -> tuple[Divergence, ...]:
         """Branches on what differs between processes, with other parallel calls on either side."""
-        return Divergences(self.evaluator, self.reach, self.effects, self.variance).branches()
+        return self._branches
 
     def set_loops(self) -> Iterator[SetLoop]:
         """Iterations over sets whose order reaches parallel calls or the traced program."""

@@ -49,6 +49,7 @@ class Known:
     spans: bool = False
     by_hand: bool = False
     parallel: bool = False
+    checkpoint: bool = False
     agreement: bool = False
     source: Source | None = None
     attribute: bool = False

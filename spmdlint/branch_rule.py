@@ -1,0 +1,48 @@
+"""The form that the rules about divergent branches share: one check, one wording, a code for each kind of hazard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.divergence import Divergence, Hazard
+    from spmdlint.rule import Program
+
+
+class BranchRule(Rule):
+    """A rule on branches whose condition varies and whose arms make different parallel calls."""
+
+    hazard: ClassVar[Hazard]
+    way_out: ClassVar[str]
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.divergent_branches():
+            if found.hazard == self.hazard:
+                yield self._diagnostic(program, found)
+
+    def _diagnostic(self, program: Program, found: Divergence) -> Diagnostic:
+        place = program.place(found.call.site)
+        at = program.where(found.branch, place.path)
+        frames = len(found.call.path) - 1
+        through = f" ({frames} call{'' if frames == 1 else 's'} below)" if frames else ""
+        more = f", and {len(found.others)} more after it" if found.others else ""
+        guard = "the early exit" if found.early_exit else "the loop" if found.loop else "the condition"
+        related = [Related(program.place(found.branch), "This condition is not the same on every process.")]
+        related += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
+        related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=(
+                f"{found.call.name} is a parallel call{through}, and {guard} at {at} lets only some processes make "
+                f"it{more}: {found.reason.source.text}."
+            ),
+            place=place,
+            help=f"The others never join it, and the job hangs or pairs the wrong calls. {self.way_out}",
+            related=tuple(related),
+        )
