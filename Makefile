@@ -2,7 +2,7 @@
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: test lint format demo docs-rules clean
+.PHONY: test lint format demo chaos docs-rules clean
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -21,6 +21,10 @@ format: .venv/ready
 demo: .venv/ready
 	$(BIN)/spmdlint check fixtures/demo; test $$? -eq 1
 	$(BIN)/spmdlint run -n 2 fixtures/divergent/swapped_calls.py; test $$? -eq 3
+
+# The long form of a test: 300 random schedules on real processes, resumable.
+chaos: .venv/ready
+	$(BIN)/python tests/runtime/chaos.py --schedules 300 --seed 0 --state chaos.json
 
 docs-rules: .venv/ready
 	$(BIN)/python docs/generate.py
