@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from spmdlint.analysis.axes import Unbound as Unbound
     from spmdlint.analysis.divergence import Divergence as Divergence
     from spmdlint.analysis.program import Program as Program
+    from spmdlint.analysis.unordered import ListingLoop as ListingLoop
+    from spmdlint.analysis.unordered import ListingShare as ListingShare
     from spmdlint.analysis.unordered import SetLoop as SetLoop
 
 GROUP = "spmdlint.rules"

@@ -16,7 +16,7 @@ _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_diff
 _SET_OPERATORS = frozenset("|&-^")
 _MAKERS = ("builtins.set", "builtins.frozenset")
 # They hand on the elements of what they are given in the order in which it gives them.
-_LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip".split())
+LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip".split())
 
 
 class SetOrder(Property):
@@ -66,7 +66,7 @@ class SetOrder(Property):
                 continue
             if callee.name in _MAKERS:
                 return self._made(origins, frame, site, arguments, callee.name)
-            if callee.name in _LISTERS:
+            if callee.name in LISTERS:
                 found = origins.any_of(frame, arguments)
                 short = callee.name.removeprefix("builtins.")
                 return origins.step(frame, number, f"{short}() keeps the order of the set", found) if found else None

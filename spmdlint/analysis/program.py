@@ -11,11 +11,13 @@ from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.divergence import Divergence, Divergences
 from spmdlint.analysis.effects import Effects
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.listing import ListingOrder
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
 from spmdlint.analysis.reach import Reach, Visitor
 from spmdlint.analysis.specs import Specs
-from spmdlint.analysis.unordered import SetLoop, SetLoops
+from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
+from spmdlint.analysis.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
 from spmdlint.analysis.values import Site
 from spmdlint.analysis.variance import Variance
 from spmdlint.diagnostics import Location, Place
@@ -55,6 +57,14 @@ class Program:
         """Iterations over sets whose order reaches parallel calls or the traced program."""
         return SetLoops(self.evaluator, self.calls, self.reach, self.effects, self.set_order).loops()
 
+    def listings(self) -> Iterator[ListingShare | ListingLoop]:
+        """Where the order of a folder's listing decides what a process gets or calls."""
+        return Listings(self.evaluator, self.reach, self.effects, self.listing_order, self.variance).found()
+
+    def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
+        """Parallel calls of the host in code that JAX traces."""
+        return calls_while_tracing(self.evaluator, self.reach)
+
     @cached_property
     def specs(self) -> Specs:
         """Meshes, specs, permutations and maps as they are made."""
@@ -81,6 +91,11 @@ class Program:
     def set_order(self) -> Origins:
         """What comes in a set's order."""
         return Origins(self.evaluator, self.calls, self.reach, SetOrder())
+
+    @cached_property
+    def listing_order(self) -> Origins:
+        """What comes in the order of a folder's listing."""
+        return Origins(self.evaluator, self.calls, self.reach, ListingOrder(self.knowledge))
 
     # -- places and texts
 

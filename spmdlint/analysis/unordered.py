@@ -111,3 +111,71 @@ class SetLoops:
         """One axis alone has one order."""
         axes = self.calls.names(values)
         return not axes.open and len(axes.names) < 2
+
+
+@dataclass(frozen=True, slots=True)
+class ListingShare:
+    """A process's share of a listing: a slice of it whose bounds come from the process's number."""
+
+    site: Site
+    reason: Reason
+    share: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ListingLoop:
+    """A loop over a listing that makes a parallel call per entry."""
+
+    site: Site
+    reason: Reason
+    call: ParallelCall
+
+
+class Listings:
+    """Finds where the order of a listing matters."""
+
+    def __init__(
+        self, evaluator: Evaluator, reach: Reach, effects: Effects, listing: Origins, variance: Origins
+    ) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.effects = effects
+        self.listing = listing
+        self.variance = variance
+
+    def found(self) -> Iterator[ListingShare | ListingLoop]:
+        """Shares and loops, function by function."""
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            for number in sorted(self.ev.live_blocks(frame)):
+                block = function.blocks[number]
+                for position in block.operations:
+                    operation = function.operations[position]
+                    if isinstance(operation, s.Subscript):
+                        yield from self._share(frame, position, operation)
+                test = function.operations[block.test] if block.test is not None else None
+                if isinstance(test, s.Next) and ref in self.reach.host:
+                    yield from self._loop(frame, number, test)
+
+    def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ListingShare]:
+        index = self.ev.function(frame).operations[operation.index]
+        if not isinstance(index, s.Slice):
+            return
+        reason = self.listing.of(frame, operation.base)
+        if reason is None:
+            return
+        ends = [end for end in (index.lower, index.upper, index.step) if end is not None]
+        share = self.variance.any_of(frame, ends)
+        if share is not None and share.kind == "identity":
+            yield ListingShare(Site(frame.ref, number), reason, share)
+
+    def _loop(self, frame: Frame, header: int, test: s.Next) -> Iterator[ListingLoop]:
+        flow = self.ev.flow(frame.ref)
+        body = flow.loop_body(header) & self.ev.live_blocks(frame)
+        calls = self.effects.of_blocks(frame, [block for block in flow.order(header) if block in body])
+        strong = [call for call in calls if call.strength == "strong"]
+        if strong:
+            reason = self.listing.of(frame, test.iterable)
+            if reason is not None:
+                yield ListingLoop(Site(frame.ref, test.iterable), reason, strong[0])

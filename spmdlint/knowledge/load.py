@@ -53,6 +53,7 @@ class Known:
     agreement: bool = False
     source: Source | None = None
     attribute: bool = False
+    listing: bool = False
 
     @property
     def positional(self) -> tuple[str, ...]:

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import ListingLoop, ListingShare, Program
+
+
+class ListingOrder(Rule):
+    """Each process takes its share of a folder's listing, or makes parallel calls along it, without sorting it.
+
+    ## What it does
+
+    Follows the results of `os.listdir`, `os.scandir`, `glob.glob` and paths' `iterdir` and `rglob` to slices whose
+    bounds come from the process's number, and to loops that make a parallel call per entry, through functions and
+    files. `sorted(...)` and `.sort()` end it.
+
+    ## Why it matters
+
+    A file system lists a folder in any order it likes, and two hosts may get two orders. The shares then overlap and
+    leave files out, quietly: the model sees some examples twice and some never. Parallel calls along the listing
+    pair different files.
+
+    ## Example
+
+    ```python
+    import os
+
+    import jax
+
+    def my_files(folder):
+        names = os.listdir(folder)
+        return names[jax.process_index() :: jax.process_count()]
+    ```
+
+    ## Use instead
+
+    ```python
+    import os
+
+    import jax
+
+    def my_files(folder):
+        names = sorted(os.listdir(folder))
+        return names[jax.process_index() :: jax.process_count()]
+    ```
+
+    ## Limits
+
+    Listings by other libraries are not known, nor shares that a data loader takes of a list that it is given.
+    """
+
+    code = "SPMD202"
+    name = "listing-order"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.listings():
+            yield self._diagnostic(program, found)
+
+    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop) -> Diagnostic:
+        steps = found.reason.chain()
+        related = [Related(program.place(step.site), sentence(step.text)) for step in steps]
+        source = found.reason.source.text
+        share = getattr(found, "share", None)
+        if share is not None:
+            message = f"This is one process's share of an unsorted listing: {source}, and another host may see another."
+            related += [Related(program.place(step.site), sentence(step.text)) for step in share.chain()]
+            effect = "The shares may overlap and leave files out."
+        else:
+            name = found.call.name  # type: ignore[union-attr]  # a loop, where it is no share
+            message = f"This loop over an unsorted listing makes the parallel call {name} per entry: {source}."
+            effect = "The processes may make the calls for different files at the same time."
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=message,
+            place=program.place(found.site),
+            help=f"{effect} Sort the listing where it is made, with sorted(...).",
+            related=tuple(related),
+        )

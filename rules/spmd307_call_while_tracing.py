@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class CallWhileTracing(Rule):
+    """A call that all processes must make together stands in code that JAX traces.
+
+    ## What it does
+
+    Finds `multihost_utils` calls and the like in functions that a `jit`, `pmap` or `shard_map` traces, also several
+    calls below it.
+
+    ## Why it matters
+
+    Traced code runs once per compilation, not once per call. A process that finds the program in its cache, or that
+    compiles again for another shape, makes another number of these calls than the others, and waits for them.
+
+    ## Example
+
+    ```python
+    import jax
+    from jax.experimental import multihost_utils
+
+    @jax.jit
+    def normalise(x):
+        total = multihost_utils.process_allgather(x.shape[0]).sum()
+        return x / total
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    from jax.experimental import multihost_utils
+
+    @jax.jit
+    def normalise(x, total):
+        return x / total
+
+    def run(x):
+        return normalise(x, multihost_utils.process_allgather(x.shape[0]).sum())
+    ```
+
+    ## Limits
+
+    A call behind a branch that cannot be decided is not reported, nor one in a function that reaches a jit only
+    through a value that is not known for sure. Calls from threads are not followed.
+    """
+
+    code = "SPMD307"
+    name = "call-while-tracing"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.calls_while_tracing():
+            place = program.place(found.site)
+            short = found.name.rsplit(".", 1)[-1]
+            traced, *between = found.way
+            related = [Related(program.place(traced), "This traces it.")]
+            related += [Related(program.place(site), "This call leads to it.") for site in between]
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    f"{short} is a call that all processes must make together, but {program.where(traced, place.path)} "
+                    "has JAX trace it: it runs once per compilation, which differs between processes."
+                ),
+                place=place,
+                help="Make the call outside and pass its result in, or use a collective of jax.lax over a mapped axis.",
+                related=tuple(related),
+            )

@@ -1,0 +1,71 @@
+"""Which values are listings of folders, whose order no file system promises."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.order import LISTERS
+from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.values import External, Frame, FunctionValue, Site
+from spmdlint.knowledge.load import Knowledge
+from spmdlint.program import summary as s
+
+# Methods of paths, on objects that the linter knows nothing of; no other common class has them.
+_METHODS = frozenset(("iterdir", "rglob"))
+
+
+class ListingOrder(Property):
+    """Comes in the order in which a file system lists a folder."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self.knowledge = knowledge
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Load):
+            return None if sorted_in_place(origins.ev.function(frame), operation.name) else CONTINUE
+        if isinstance(operation, s.Collected):
+            if operation.kind not in ("list", "generator"):
+                return None
+            function = origins.ev.function(frame)
+            loops = [function.operations[loop] for loop in operation.loops]
+            found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
+            return origins.step(frame, number, "it keeps the order of the listing", found) if found else None
+        if isinstance(operation, s.Binary):
+            return origins.any_of(frame, (operation.left, operation.right)) if operation.operator == "+" else None
+        if isinstance(operation, s.Subscript):
+            index = origins.ev.function(frame).operations[operation.index]
+            return origins.of(frame, operation.base) if isinstance(index, s.Slice) else None
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        return CONTINUE
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        callees = origins.ev.value(frame, operation.function)
+        for callee in callees:
+            if isinstance(callee, External):
+                known = self.knowledge.get(callee.name)
+                if known is not None and known.listing:
+                    return Reason(Site(frame.ref, number), f"{callee.name}() promises no order", "listing")
+                if callee.name in LISTERS:
+                    return origins.any_of(frame, [argument.value for argument in operation.arguments])
+                return None
+        method = origins.ev.function(frame).operations[operation.function]
+        own = any(isinstance(callee, FunctionValue) for callee in callees)
+        if isinstance(method, s.Attribute) and method.name in _METHODS and not own:
+            return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
+        return CONTINUE
+
+
+def sorted_in_place(function: s.Function, name: str) -> bool:
+    """Does the function call ``name.sort()`` anywhere."""
+    return any(
+        isinstance(operation, s.Attribute)
+        and operation.name == "sort"
+        and isinstance(base := function.operations[operation.base], s.Load)
+        and base.name == name
+        for operation in function.operations
+    )
