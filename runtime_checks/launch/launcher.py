@@ -128,14 +128,15 @@ class _Launcher:
     def _start_service(self, address: str) -> None:
         words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.service", address, str(self._plan.processes)]
         environment = {**os.environ, cluster.LAUNCHER: str(os.getpid())}
-        self._service = subprocess.Popen(  # noqa: S603
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=(self._folder.folder / "service.log").open("wb"),
-            env=environment,
-            start_new_session=True,
-        )
+        with (self._folder.folder / "service.log").open("wb") as log:
+            self._service = subprocess.Popen(  # noqa: S603
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
 
     def _start_process(self, number: int, address: str) -> None:
         plan = self._plan
