@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.exchange import tree
+from spmdlint.runtime_checks.fingerprint import describe_arguments
 from spmdlint.runtime_checks.ledger import Entry, Group
 from spmdlint.runtime_checks.locations import source_of
 from spmdlint.runtime_checks.modules import first_difference
-from spmdlint.runtime_checks.provenance import UNKNOWN, WIDTH, conflicts
+from spmdlint.runtime_checks.provenance import conflicts, from_end, merged, one_sided
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, name_processes, reported
 from spmdlint.runtime_checks.store import MAX_WAIT_MS
 from spmdlint.runtime_checks.verdict import Difference, compare
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 DETAILS_WITHIN = 4.0  # seconds for others to explain their side once a difference is proven
 MAX_MODULE = 4 << 20
+MAX_REMARKS = 4  # places of which a report says that an argument's origin is known on one side only
 
 
 class Lockstep:
@@ -32,6 +34,7 @@ class Lockstep:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._heard: dict[int, dict[str, Any]] = {}
+        self._remarked: set[str] = set()
 
     def last_heard(self, process: int) -> dict[str, Any]:
         """The last call that another process announced to this one."""
@@ -66,6 +69,9 @@ class Lockstep:
                 records = {me: call.program.decisive(), process: self._record(process, message)}
                 if compare(records) is not None:
                     self._diverge(group, entry, call, messages)
+        for process, message in messages.items():
+            if message.get("tags", "") != call.tags:
+                self._remark_one_sided(entry, call, process, str(message.get("tags", "")))
         if any(conflicts(call.tags, str(message.get("tags", ""))) for message in messages.values()):
             self._diverge(group, entry, call, messages)
 
@@ -81,7 +87,7 @@ class Lockstep:
             if word.get("digest") != digest:
                 records = {me: call.program.decisive(), child: self._record(child, word)}
                 same = same and compare(records) is None
-            tags = _merged(tags, str(word.get("tags", "")))
+            tags = merged(tags, str(word.get("tags", "")))
         root = group.processes[0]
         if is_root:
             exchange.down(group.key, entry.index, root, {"same": same})
@@ -98,6 +104,24 @@ class Lockstep:
                 self._diverge(group, entry, call, messages)
             exchange.put_details(group.key, entry.index, self._details(entry, call))
             waiting.until(lambda: self._session.await_verdict(), others)
+
+    def _remark_one_sided(self, entry: Entry, call: Call, process: int, theirs: str) -> None:
+        """Keep, for a report that may come, that only one side knows where an argument came from; once per place."""
+        where = f"{entry.program.function}, {entry.site or 'an unknown line'}"
+        backs = one_sided(call.tags, theirs)
+        if not backs or where in self._remarked or len(self._remarked) == MAX_REMARKS:
+            return
+        self._remarked.add(where)
+        session, back, position = self._session, backs[0], len(call.values) - 1 - backs[0]
+        arguments = describe_arguments(call.values, call.names)
+        path = arguments[position]["path"] if 0 <= position < len(arguments) else f"argument {position}"
+        known, unknown = (process, session.me) if back in one_sided("", theirs) else (session.me, process)
+        tag = from_end(theirs if known == process else call.tags, back)
+        origin = session.provenance.describe(tag) or "an output of an earlier call"
+        session.note(
+            f"At call {entry.index} ({where}), {path} is {origin} on process {known}, and of unknown origin on process "
+            f"{unknown}; that is no error where both hold the same values."
+        )
 
     def _compare_setup(self, process: int) -> None:
         """Who has spoken has laid down how it was set up before."""
@@ -188,22 +212,6 @@ class Lockstep:
                 sentence = f"{path} comes from different outputs of earlier calls: {'; '.join(words)}"
                 return Difference("arguments", "origin", sentence)
         return Difference("program", "digest", "the programs differ")
-
-
-def _merged(first: str, second: str) -> str:
-    """The known origins of both, aligned at the end."""
-    if not first or not second:
-        return first or second
-    merged = []
-    for back in range(max(len(first), len(second)) // WIDTH):
-        one, other = _from_end(first, back), _from_end(second, back)
-        merged.append(one if one != UNKNOWN else other)
-    return "".join(reversed(merged))
-
-
-def _from_end(tags: str, back: int) -> str:
-    start = len(tags) - (back + 1) * WIDTH
-    return tags[start : start + WIDTH] if start >= 0 else UNKNOWN
 
 
 def _module_difference(details: Mapping[int, dict[str, Any]]) -> dict[str, Any] | None:

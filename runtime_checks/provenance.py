@@ -3,6 +3,12 @@
 One function called on other parameters of the same shape has the same fingerprint everywhere; the sums are wrong all
 the same. So every output of a watched call carries a tag that says which output of which call it is, and the tags of
 the arguments have to agree between processes.
+
+A tag on one process against none on another proves nothing, and nothing is said about it while a job runs: legal
+programs come to it. One process may take a batch from a cache in its memory that another normalizes on its devices
+(an elementwise program, which nobody has to make equally often), or bring back from its host what it had put there for
+lack of memory. Neither can be told from an array that is the wrong one. So it is a remark in the report of a divergence
+that is proven by something else, and silent otherwise.
 """
 
 from __future__ import annotations
@@ -79,10 +85,32 @@ def conflicts(first: str, second: str) -> list[int]:
     Counted from the end because one process may hand constants in front of the arguments where another does not. An
     unknown origin agrees with anything.
     """
-    positions = []
-    for back in range(min(len(first), len(second)) // WIDTH):
-        one = first[len(first) - (back + 1) * WIDTH : len(first) - back * WIDTH]
-        other = second[len(second) - (back + 1) * WIDTH : len(second) - back * WIDTH]
-        if one != other and UNKNOWN not in (one, other):
-            positions.append(back)
-    return positions
+    pairs = ((back, from_end(first, back), from_end(second, back)) for back in range(_shorter(first, second)))
+    return [back for back, one, other in pairs if one != other and UNKNOWN not in (one, other)]
+
+
+def one_sided(first: str, second: str) -> list[int]:
+    """The positions, counted as in :func:`conflicts`, at which only one of two processes knows an origin."""
+    count = _shorter(first, second) if first and second else max(len(first), len(second)) // WIDTH
+    return [back for back in range(count) if (from_end(first, back) == UNKNOWN) != (from_end(second, back) == UNKNOWN)]
+
+
+def merged(first: str, second: str) -> str:
+    """The known origins of both, aligned at the end."""
+    if not first or not second:
+        return first or second
+    together = []
+    for back in range(max(len(first), len(second)) // WIDTH):
+        one = from_end(first, back)
+        together.append(one if one != UNKNOWN else from_end(second, back))
+    return "".join(reversed(together))
+
+
+def from_end(tags: str, back: int) -> str:
+    """One of many joined tags, counted from the last; :data:`UNKNOWN` in front of the first."""
+    start = len(tags) - (back + 1) * WIDTH
+    return tags[start : start + WIDTH] if start >= 0 else UNKNOWN
+
+
+def _shorter(first: str, second: str) -> int:
+    return min(len(first), len(second)) // WIDTH

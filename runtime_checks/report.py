@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -130,8 +130,12 @@ def name_processes(numbers: Iterable[int]) -> str:
     return f"process {words}" if len(ordered) == 1 else f"processes {words}"
 
 
-def as_text(report: Report) -> str:
-    """The report for a person: what differs, then who was where, then why and what to do."""
+def as_text(report: Report, rules: Container[str] | None = None) -> str:
+    """The report for a person: what differs, then who was where, then why and what to do.
+
+    ``rules`` are the codes that the installed linter has, where that is known: others are not named, as nobody could
+    look them up.
+    """
     title = f"spmdlint: {report.verdict}" + (f" ({report.kind})" if report.kind else "")
     lines = [f"{title}: {report.message}"]
     for numbers, process in _folded(report.processes):
@@ -145,8 +149,9 @@ def as_text(report: Report) -> str:
                 lines.append(f"      from {side['source']}")
     for finding in report.findings:
         lines += ["", f"  The linter has {finding['code']} on the way: {finding['place']}: {finding['message']}"]
-    if report.explained_by:
-        lines += ["", f"  Rules that may explain it: {', '.join(report.explained_by)} (spmdlint rule CODE)."]
+    explained_by = [code for code in report.explained_by if rules is None or code in rules]
+    if explained_by:
+        lines += ["", f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE)."]
     if report.advice:
         lines.append(f"  What to do: {report.advice}")
     lines += [f"  Note: {note}" for note in report.notes]

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -128,14 +128,15 @@ class _Launcher:
     def _start_service(self, address: str) -> None:
         words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.service", address, str(self._plan.processes)]
         environment = {**os.environ, cluster.LAUNCHER: str(os.getpid())}
-        self._service = subprocess.Popen(  # noqa: S603
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=(self._folder.folder / "service.log").open("wb"),
-            env=environment,
-            start_new_session=True,
-        )
+        with (self._folder.folder / "service.log").open("wb") as log:
+            self._service = subprocess.Popen(  # noqa: S603
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
 
     def _start_process(self, number: int, address: str) -> None:
         plan = self._plan
@@ -266,11 +267,11 @@ def write_report(report: Report, path: Path) -> None:
         raise LaunchError(f"The report can't be written to {path}: {error.strerror}.") from error
 
 
-def show(report: Report) -> None:
-    """Print the report for a person, where there is something to say."""
+def show(report: Report, rules: Container[str] | None = None) -> None:
+    """Print the report for a person, where there is something to say; ``rules`` are the linter's, where known."""
     if report.verdict in ("diverged", "late"):
         width = min(shutil.get_terminal_size().columns, 100)
-        sys.stderr.write("-" * width + "\n" + as_text(report))
+        sys.stderr.write("-" * width + "\n" + as_text(report, rules))
     elif report.verdict == "failed":
         sys.stderr.write(f"spmdlint: {report.verdict}: {report.message}\n")
     sys.stderr.flush()

@@ -58,5 +58,16 @@ def main(options: argparse.Namespace) -> int:
     except launcher.LaunchError as error:
         sys.stderr.write(f"spmdlint: {error}\n")
         return FAILED_STATUS
-    launcher.show(report)
+    launcher.show(report, _codes() if report.explained_by else None)
     return status
+
+
+def _codes() -> frozenset[str] | None:
+    """The codes of the linter's rules; None where they do not load, which must not cost the report."""
+    from spmdlint.errors import UsageError
+    from spmdlint.rule import load_rules
+
+    try:
+        return frozenset(rule.code for rule in load_rules())
+    except UsageError:
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.lockstep import MAX_REMARKS
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.provenance import UNKNOWN, tag
 from spmdlint.runtime_checks.report import Report
@@ -156,12 +157,28 @@ def test_arguments_that_come_from_other_outputs(tree_above: int) -> None:
     assert (report.kind, report.index) == ("arguments", 2)
 
 
-def test_an_unknown_origin_is_no_conflict() -> None:
+@pytest.mark.parametrize("unknown", [UNKNOWN, ""])
+def test_an_unknown_origin_is_no_conflict(unknown: str) -> None:
     def body(session: Session) -> None:
         origin = call(session, "init", ALL)
-        call(session, "norm", ALL, tags=UNKNOWN if session.me == 1 else tag(f"{origin}:0"))
+        for _ in range(3):
+            call(session, "norm", ALL, tags=unknown if session.me == 1 else tag(f"{origin}:0"))
 
-    assert Job(3).run(body) == {}
+    job = Job(3)
+    assert job.run(body) == {}
+    assert [len(session.notes) for session in job.sessions] == [1, 1, 1], "one remark for one place"
+    assert all("on process 1;" in session.notes[0] for session in job.sessions)
+
+
+def test_remarks_on_unknown_origins_are_few() -> None:
+    def body(session: Session) -> None:
+        origin = call(session, "init", ALL)
+        for line in range(20):
+            call(session, "norm", ALL, line=line, tags=tag(f"{origin}:0") if session.me == 2 else "")
+
+    job = Job(3)
+    assert job.run(body) == {}
+    assert [len(session.notes) for session in job.sessions] == [MAX_REMARKS] * 3
 
 
 def test_calls_that_do_not_communicate_are_not_compared() -> None:

@@ -55,6 +55,14 @@ def test_every_kind_has_rules_and_advice() -> None:
     assert EXPLAINED_BY.keys() == ADVICE.keys()
 
 
+def test_the_text_names_only_rules_that_can_be_looked_up() -> None:
+    report = diverged("missing", "words", 3, {})
+    assert "may explain it: SPMD301, SPMD302," in as_text(report)
+    assert "may explain it: SPMD301 (" in as_text(report, {"SPMD301", "SPMD999"})
+    assert "may explain it" not in as_text(report, set())
+    assert report.explained_by == list(EXPLAINED_BY["missing"])
+
+
 def finding(code: str, path: Path, row: int, related: int = 0) -> dict[str, object]:
     place = {"filename": str(path), "location": {"row": related, "column": 1}}
     location = {"row": row, "column": 1}

@@ -1,0 +1,27 @@
+"""The launcher joins what the linter itself says about the lines of a divergence: no stand-in for it here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.runtime.jobs import rehearse
+
+
+def test_a_barrier_on_one_process_only_is_explained_by_the_linter(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        from jax.experimental import multihost_utils
+        if jax.process_index() == 0:
+            multihost_utils.sync_global_devices("checkpoint written")  # guarded
+        print("went on")
+        """,
+    )
+    assert run.status == 3, run.output
+    assert run.verdict == ("diverged", "missing"), run.output
+    place = f"{tmp_path / 'program.py'}:{run.marked('guarded')}"
+    assert [(one["code"], one["place"]) for one in run.report["findings"]] == [("SPMD301", place)]
+    assert f"The linter has SPMD301 on the way: {place}: sync_global_devices is a parallel call" in run.output
+    named = next(line for line in run.output.splitlines() if "Rules that may explain it" in line)
+    assert "SPMD301" in named
+    assert "SPMD301" in run.report["explained_by"]

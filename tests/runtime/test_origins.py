@@ -1,0 +1,81 @@
+"""An array of known origin on one process and of unknown origin on another: legal, so silent, and a remark at most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.runtime.jobs import rehearse
+
+LEGAL = """
+from functools import partial
+total = jax.jit(lambda v: jnp.sum(v))
+grow = jax.jit(lambda v: v + jnp.mean(v))
+early = everywhere([3, 4])
+
+w = grow(early)
+if me == 0:  # moved to the host for lack of memory, and back
+    w = everywhere(np.asarray(w.addressable_data(0)))
+assert value(total(w)) == 14
+
+w = grow(early)
+if me == 0:  # put where it is: nothing is dispatched
+    w = jax.device_put(w, w.sharding)
+assert value(total(w)) == 14
+
+batch = jax.jit(lambda v: v * 2)(early) if me == 1 else everywhere([6 + 2 * me])  # a batch from a cache
+assert value(total(batch)) == 14
+
+given_up = partial(jax.jit, donate_argnums=0)(lambda v: v + jnp.mean(v))
+for _ in range(3):
+    w = given_up(w)
+value(total(w))
+"""
+
+
+def test_legal_programs_in_which_only_one_side_knows_an_origin_are_silent(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, LEGAL.replace("[3, 4]", "[3 + me]"), environment={"PYTHONWARNINGS": "error"})
+    assert (run.status, run.report.get("verdict")) == (0, "clean"), run.output
+    assert "spmdlint" not in run.output, run.output
+
+
+def test_arrays_made_before_the_checks_are_on_agree_with_anything(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        from spmdlint import runtime_checks
+        total, grow = jax.jit(lambda v: jnp.sum(v)), jax.jit(lambda v: v + jnp.mean(v))
+        old = grow(everywhere([1 + me]))
+        runtime_checks.enable(mode="lockstep", on_divergence="exit")
+        new = grow(old)
+        for one in (old, new, old):
+            value(total(one))
+        """,
+        options=("--mode", "off"),
+    )
+    assert run.status == 0, run.output
+    assert "spmdlint" not in run.output, run.output
+
+
+def test_a_divergence_that_comes_later_has_the_remark(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        total = jax.jit(lambda v: jnp.sum(v))
+        grow = jax.jit(lambda v: v + jnp.mean(v))
+        x = everywhere([1 + me])
+        grown = grow(x)  # made
+        for _ in range(3):
+            total(x if me else grown)  # mixed
+        if me == 0:
+            total(x)
+        else:
+            grow(x)
+        """,
+    )
+    assert run.status == 3, run.output
+    assert run.verdict == ("diverged", "sequence"), run.output
+    (remark,) = run.report["notes"]
+    assert f"program.py:{run.marked('mixed')})" in remark
+    assert f"program.py:{run.marked('made')})" in remark
+    assert "on process 0, and of unknown origin on process 1" in remark
+    assert f"Note: {remark}" in run.output
