@@ -13,6 +13,7 @@ from typing import Literal
 
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.locality import local_data, on_local_devices
 from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.reach import Reach
 from spmdlint.analysis.values import Applied, External, Frame, Site, certain
@@ -89,7 +90,12 @@ class Effects:
         if isinstance(callee, Applied):
             known = self.ev.knowledge.get(callee.name)
             if known is not None and (known.kind == "jit" or known.spans):
+                if on_local_devices(callee):
+                    return
                 strength: Strength = "strong" if known.spans else "weak"
+                passed = (argument.value for argument in operation.arguments)
+                if strength == "weak" and any(local_data(self.ev, frame, value) for value in passed):
+                    return
                 yield ParallelCall(self._name(callee), strength, callee.site, (site,))
                 return
         arguments = self.ev.arguments(frame, operation)

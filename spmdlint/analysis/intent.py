@@ -53,6 +53,12 @@ def _holds(function: s.Function, call: s.Call, number: int) -> bool:
 
 def handles_unbound_names(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     """Is a NameError from here caught in the same function, as code does that probes for an axis."""
+    return handles(evaluator, frame, number, "NameError")
+
+
+def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bool:
+    """Is one of these built-in errors caught in the same function if it comes from here."""
+    wanted = {f"builtins.{name}" for name in (*errors, "Exception", "BaseException")}
     function = evaluator.function(frame)
     block = function.blocks[function.block_of[number]]
     pending = [edge.target for edge in block.edges if edge.kind == "except"]
@@ -66,21 +72,17 @@ def handles_unbound_names(evaluator: Evaluator, frame: Frame, number: int) -> bo
         caught = function.operations[test] if test is not None else None
         if not isinstance(caught, s.Caught):
             continue
-        if caught.kind is None or _catches_name_error(evaluator.value(frame, caught.kind)):
+        if caught.kind is None or _catches(evaluator.value(frame, caught.kind), wanted):
             return True
         pending.extend(edge.target for edge in function.blocks[current].edges if edge.kind == "false")
     return False
 
 
-def _catches_name_error(kinds: Values) -> bool:
+def _catches(kinds: Values, wanted: set[str]) -> bool:
     for kind in kinds:
         if isinstance(kind, Collection):
-            if any(_catches_name_error(element) for element in kind.elements):
+            if any(_catches(element, wanted) for element in kind.elements):
                 return True
-        elif isinstance(kind, External) and kind.name in (
-            "builtins.NameError",
-            "builtins.Exception",
-            "builtins.BaseException",
-        ):
+        elif isinstance(kind, External) and kind.name in wanted:
             return True
     return False

@@ -147,6 +147,8 @@ class Objects:
             lineage = self.lineage(cls)
             stored = self._stored(lineage, name, base) if isinstance(base, Instance) else NOTHING
             found = self._in_lineage(lineage, name, receiver or base)
+            if name in self.project.fields_set_from_outside:
+                return join(stored, found, ANYTHING)
             if stored:
                 return stored if not found else join(stored, found)
             if found:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.values import Collection, Constant, External, Frame, Site
 from spmdlint.program import summary as s
@@ -27,7 +28,11 @@ class SetOrder(Property):
     ) -> Reason | Literal["continue"] | None:
         site = Site(frame.ref, number)
         if isinstance(operation, s.Display):
-            if operation.kind == "set" and not _numbers(origins.ev, frame, operation.elements):
+            if (
+                operation.kind == "set"
+                and len(operation.elements) > 1
+                and not numbers(origins.ev, frame, operation.elements)
+            ):
                 return Reason(site, "a set is written here", "set")
             starred = [operation.elements[position] for position in operation.starred]
             return origins.any_of(frame, starred)
@@ -35,6 +40,8 @@ class SetOrder(Property):
             return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.Binary):
             if operation.operator in _SET_OPERATORS:
+                if any(_numeric_set(origins.ev, frame, side) for side in (operation.left, operation.right)):
+                    return None
                 return origins.any_of(frame, (operation.left, operation.right))
             if operation.operator == "+":
                 return origins.any_of(frame, (operation.left, operation.right))
@@ -45,7 +52,7 @@ class SetOrder(Property):
 
     def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
         if operation.kind == "set":
-            if _numbers(origins.ev, frame, (operation.element,)) or _is_length(origins.ev, frame, operation.element):
+            if numbers(origins.ev, frame, (operation.element,)):
                 return None
             return Reason(Site(frame.ref, number), "a set is built here", "set")
         if operation.kind == "dict":
@@ -80,38 +87,30 @@ class SetOrder(Property):
     def _made(self, origins: Origins, frame: Frame, site: Site, arguments: list[int], name: str) -> Reason | None:
         if len(arguments) == 1 and _numeric_source(origins.ev, frame, arguments[0]):
             return None
+        if not arguments and numbers_added(origins.ev, frame, site.number):
+            return None
         return Reason(site, f"{name.removeprefix('builtins.')}() makes a set here", "set")
 
 
-def _numbers(evaluator: Evaluator, frame: Frame, elements: tuple[int, ...]) -> bool:
-    """Are these all numbers (or None, or booleans), whose hashes are the same everywhere."""
-    for element in elements:
-        values = evaluator.value(frame, element)
-        if not values or not all(isinstance(v, Constant) and isinstance(v.value, (int, float, bool)) for v in values):
-            return False
-    return bool(elements)
-
-
-def _is_length(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+def _numeric_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     operation = evaluator.function(frame).operations[number]
-    if not isinstance(operation, s.Call):
-        return False
-    callees = evaluator.value(frame, operation.function)
-    return any(
-        isinstance(v, External) and v.name in ("builtins.len", "builtins.int", "builtins.id", "builtins.ord")
-        for v in callees
+    return (
+        isinstance(operation, s.Display) and operation.kind == "set" and numbers(evaluator, frame, operation.elements)
     )
 
 
 def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """``set(range(n))`` and sets of constant numbers."""
+    """``set(range(n))``, ``set(map(int, ...))``, and sets of what can only be numbers."""
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Call):
-        return any(
-            isinstance(v, External) and v.name == "builtins.range" for v in evaluator.value(frame, operation.function)
-        )
+        names = {v.name for v in evaluator.value(frame, operation.function) if isinstance(v, External)}
+        if "builtins.range" in names:
+            return True
+        if "builtins.map" in names and operation.arguments:
+            mapped = evaluator.value(frame, operation.arguments[0].value)
+            return any(isinstance(v, External) and v.name in NUMBER_MAKERS for v in mapped)
     if isinstance(operation, s.Collected):
-        return _is_length(evaluator, frame, operation.element)
+        return numbers(evaluator, frame, (operation.element,))
     for value in evaluator.value(frame, number):
         if isinstance(value, Collection) and value.elements and not value.open:
             return all(isinstance(v, Constant) and isinstance(v.value, (int, float)) for e in value.elements for v in e)

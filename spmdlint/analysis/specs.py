@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spmdlint.analysis.calls import Axes, Calls
 from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.intent import expects_failure
+from spmdlint.analysis.intent import expects_failure, handles
 from spmdlint.analysis.reach import MapUse, Reach
 from spmdlint.analysis.values import (
     Applied,
@@ -84,7 +84,9 @@ class Specs:
 
     def _applications(self) -> Iterator[MapUse]:
         for use in self.reach.applications:
-            if use.frame in self.reach.trusted and not expects_failure(self.ev, use.frame, use.site.number):
+            if use.frame not in self.reach.trusted or expects_failure(self.ev, use.frame, use.site.number):
+                continue
+            if not handles(self.ev, use.frame, use.site.number, "ValueError", "TypeError"):
                 yield use
 
     # -- 102, 103

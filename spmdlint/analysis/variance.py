@@ -31,6 +31,8 @@ class Variance(Property):
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Compare) and _asks_presence(origins.ev.function(frame), operation):
+            return None
         if isinstance(operation, s.Compare) and any(o in _GROUPS for o in operation.operators):
             found = origins.any_of(frame, operation.operands)
             if found is None or found.kind != "identity":
@@ -84,6 +86,12 @@ class Variance(Property):
         if variable is not None and variable.value in self.knowledge.ranks:
             return Reason(site, f"the environment variable {variable.value} is this process's number", "identity")
         return None
+
+
+def _asks_presence(function: s.Function, operation: s.Compare) -> bool:
+    """Is a value compared with None or "": whether there is one is alike everywhere, whatever it is."""
+    operands = [function.operations[number] for number in operation.operands]
+    return any(isinstance(o, s.Const) and (o.value is None or o.value == "") for o in operands)
 
 
 def _operands(operation: s.Operation) -> tuple[int, ...]:

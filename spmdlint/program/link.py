@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from spmdlint.program.summary import Function, Summary
+from spmdlint.program.summary import Function, Load, StoreAttribute, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,20 @@ class Project:
                 if function.kind == "function" and parent is not None and functions[parent].kind == "class":
                     found.setdefault(function.name, []).append(FunctionRef(path, function.index))
         return found
+
+    @cached_property
+    def fields_set_from_outside(self) -> frozenset[str]:
+        """The names of attributes that are stored on something else than a method's receiver, anywhere."""
+        found: set[str] = set()
+        for module in self.modules.values():
+            for function in module.summary.functions:
+                receiver = function.formals[0].name if function.formals else None
+                for operation in function.operations:
+                    if isinstance(operation, StoreAttribute):
+                        base = function.operations[operation.base]
+                        if not isinstance(base, Load) or base.name != receiver:
+                            found.add(operation.name)
+        return frozenset(found)
 
     def enclosing_class(self, ref: FunctionRef) -> FunctionRef | None:
         """The class in whose body a function is defined, if any."""
