@@ -86,8 +86,12 @@ class Flow:
             pending.extend(self.successors[block])
         return found
 
-    def order(self, start: int, without: int | None = None) -> list[int]:
+    def order(
+        self, start: int, without: int | None = None, closed: frozenset[tuple[int, int]] = frozenset()
+    ) -> list[int]:
         """The blocks from ``start`` on, up to ``without``, in reverse postorder: as they would run, loops once.
+
+        ``closed`` edges are not taken.
 
         Ways that only an exception takes are left out: any call may raise, and hardly one is meant to.
         """
@@ -103,7 +107,8 @@ class Flow:
             if position < len(edges):
                 stack[-1] = (block, position + 1)
                 edge = edges[position]
-                if edge.kind != "except" and edge.target not in seen and edge.target != without:
+                taken = edge.kind != "except" and (block, edge.target) not in closed
+                if taken and edge.target not in seen and edge.target != without:
                     seen.add(edge.target)
                     stack.append((edge.target, 0))
             else:

@@ -11,16 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from spmdlint.analysis.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.effects import Effects, ParallelCall
 from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.origins import Origins, Reason
+from spmdlint.analysis.facets import Facets
+from spmdlint.analysis.multiprocess import MultiProcess
+from spmdlint.analysis.origins import Reason
 from spmdlint.analysis.reach import Reach
-from spmdlint.analysis.values import External, Frame, Site, Values
+from spmdlint.analysis.values import External, Frame, Member, Site
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
-from spmdlint.program.summary import EXIT, FAILURE
+from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
-Hazard = Literal["condition", "loop", "unsteady", "checkpoint"]
+# Sources that differ by chance, if they do: preview tells of them.
+_UNSURE = ("files", "thread")
+Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +46,29 @@ class Divergence:
             return "checkpoint"
         if self.reason.kind in ("identity", "group"):
             return "loop" if self.loop else "condition"
-        return "unsteady"
+        return "data" if self.reason.kind == "data" else "unsteady"
 
 
 class Divergences:
     """Runs the check over the functions that run outside of traced code."""
 
-    def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects, variance: Origins, *, files: bool) -> None:
-        self.files = files
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        effects: Effects,
+        facets: Facets,
+        multi: MultiProcess,
+        *,
+        preview: bool,
+    ) -> None:
+        self.preview = preview
         self.ev = evaluator
         self.reach = reach
         self.effects = effects
-        self.variance = variance
+        self.facets = facets
+        self.multi = multi
+        self.conditions = Conditions(evaluator)
         self._by_hand: set[Path] | None = None
 
     def branches(self) -> Iterator[Divergence]:
@@ -96,39 +112,66 @@ class Divergences:
             return None
         first = self._calls(frame, yes, join, number)
         second = self._calls(frame, no, join, number)
-        if [call.same for call in first] == [call.same for call in second]:
+        if _same(first, second):
             return None
-        reason = self.variance.of(frame, test)
-        if reason is None:
+        reason = self.facets.content.of(frame, test)
+        if reason is None or (reason.kind in _UNSURE and not self.preview):
+            return None
+        if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):
             return None
         loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
-        if reason.kind == "files" and not self.files:
+        known = self.conditions.assumed(frame, number)
+        content = self.facets.content
+        heart, others = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
+        known.update(others)
+        if self.conditions.one_process(known) or self._complementary(frame, heart, known):
             return None
+        closed = self.conditions.closed(frame, known)
+        if closed:
+            first, second = (self._calls(frame, arm, join, number, closed) for arm in (yes, no))
         if reason.kind not in ("identity", "group"):
             # A clock or a file differs by chance. A bare jit behind it is local as often as not.
-            first, second = (tuple(c for c in calls if c.strength == "strong") for calls in (first, second))
+            first, second = (self._surely_parallel(frame, calls) for calls in (first, second))
         elif reason.kind == "group" and not loop:
             # Processes without devices of a group leave its calls out, and may.
             first, second = (tuple(c for c in calls if c.everyone) for calls in (first, second))
         different = _first_difference(first, second)
         if different is None:
             return None
-        call, others = different
-        return Divergence(Site(frame.ref, test), reason, call, others, early_exit=join == EXIT, loop=loop)
+        call, more = different
+        return Divergence(Site(frame.ref, test), reason, call, more, early_exit=join == EXIT, loop=loop)
+
+    def _complementary(self, frame: Frame, test: int, known: Assumptions) -> bool:
+        """Do the processes make the same calls in the whole function, whichever way they go at one condition."""
+        key = self.conditions.key(frame, test)
+        if key is None:
+            return False
+        ways = []
+        for answer in (True, False):
+            closed = self.conditions.closed(frame, {**known, key[0]: answer})
+            ways.append(self._calls(frame, ENTRY, None, None, closed))
+        return _same(*ways)
+
+    def _surely_parallel(self, frame: Frame, calls: tuple[ParallelCall, ...]) -> tuple[ParallelCall, ...]:
+        """The calls that span processes whatever they are given, and steps of training in a multi-process program."""
+        carried = self.preview or self.multi.written_for(frame.ref.path)
+        return tuple(c for c in calls if c.strength == "strong" or (c.carried and carried))
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
-        """A `for` over a range whose bounds vary, with parallel calls in its body."""
-        function = self.ev.function(frame)
-        iterated = function.operations[test.iterable]
-        if not isinstance(iterated, s.Call) or not _is_range(self.ev.value(frame, iterated.function)):
-            return None
+        """A `for` that makes another number of steps on every process, with parallel calls in its body."""
         body = self.ev.flow(frame.ref).loop_body(number)
         order = [b for b in self.ev.flow(frame.ref).order(number) if b in body and b in self.ev.live_blocks(frame)]
         calls = self.effects.of_blocks(frame, order)
         if not calls or (calls[0].strength == "weak" and self._maps_by_hand(frame.ref)):
             return None
-        reason = self.variance.of(frame, test.iterable)
-        if reason is None or reason.kind not in ("identity", "group"):
+        reason = self.facets.of_loop(frame, test.iterable)
+        if reason is None or reason.kind in _UNSURE:
+            return None  # the order of a listing is the surer finding
+        if self.conditions.one_process(self.conditions.assumed(frame, number)):
+            return None
+        if reason.kind not in ("identity", "group"):
+            calls = self._surely_parallel(frame, calls)
+        if not calls:
             return None
         return Divergence(Site(frame.ref, test.iterable), reason, calls[0], calls[1:], early_exit=False, loop=True)
 
@@ -136,8 +179,10 @@ class Divergences:
     def _edges_to(function: s.Function, target: int) -> Iterator[s.Edge]:
         return (edge for block in function.blocks for edge in block.edges if edge.target == target)
 
-    def _calls(self, frame: Frame, arm: int, join: int, branch: int) -> tuple[ParallelCall, ...]:
-        order = self.ev.flow(frame.ref).order(arm, without=join)
+    def _calls(
+        self, frame: Frame, arm: int, join: int | None, branch: int | None, closed: Closed = frozenset()
+    ) -> tuple[ParallelCall, ...]:
+        order = self.ev.flow(frame.ref).order(arm, join, closed)
         live = self.ev.live_blocks(frame)
         calls = self.effects.of_blocks(frame, [block for block in order if block in live and block != branch])
         return tuple(call for call in calls if call.strength == "strong" or not self._maps_by_hand(frame.ref))
@@ -174,5 +219,22 @@ def _first_difference(
     return None
 
 
-def _is_range(values: Values) -> bool:
-    return any(isinstance(value, External) and value.name == "builtins.range" for value in values)
+def _same(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]) -> bool:
+    return [call.same for call in first] == [call.same for call in second]
+
+
+def _always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
+    """Is a condition a time or a name as such: it differs everywhere, but is never zero or empty."""
+    function = evaluator.function(frame)
+    operation = function.operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return _always_true(evaluator, frame, operation.operand)
+    if isinstance(operation, s.Load) and function.binds(operation.name):
+        stores = evaluator.flow(frame.ref).reaching(test, operation.name)
+        values = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
+        return bool(values) and all(_always_true(evaluator, frame, value) for value in values)
+    if isinstance(operation, s.Const):
+        return True
+    if isinstance(operation, s.Call):
+        return all(isinstance(v, (External, Member)) for v in evaluator.value(frame, operation.function))
+    return isinstance(operation, (s.Binary, s.FString))

@@ -29,7 +29,8 @@ class ParallelCall:
     """A parallel call: what it is called, and the calls that lead to it, outermost first.
 
     ``same`` is equal for two calls that are the same call to the other processes. ``everyone`` says that all
-    processes of the job take part, not only those that own the devices it runs on.
+    processes of the job take part, not only those that own the devices it runs on; ``carried`` that a call takes what
+    it gave before, as a step of training does, whose state lives on all devices.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ParallelCall:
     path: tuple[Site, ...]
     everyone: bool = False
     checkpoint: bool = False
+    carried: bool = False
 
     @property
     def site(self) -> Site:
@@ -96,7 +98,8 @@ class Effects:
                 passed = (argument.value for argument in operation.arguments)
                 if strength == "weak" and any(local_data(self.ev, frame, value) for value in passed):
                     return
-                yield ParallelCall(self._name(callee), strength, callee.site, (site,))
+                carried = _carries(self.ev.function(frame), number, operation)
+                yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)
                 return
         arguments = self.ev.arguments(frame, operation)
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
@@ -114,3 +117,33 @@ class Effects:
                     name = self.ev.project.function(ref).name
                     return f"a {callee.name.rsplit('.', 1)[-1]}ped lambda" if name == "<lambda>" else name
         return f"a function under {callee.name}"
+
+
+def _carries(function: s.Function, number: int, operation: s.Call) -> bool:
+    """Is what a call gives stored where one of its arguments came from: ``state = step(state, batch)``."""
+    taken = {_place(function, argument.value) for argument in operation.arguments} - {None}
+    block = function.blocks[function.block_of[number]].operations
+    given = {number}
+    for other in block[block.index(number) + 1 :]:
+        later = function.operations[other]
+        if isinstance(later, s.Item) and later.value in given:
+            given.add(other)
+        elif isinstance(later, s.Store) and later.value in given:
+            if later.name in taken:
+                return True
+        elif isinstance(later, s.StoreAttribute) and later.value in given:
+            stored = (_place(function, later.base), later.name)
+            if stored in taken:
+                return True
+    return False
+
+
+def _place(function: s.Function, number: int) -> object:
+    """A name, or an attribute of one, as something that can be compared."""
+    operation = function.operations[number]
+    if isinstance(operation, s.Load):
+        return operation.name
+    if isinstance(operation, s.Attribute):
+        base = _place(function, operation.base)
+        return (base, operation.name) if base is not None else None
+    return None

@@ -7,14 +7,15 @@ it (see :class:`Property`); the walk knows Python. Reasons are parent pointers, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.reach import Reach
-from spmdlint.analysis.values import Applied, Frame, FunctionValue, Instance, Site
+from spmdlint.analysis.values import Applied, Frame, FunctionValue, Instance, ModuleValue, Site, certain
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -54,6 +55,19 @@ class Property(ABC):
     ) -> Reason | Literal["continue"] | None:
         """What one operation says: it has the property for a reason, it has not, or look further back."""
 
+    def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
+        """Has whatever an operation stores for other functions the property, because of where it stands."""
+        return None
+
+    def chosen(
+        self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
+    ) -> Reason | None:
+        """Does a branch give it the property, by choosing between stores (or returns) and their values.
+
+        ``name`` is what is chosen, in words; ``use`` is the block where it is read, None for after the function.
+        """
+        return None
+
 
 MAX_DEPTH = 80
 """Steps followed back from one value."""
@@ -68,6 +82,7 @@ class Origins:
         self.reach = reach
         self.property = what
         self._memo: dict[tuple[Frame, object], Reason | None] = {}
+        self._globals: dict[Path, dict[str, list[tuple[FunctionRef, int]]]] = {}
         self._visited: set[tuple[Frame, object]] = set()
         self._depth = 0
         self._cut = False
@@ -141,6 +156,9 @@ class Origins:
             return self.through_call(frame, number, operation)
         if isinstance(operation, s.Parameter):
             return self._parameter(frame, number, operation)
+        if isinstance(operation, s.Import):
+            target = self.import_target(frame, operation)
+            return self.any_of(*target) if target is not None else None
         return None
 
     def _load(self, frame: Frame, number: int, operation: s.Load) -> Reason | None:
@@ -149,8 +167,10 @@ class Origins:
         scope = module.summary.scope_of(function, operation.name)
         if scope is function:
             live = self.ev.live_blocks(frame)
-            stores = sorted(self.ev.flow(frame.ref).reaching(number, operation.name))
-            return self.any_of(frame, (n for n in stores if function.block_of[n] in live))
+            reaching = sorted(self.ev.flow(frame.ref).reaching(number, operation.name))
+            stores = [n for n in reaching if function.block_of[n] in live]
+            found = self.any_of(frame, stores)
+            return found or self._chosen(frame, operation.name, stores, function.block_of[number])
         if scope is not None:
             outer = frame.outer
             while outer is not None and self.ev.function(outer) is not scope:
@@ -158,16 +178,43 @@ class Origins:
             if outer is None:
                 return None
             return self.any_of(outer, scope.stores.get(operation.name, ()))
-        return self._global(module.path, operation.name, number, frame)
+        return self._global(operation.name, number, frame)
 
-    def _global(self, path: object, name: str, number: int, frame: Frame) -> Reason | None:
+    def _chosen(self, frame: Frame, name: str, stores: Sequence[int], use: int | None) -> Reason | None:
+        """The branch that decides which of several stores is the last before a use."""
+        if len(stores) < 2:
+            return None
+        operations = self.ev.function(frame).operations
+        places = []
+        for store in stores:
+            operation = operations[store]
+            if not isinstance(operation, s.Store):
+                return None
+            places.append((store, operation.value))
+        return self.property.chosen(self, frame, repr(name), places, use)
+
+    def _global(self, name: str, number: int, frame: Frame) -> Reason | None:
         module = self.ev.project.modules[frame.ref.path]
         stores = module.top.stores.get(name)
         if not stores:
             return None
         top = self.ev.free_frame(FunctionRef(module.path, 0))
-        found = self.any_of(top, stores)
+        found = self.any_of(top, stores) or self._chosen(top, name, stores, None)
+        for ref, store in self._stores_elsewhere(module.path).get(name, ()):
+            if found is None:
+                found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), store)
         return self.step(frame, number, f"{name} is set there", found) if found is not None else None
+
+    def _stores_elsewhere(self, path: Path) -> dict[str, list[tuple[FunctionRef, int]]]:
+        """The stores to a module's names that its functions make, by a ``global`` statement."""
+        if path not in self._globals:
+            found: dict[str, list[tuple[FunctionRef, int]]] = {}
+            for function in self.ev.project.modules[path].summary.functions:
+                for name in sorted(function.globals):
+                    ref = FunctionRef(path, function.index)
+                    found.setdefault(name, []).extend((ref, n) for n in function.stores.get(name, ()))
+            self._globals[path] = found
+        return self._globals[path]
 
     def import_target(self, frame: Frame, operation: s.Import) -> tuple[Frame, tuple[int, ...]] | None:
         """The module-level stores of the project that an imported name stands for."""
@@ -183,13 +230,18 @@ class Origins:
 
     def _attribute(self, frame: Frame, number: int, operation: s.Attribute) -> Reason | None:
         for base in self.ev.value(frame, operation.base):
+            if isinstance(base, ModuleValue):
+                found = self._of_module(base.path, operation.name)
+                if found is not None:
+                    return self.step(frame, number, f"{operation.name} is set there", found)
             if not isinstance(base, Instance):
                 continue
             for cls in self.ev.objects.lineage(base.cls):
                 for method, store in self.ev.objects.attribute_stores(cls.ref).get(operation.name, ()):
                     stored = self.ev.project.function(method).operations[store]
                     assert isinstance(stored, s.StoreAttribute)
-                    found = self.of(self.ev.free_frame(method), stored.value)
+                    found = self.property.stored(self, method, store)
+                    found = found or self.of(self.ev.free_frame(method), stored.value)
                     if found is not None:
                         return Reason(Site(method, store), f"it is kept in {operation.name!r}", found.kind, found)
                 getter = self.ev.project.methods(cls.ref).get(operation.name)
@@ -198,6 +250,10 @@ class Origins:
                     if found is not None:
                         return self.step(frame, number, f"the property {operation.name!r} returns it", found)
         return None
+
+    def _of_module(self, path: Path, name: str) -> Reason | None:
+        top = self.ev.free_frame(FunctionRef(path, 0))
+        return self.any_of(top, self.ev.function(top).stores.get(name, ()))
 
     def _is_property(self, cls: FunctionRef, getter: FunctionRef) -> bool:
         body = self.ev.project.function(cls)
@@ -231,14 +287,66 @@ class Origins:
 
     def _of_returns(self, frame: Frame) -> Reason | None:
         function = self.ev.function(frame)
+        returns: list[tuple[int, int | None]] = []
         for block in sorted(self.ev.live_blocks(frame)):
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
-                if isinstance(operation, s.Return) and operation.value is not None:
-                    found = self.of(frame, operation.value)
-                    if found is not None:
-                        return found
-        return None
+                if isinstance(operation, s.Return):
+                    returns.append((number, operation.value))
+                    if operation.value is not None:
+                        found = self.of(frame, operation.value)
+                        if found is not None:
+                            return found
+        if len(returns) < 2 or function.generator:
+            return None
+        return self.property.chosen(self, frame, f"the result of {function.name}()", returns, None)
+
+    def elements(self, frame: Frame, base: int, index: int, depth: int = 4) -> Iterator[tuple[Frame, int]]:
+        """Where one element of a tuple or list is written, followed to it through names and returns; or nothing.
+
+        It gives either every place that the element can come from, or none.
+        """
+        function = self.ev.function(frame)
+        operation = function.operations[base]
+        if depth == 0:
+            return
+        if isinstance(operation, s.Display):
+            if (
+                not operation.starred
+                and operation.kind != "set"
+                and -len(operation.elements) <= index < len(operation.elements)
+            ):
+                yield frame, operation.elements[index]
+        elif isinstance(operation, s.Store):
+            yield from self.elements(frame, operation.value, index, depth)
+        elif isinstance(operation, s.Load):
+            if function.binds(operation.name):
+                yield from self._each(
+                    (frame, store, index, depth)
+                    for store in sorted(self.ev.flow(frame.ref).reaching(base, operation.name))
+                )
+        elif isinstance(operation, s.Call):
+            callee = certain(self.ev.value(frame, operation.function))
+            if isinstance(callee, FunctionValue) and not self.ev.project.function(callee.ref).generator:
+                inner = self.ev.entered_frame(callee, self.ev.arguments(frame, operation), frame.depth + 1)
+                if inner is not None:
+                    yield from self._each((inner, value, index, depth) for value in self._returned(inner))
+
+    def _each(self, places: Iterable[tuple[Frame, int, int, int]]) -> Iterator[tuple[Frame, int]]:
+        found: list[tuple[Frame, int]] = []
+        for frame, number, index, depth in places:
+            here = list(self.elements(frame, number, index, depth - 1))
+            if not here:
+                return
+            found += here
+        yield from found
+
+    def _returned(self, frame: Frame) -> list[int]:
+        function = self.ev.function(frame)
+        operations = (
+            function.operations[n] for b in sorted(self.ev.live_blocks(frame)) for n in function.blocks[b].operations
+        )
+        return [o.value for o in operations if isinstance(o, s.Return) and o.value is not None]
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
         """What callers pass: a reason with one of them is a reason."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from spmdlint.analysis.axes import FreeAxes, Unbound
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.divergence import Divergence, Divergences
 from spmdlint.analysis.effects import Effects
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.listing import ListingOrder
+from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
 from spmdlint.analysis.reach import Reach, Visitor
@@ -19,10 +22,11 @@ from spmdlint.analysis.specs import Specs
 from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
 from spmdlint.analysis.values import Site
-from spmdlint.analysis.variance import Variance
 from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program.link import Project
+
+MultiProcessSetting = Literal["auto", "always", "never"]
 
 
 class Program:
@@ -31,10 +35,18 @@ class Program:
     ``preview``: analyses may also tell what is less sure than a default rule has to be.
     """
 
-    def __init__(self, project: Project, knowledge: Knowledge, *, preview: bool = False) -> None:
+    def __init__(
+        self,
+        project: Project,
+        knowledge: Knowledge,
+        *,
+        preview: bool = False,
+        multi_process: MultiProcessSetting = "auto",
+    ) -> None:
         self.project = project
         self.knowledge = knowledge
         self.preview = preview
+        self.multi_process = multi_process
         self.evaluator = Evaluator(project, knowledge)
         self.calls = Calls(self.evaluator)
 
@@ -46,7 +58,9 @@ class Program:
 
     @cached_property
     def _branches(self) -> tuple[Divergence, ...]:
-        check = Divergences(self.evaluator, self.reach, self.effects, self.variance, files=self.preview)
+        if self.multi_process == "never":
+            return ()
+        check = Divergences(self.evaluator, self.reach, self.effects, self._facets, self._multi, preview=self.preview)
         return tuple(check.branches())
 
     def divergent_branches(self) -> tuple[Divergence, ...]:
@@ -85,7 +99,15 @@ class Program:
     @cached_property
     def variance(self) -> Origins:
         """What differs between processes."""
-        return Origins(self.evaluator, self.calls, self.reach, Variance(self.knowledge))
+        return self._facets.content
+
+    @cached_property
+    def _multi(self) -> MultiProcess:
+        return MultiProcess(self.project, always=self.multi_process == "always")
+
+    @cached_property
+    def _facets(self) -> Facets:
+        return Facets(self.evaluator, self.calls, self.reach)
 
     @cached_property
     def set_order(self) -> Origins:

@@ -1,50 +1,129 @@
 """Which values differ between processes, and because of what.
 
 A value varies if it comes from a source (the process's own number, as far as the knowledge base names them) and has
-passed no agreement point on the way. The unknown does not vary: silence, where nothing is proven.
+passed no agreement point on the way, or if a branch that varies chose it. The unknown does not vary: silence, where
+nothing is proven.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
+from spmdlint.analysis.control import Control
 from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
-from spmdlint.analysis.values import External, Frame, Site, Values, constant
+from spmdlint.analysis.sources import Sources
+from spmdlint.analysis.values import (
+    ClassValue,
+    Collection,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    ModuleValue,
+    Site,
+    Values,
+    certain,
+    constant,
+)
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 # Functions whose result differs if an argument does, and which decide nothing themselves.
 _CARRIERS = frozenset(
     f"builtins.{name}"
-    for name in "int bool str float abs min max len any all not divmod round sum repr range list tuple sorted".split()
+    for name in "int bool str float abs min max any all divmod round sum repr range list tuple sorted next iter".split()
 )
+_CARRYING = ("numpy.", "jax.numpy.", "math.", "os.path.", "operator.")
 # Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
 _GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
+_OBJECTS = (Instance, FunctionValue, ClassValue, ModuleValue)
 
 
 class Variance(Property):
-    """Varies between processes."""
+    """Varies between processes: the content. ``presence`` and ``length`` are the other facets."""
 
-    def __init__(self, knowledge: Knowledge) -> None:
+    length: Origins
+    presence: Origins
+
+    def __init__(self, knowledge: Knowledge, sources: Sources, control: Control) -> None:
         self.knowledge = knowledge
+        self.sources = sources
+        self.control = control
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
-        if isinstance(operation, s.Compare) and _asks_presence(origins.ev.function(frame), operation):
-            return None
-        if isinstance(operation, s.Compare) and any(o in _GROUPS for o in operation.operators):
-            found = origins.any_of(frame, operation.operands)
-            if found is None or found.kind != "identity":
+        if isinstance(operation, s.Compare):
+            return self._compared(origins, frame, number, operation)
+        if isinstance(operation, s.Display):
+            return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
+        if isinstance(operation, (s.Subscript, s.Item)):
+            found = self._element(origins, frame, operation)
+            if found != CONTINUE:
                 return found
-            return Reason(Site(frame.ref, number), "it tells a group of processes from the others", "group", found)
-        if isinstance(operation, (s.Unary, s.Binary, s.Compare, s.FString, s.Subscript, s.Item)):
-            return origins.any_of(frame, _operands(operation)) or self._source(origins, frame, number)
+        if isinstance(operation, (s.Unary, s.Binary, s.FString, s.Subscript, s.Item)):
+            return origins.any_of(frame, _operands(operation)) or self.sources.of_name(frame, number)
+        if isinstance(operation, s.Slice):
+            ends = [end for end in (operation.lower, operation.upper, operation.step) if end is not None]
+            return self._share(frame, number, origins.any_of(frame, ends))
+        if isinstance(operation, s.Next):
+            return origins.of(frame, operation.iterable)
+        if isinstance(operation, s.IfExp):
+            return origins.any_of(frame, (operation.body, operation.orelse)) or self._either(origins, frame, operation)
         if isinstance(operation, s.Attribute):
-            return self._source(origins, frame, number) or CONTINUE
+            return self.sources.of_name(frame, number) or CONTINUE
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return CONTINUE
+
+    @staticmethod
+    def _element(
+        origins: Origins, frame: Frame, operation: s.Subscript | s.Item
+    ) -> Reason | Literal["continue"] | None:
+        """One element of a tuple that is written out, here or where a function returns it."""
+        if isinstance(operation, s.Item):
+            base, index = operation.value, operation.index
+        else:
+            known = constant(origins.ev.value(frame, operation.index))
+            if known is None or not isinstance(known.value, int):
+                return CONTINUE
+            base, index = operation.base, known.value
+        elements = list(origins.elements(frame, base, index))
+        if not elements:
+            return CONTINUE
+        return next((found for f, n in elements if (found := origins.of(f, n)) is not None), None)
+
+    def _compared(self, origins: Origins, frame: Frame, number: int, operation: s.Compare) -> Reason | None:
+        function = origins.ev.function(frame)
+        empty = [n for n in operation.operands if is_empty(function.operations[n])]
+        if empty:
+            # Whether there is a value is another question than which one it is.
+            return self.presence.any_of(frame, (n for n in operation.operands if n not in empty))
+        found = origins.any_of(frame, operation.operands)
+        if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
+            return found
+        if operation.operators[0] in ("in", "not in"):
+            # Whoever hands on a group of processes calls this in that group only, as far as anyone can tell.
+            group = origins.ev.value(frame, operation.operands[-1])
+            if not all(isinstance(value, Collection) for value in group):
+                return None
+        return Reason(Site(frame.ref, number), "it tells a group of processes from the others", "group", found)
+
+    def _either(self, origins: Origins, frame: Frame, operation: s.IfExp) -> Reason | None:
+        values = [origins.ev.value(frame, number) for number in (operation.body, operation.orelse)]
+        if origins.ev.decided(frame, operation.test) is not None or alike(values):
+            return None
+        return origins.of(frame, operation.test)
+
+    @staticmethod
+    def _share(frame: Frame, number: int, found: Reason | None) -> Reason | None:
+        """A slice by the number of the process is data, and does not tell who one is."""
+        if found is None or found.kind != "identity":
+            return found
+        return Reason(Site(frame.ref, number), "it is cut by the number of the process", "data", found)
 
     def _call(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
@@ -56,42 +135,56 @@ class Variance(Property):
             known = self.knowledge.get(callee.name)
             if known is not None and known.agreement:
                 return None
-            if known is not None and known.source is not None:
-                text = f"{callee.name}() is different on every process"
-                return Reason(Site(frame.ref, number), text, known.source)
-            if callee.name in ("os.getenv", "os.environ.get") and operation.arguments:
-                return self._environment(origins.ev.value(frame, arguments[0]), Site(frame.ref, number))
-            if callee.name in _CARRIERS:
+            found = self.sources.of_call(frame, number, operation, callee)
+            if found is not None:
+                return found
+            if callee.name == "builtins.len":
+                return self.length.any_of(frame, arguments)
+            if callee.name in _CARRIERS or callee.name.startswith(_CARRYING):
                 return origins.any_of(frame, arguments)
+            return CONTINUE
+        found = self.sources.of_method(frame, number, operation)
+        if found is not None:
+            return found
+        method = origins.ev.function(frame).operations[operation.function]
+        callees = origins.ev.value(frame, operation.function)
+        if isinstance(method, s.Attribute) and not any(isinstance(c, (*_OBJECTS, External)) for c in callees):
+            return origins.of(frame, method.base)
         return CONTINUE
 
-    def _source(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
-        """Names and elements that are sources without being called."""
-        operation = origins.ev.function(frame).operations[number]
-        if isinstance(operation, s.Subscript):
-            bases = origins.ev.value(frame, operation.base)
-            if any(isinstance(base, External) and base.name == "os.environ" for base in bases):
-                return self._environment(origins.ev.value(frame, operation.index), Site(frame.ref, number))
+    # -- what others store
+
+    def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
+        return self.sources.of_store(ref, number)
+
+    # -- what a branch chose
+
+    def chosen(
+        self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
+    ) -> Reason | None:
+        values = [frozenset((Constant(None),)) if v is None else origins.ev.value(frame, v) for _, v in places]
+        if alike(values):
             return None
-        for value in origins.ev.value(frame, number):
-            if isinstance(value, External):
-                known = self.knowledge.get(value.name)
-                if known is not None and known.attribute and known.source is not None:
-                    text = f"{value.name} is different on every process"
-                    return Reason(Site(frame.ref, number), text, known.source)
-        return None
-
-    def _environment(self, name: Values, site: Site) -> Reason | None:
-        variable = constant(name)
-        if variable is not None and variable.value in self.knowledge.ranks:
-            return Reason(site, f"the environment variable {variable.value} is this process's number", "identity")
+        for branch in self.control.choosing(frame, [place for place, _ in places], use):
+            found = origins.of(frame, branch.test)
+            if found is not None:
+                return Reason(
+                    Site(frame.ref, branch.test), f"which value {name} has depends on this", found.kind, found
+                )
         return None
 
 
-def _asks_presence(function: s.Function, operation: s.Compare) -> bool:
-    """Is a value compared with None or "": whether there is one is alike everywhere, whatever it is."""
-    operands = [function.operations[number] for number in operation.operands]
-    return any(isinstance(o, s.Const) and (o.value is None or o.value == "") for o in operands)
+def alike(values: Sequence[Values]) -> bool:
+    """Can nobody tell these apart by asking: equal constants, or objects that are all there."""
+    first = values[0] if values else None
+    if all(value == first and isinstance(certain(value), Constant) for value in values):
+        return True
+    return all(isinstance(certain(value), _OBJECTS) for value in values)
+
+
+def is_empty(operation: s.Operation) -> bool:
+    """Is this None or an empty string, written out."""
+    return isinstance(operation, s.Const) and (operation.value is None or operation.value == "")
 
 
 def _operands(operation: s.Operation) -> tuple[int, ...]:
@@ -99,8 +192,6 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
         return (operation.operand,)
     if isinstance(operation, s.Binary):
         return (operation.left, operation.right)
-    if isinstance(operation, s.Compare):
-        return operation.operands
     if isinstance(operation, s.FString):
         return operation.parts
     if isinstance(operation, s.Subscript):

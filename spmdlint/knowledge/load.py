@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
@@ -15,7 +15,7 @@ else:
     import tomli as tomllib
 
 Kind = Literal["map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding"]
-Source = Literal["identity", "clock", "entropy", "files", "host"]
+Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "completion"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,9 @@ class Known:
     ``specs``: the parameters that are partition specs for the axes of ``mesh``. ``needs_function``: it cannot be called
     without its function, to be a decorator. ``spans``: it runs over several devices. ``by_hand``: it hands every
     process the rows of its own devices, so that arrays beside it are local. ``parallel``: every process must make the
-    call. ``attribute`` marks a source that is a value, not a function.
+    call. ``attribute`` marks a source that is a value, not a function. ``unseeded``: it is a source only without
+    arguments, and unless the program calls ``seeded_by``. ``callback``: the parameter that is a function which runs at
+    a time of its own; what that one stores is the source. ``needs``: for a method, what a file has to import for it.
     """
 
     name: str
@@ -54,6 +56,10 @@ class Known:
     source: Source | None = None
     attribute: bool = False
     listing: bool = False
+    unseeded: bool = False
+    seeded_by: str = ""
+    callback: str | None = None
+    needs: tuple[str, ...] = ()
 
     @property
     def positional(self) -> tuple[str, ...]:
@@ -67,11 +73,12 @@ class KnowledgeError(Exception):
 
 @dataclass(frozen=True)
 class Knowledge:
-    """All tables together: functions by their canonical name, and other homes of names."""
+    """All tables together: functions by their canonical name, other homes of names, and methods by their bare name."""
 
     functions: Mapping[str, Known]
     aliases: Mapping[str, str]
     ranks: frozenset[str] = frozenset()
+    methods: Mapping[str, Known] = field(default_factory=dict)
 
     def canonical(self, name: str) -> str:
         """The name that a dotted name is known by; the longest alias that fits its beginning counts."""
@@ -99,12 +106,14 @@ def built_in() -> Knowledge:
     functions: dict[str, Known] = {}
     aliases: dict[str, str] = {}
     ranks: set[str] = set()
+    methods: dict[str, Known] = {}
     for entry in sorted(files("spmdlint.knowledge").iterdir(), key=lambda e: e.name):
         if entry.name.endswith(".toml"):
             tables = tomllib.loads(entry.read_text(encoding="utf-8"))
             read_tables(tables, entry.name, functions, aliases)
+            read_tables({"functions": tables.get("methods", {})}, entry.name, methods, {})
             ranks.update(tables.get("environment", {}).get("identity", ()))
-    return Knowledge(functions, aliases, frozenset(ranks))
+    return Knowledge(functions, aliases, frozenset(ranks), methods)
 
 
 def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Known], aliases: dict[str, str]) -> None:
@@ -134,6 +143,7 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
                 "name": name,
                 "parameters": tuple(table.get("parameters", ())),
                 "specs": tuple(table.get("specs", ())),
+                "needs": tuple(table.get("needs", ())),
                 "function": (function,) if isinstance(function, str) else tuple(function),
             }
         )

@@ -72,7 +72,9 @@ def load(
             errors.append(SyntaxProblem(path, error.row, error.column, message))
     project = link(summaries, (*config.src, config.root), component)
     comments = {path: summary.comments for path, summary in summaries.items()}
-    return Loaded(Program(project, knowledge, preview=config.preview), tuple(errors), comments)
+    return Loaded(
+        Program(project, knowledge, preview=config.preview, multi_process=config.multi_process), tuple(errors), comments
+    )
 
 
 def _parses(text: str) -> bool:

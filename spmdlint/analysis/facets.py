@@ -1,0 +1,34 @@
+"""Variance in its facets: what a value is, whether there is one, and how many elements it has."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.calls import Calls
+from spmdlint.analysis.control import Control
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.length import Length
+from spmdlint.analysis.origins import Origins, Reason
+from spmdlint.analysis.presence import Presence
+from spmdlint.analysis.reach import Reach
+from spmdlint.analysis.sources import Sources
+from spmdlint.analysis.values import Frame
+from spmdlint.analysis.variance import Variance
+
+
+class Facets:
+    """The walks for each facet, which ask one another. One per run."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
+        control = Control(evaluator)
+        content = Variance(evaluator.knowledge, Sources(evaluator, reach), control)
+        presence = Presence(control)
+        self._length = Length(evaluator.knowledge)
+        self.content = Origins(evaluator, calls, reach, content)
+        self.presence = Origins(evaluator, calls, reach, presence)
+        self.length = Origins(evaluator, calls, reach, self._length)
+        content.length = presence.length = self.length
+        content.presence = self.presence
+        presence.content = self._length.content = self.content
+
+    def of_loop(self, frame: Frame, iterable: int) -> Reason | None:
+        """Why a loop over a value makes another number of steps on every process."""
+        return self._length.of_iteration(self.length, frame, iterable)

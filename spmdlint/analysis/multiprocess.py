@@ -1,0 +1,53 @@
+"""Which files are written for several processes: what they, or the modules they import, say about processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spmdlint.program import summary as s
+from spmdlint.program.link import Project
+
+_SIGNS = frozenset(
+    "process_index process_count host_id host_count multihost_utils process_allgather sync_global_devices "
+    "broadcast_one_to_all make_array_from_process_local_data host_local_array_to_global_array local_devices".split()
+)
+
+
+class MultiProcess:
+    """Looks for signs of several processes, file by file. ``always``: the user has said so."""
+
+    def __init__(self, project: Project, *, always: bool) -> None:
+        self.project = project
+        self.always = always
+        self._known: dict[Path, bool] = {}
+
+    def written_for(self, path: Path) -> bool:
+        """Does a file, or a module that it imports directly, name anything that only several processes need."""
+        return self.always or self._says(path) or any(self._says(other) for other in self._imported(path))
+
+    def _says(self, path: Path) -> bool:
+        if path not in self._known:
+            functions = self.project.modules[path].summary.functions
+            self._known[path] = any(_sign(operation) for f in functions for operation in f.operations)
+        return self._known[path]
+
+    def _imported(self, path: Path) -> set[Path]:
+        module = self.project.modules[path]
+        found: set[Path] = set()
+        for function in module.summary.functions:
+            for operation in function.operations:
+                if isinstance(operation, s.Import):
+                    dotted = self.project.absolute(module, operation.module, operation.level)
+                    for name in (dotted, f"{dotted}.{operation.name}"):
+                        other = self.project.find_module(name, module)
+                        if other is not None:
+                            found.add(other)
+        return found
+
+
+def _sign(operation: s.Operation) -> bool:
+    if isinstance(operation, s.Attribute):
+        return operation.name in _SIGNS
+    return isinstance(operation, s.Import) and (
+        operation.name in _SIGNS or not _SIGNS.isdisjoint(operation.module.split("."))
+    )
