@@ -23,11 +23,15 @@ from spmdlint.errors import UsageError
 
 if TYPE_CHECKING:
     from spmdlint.analysis.axes import Unbound as Unbound
+    from spmdlint.analysis.constants import TracedConstant as TracedConstant
     from spmdlint.analysis.divergence import Divergence as Divergence
+    from spmdlint.analysis.given import Given as Given
+    from spmdlint.analysis.origins import Reason as Reason
     from spmdlint.analysis.program import Program as Program
     from spmdlint.analysis.unordered import ListingLoop as ListingLoop
     from spmdlint.analysis.unordered import ListingShare as ListingShare
     from spmdlint.analysis.unordered import SetLoop as SetLoop
+    from spmdlint.analysis.values import Site as Site
 
 GROUP = "spmdlint.rules"
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Limits")

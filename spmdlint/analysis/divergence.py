@@ -24,7 +24,7 @@ from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
 # Sources that differ by chance, if they do: preview tells of them.
-_UNSURE = ("files", "thread")
+_UNSURE = ("files", "thread", "ragged", "named")
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
 
@@ -46,7 +46,7 @@ class Divergence:
             return "checkpoint"
         if self.reason.kind in ("identity", "group"):
             return "loop" if self.loop else "condition"
-        return "data" if self.reason.kind == "data" else "unsteady"
+        return "data" if self.reason.kind in ("data", "ragged", "named") else "unsteady"
 
 
 class Divergences:
@@ -165,8 +165,8 @@ class Divergences:
         if not calls or (calls[0].strength == "weak" and self._maps_by_hand(frame.ref)):
             return None
         reason = self.facets.of_loop(frame, test.iterable)
-        if reason is None or reason.kind in _UNSURE:
-            return None  # the order of a listing is the surer finding
+        if reason is None or reason.kind == "files" or (reason.kind in _UNSURE and not self.preview):
+            return None  # of a listing, its order is the surer finding
         if self.conditions.one_process(self.conditions.assumed(frame, number)):
             return None
         if reason.kind not in ("identity", "group"):

@@ -73,12 +73,13 @@ class Effects:
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
                 if isinstance(operation, s.Call) and not operation.decorator:
-                    found.extend(self._of_call(frame, number, operation))
+                    found.extend(self.of_call(frame, number, operation))
                     if len(found) >= MAX_CALLS:
                         return tuple(found[:MAX_CALLS])
         return tuple(found)
 
-    def _of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
+    def of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
+        """The parallel calls that one call makes, itself or through the project's functions."""
         callee = certain(self.ev.value(frame, operation.function))
         if callee is None:
             return
@@ -95,8 +96,8 @@ class Effects:
                 if on_local_devices(callee):
                     return
                 strength: Strength = "strong" if known.spans else "weak"
-                passed = (argument.value for argument in operation.arguments)
-                if strength == "weak" and any(local_data(self.ev, frame, value) for value in passed):
+                passed = [argument.value for argument in operation.arguments]
+                if strength == "weak" and passed and all(local_data(self.ev, frame, value) for value in passed):
                     return
                 carried = _carries(self.ev.function(frame), number, operation)
                 yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)

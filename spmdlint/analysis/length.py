@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
-from spmdlint.analysis.values import Applied, External, Frame, FunctionValue, Instance, Site
+from spmdlint.analysis.values import External, Frame, FunctionValue, Instance, Site
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 
@@ -50,6 +50,13 @@ class Length(Property):
         if isinstance(operation, s.Attribute):
             return CONTINUE
         return None
+
+    def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
+        """A parameter or field that its author called local, where nothing else is known of it."""
+        name = operation.name if isinstance(operation, (s.Parameter, s.Attribute)) else None
+        if name is None or not _names_a_share(name):
+            return None
+        return Reason(Site(frame.ref, number), f"{name!r} is this process's own part, by its name", "named")
 
     # -- slices and splits
 
@@ -98,7 +105,7 @@ class Length(Property):
             if isinstance(callee, External):
                 return self._external(origins, frame, number, callee.name, arguments)
             if isinstance(callee, FunctionValue):
-                found = self._generator(origins, frame, operation, callee)
+                found = self._generator(origins, frame, number, operation, callee)
                 return found if found is not None else CONTINUE
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute):
@@ -126,11 +133,16 @@ class Length(Property):
 
     # -- iteration over the project's own objects
 
-    def _generator(self, origins: Origins, frame: Frame, operation: s.Call, callee: FunctionValue) -> Reason | None:
+    def _generator(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call, callee: FunctionValue
+    ) -> Reason | None:
         if not origins.ev.project.function(callee.ref).generator:
             return None
         inner = origins.ev.entered_frame(callee, origins.ev.arguments(frame, operation), frame.depth + 1)
-        return self.of_yields(origins, inner) if inner is not None else None
+        if inner is None:
+            return None
+        with origins.entered(origins.context(inner, frame, number)):
+            return self.of_yields(origins, inner)
 
     def of_iteration(self, origins: Origins, frame: Frame, iterable: int) -> Reason | None:
         """Why a loop over a value makes another number of steps; objects are asked for their ``__iter__``."""
@@ -142,8 +154,11 @@ class Length(Property):
                 method = next(iter(origins.ev.objects.attribute(value, "__iter__")), None)
                 if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:
                     return self.of_yields(origins, origins.ev.free_frame(method.ref))
-            elif isinstance(value, Applied):
-                return None
+        cls = origins.ev.objects.only_class_with("__iter__", frame, iterable)
+        if cls is not None:
+            method = next(iter(origins.ev.objects.attribute(Instance(cls), "__iter__")), None)
+            if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:
+                return self.of_yields(origins, origins.ev.free_frame(method.ref))
         return None
 
     def of_yields(self, origins: Origins, frame: Frame) -> Reason | None:
@@ -160,3 +175,11 @@ class Length(Property):
                     name = function.name
                     return origins.step(frame, operation.iterable, f"{name}() yields once for each of these", found)
         return None
+
+
+def _names_a_share(name: str) -> bool:
+    words = name.lower().split("_")
+    return ("local" in words or "host" in words[:-1]) and words[-1] in _PARTS
+
+
+_PARTS = frozenset("local data dataset examples rows records files batches shard shards samples items".split())

@@ -270,6 +270,33 @@ class Objects:
             current = current.outer
         return ANYTHING
 
+    def only_class_with(self, method: str, frame: Frame, number: int) -> ClassValue | None:
+        """The only class of a file that defines a special method, for a parameter that nothing is known of.
+
+        The attributes that the function asks the parameter for must be those of the class.
+        """
+        function = self.ev.function(frame)
+        load = function.operations[number]
+        if not isinstance(load, s.Load) or not all(isinstance(v, Free) for v in self.ev.value(frame, number)):
+            return None
+        owners = [o for o in self.project.methods_by_name.get(method, ()) if o.path == frame.ref.path]
+        cls = self.project.enclosing_class(owners[0]) if len(owners) == 1 else None
+        if cls is None:
+            return None
+        asked = {
+            o.name
+            for o in function.operations
+            if isinstance(o, s.Attribute)
+            and isinstance(base := function.operations[o.base], s.Load)
+            and base.name == load.name
+        }
+        own = (
+            self.attribute_stores(cls).keys()
+            | self.project.methods(cls).keys()
+            | self.project.function(cls).stores.keys()
+        )
+        return self.class_of(cls) if asked <= own else None
+
     def by_name_alone(self, name: str, user: Path) -> Values:
         """The only method of this name, in the file that uses it or else in the project, on an unknown object."""
         if name in _COMMON or name.startswith("__"):

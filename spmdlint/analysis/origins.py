@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -43,6 +44,23 @@ class Reason:
         return self.chain()[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The call by which a function was entered, whose arguments its parameters are. ``before``: the one outside."""
+
+    frame: Frame
+    caller: Frame
+    number: int
+    before: Context | None = None
+
+
+class Calling:
+    """The context in which several walks that ask one another are at the moment."""
+
+    def __init__(self) -> None:
+        self.context: Context | None = None
+
+
 CONTINUE: Literal["continue"] = "continue"
 
 
@@ -54,6 +72,10 @@ class Property(ABC):
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
         """What one operation says: it has the property for a reason, it has not, or look further back."""
+
+    def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
+        """What one operation says where the walk found nothing further back."""
+        return None
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
         """Has whatever an operation stores for other functions the property, because of where it stands."""
@@ -76,34 +98,40 @@ MAX_DEPTH = 80
 class Origins:
     """The walk, for one property. One per run and property."""
 
-    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, what: Property) -> None:
+    def __init__(
+        self, evaluator: Evaluator, calls: Calls, reach: Reach, what: Property, calling: Calling | None = None
+    ) -> None:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
         self.property = what
-        self._memo: dict[tuple[Frame, object], Reason | None] = {}
+        self._memo: dict[tuple[Context | None, tuple[Frame, object]], Reason | None] = {}
         self._globals: dict[Path, dict[str, list[tuple[FunctionRef, int]]]] = {}
-        self._visited: set[tuple[Frame, object]] = set()
+        self._visited: set[tuple[Context | None, tuple[Frame, object]]] = set()
         self._depth = 0
         self._cut = False
+        self._calling = calling or Calling()
 
     def of(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it has not, as far as is known."""
-        return self._once((frame, number), lambda: self._step(frame, number))
+        return self._once((frame, number), lambda: self._step(frame, number), frame)
 
     def _step(self, frame: Frame, number: int) -> Reason | None:
         operation = self.ev.function(frame).operations[number]
         answer = self.property.step(self, frame, number, operation)
-        found = self._further(frame, number, operation) if answer == CONTINUE else answer
-        assert not isinstance(found, str)
-        return found
+        if answer != CONTINUE:
+            return answer
+        found = self._further(frame, number, operation)
+        return found if found is not None else self.property.beyond(self, frame, number, operation)
 
-    def _once(self, key: tuple[Frame, object], search: Callable[[], Reason | None]) -> Reason | None:
+    def _once(self, place: tuple[Frame, object], search: Callable[[], Reason | None], frame: Frame) -> Reason | None:
         """Search from one place, each place once per question.
 
         Whether a source can be reached does not depend on the way, so a place that was seen in this question adds
         nothing. If the question ends without a source, none can be reached from any place that it saw.
         """
+        context = self._context_of(frame)
+        key = (context, place)
         if key in self._memo:
             return self._memo[key]
         if key in self._visited:
@@ -275,7 +303,9 @@ class Origins:
             for target in self.calls.targets(callee, arguments, frame.depth + 1):
                 if target.way in ("jit", "map"):
                     continue
-                found = self.of_returns(target.frame)
+                direct = isinstance(callee, FunctionValue)
+                with self.entered(self.context(target.frame, frame, number) if direct else None):
+                    found = self.of_returns(target.frame)
                 if found is not None:
                     name = self.ev.function(target.frame).name
                     return self.step(frame, number, f"{name}() returns it", found)
@@ -283,7 +313,27 @@ class Origins:
 
     def of_returns(self, frame: Frame) -> Reason | None:
         """Why what a function returns has the property."""
-        return self._once((frame, "returns"), lambda: self._of_returns(frame))
+        return self._once((frame, "returns"), lambda: self._of_returns(frame), frame)
+
+    @contextmanager
+    def entered(self, context: Context | None) -> Iterator[None]:
+        """Follow values as seen from inside of one call."""
+        outside, self._calling.context = self._calling.context, context
+        try:
+            yield
+        finally:
+            self._calling.context = outside
+
+    def context(self, callee: Frame, caller: Frame, number: int) -> Context | None:
+        """The context of a call that is made in a frame; calls inside calls inside calls are not told apart."""
+        before = self._context_of(caller)
+        if before is not None and before.before is not None:
+            before = None
+        return Context(callee, caller, number, before)
+
+    def _context_of(self, frame: Frame) -> Context | None:
+        context = self._calling.context
+        return context if context is not None and context.frame is frame else None
 
     def _of_returns(self, frame: Frame) -> Reason | None:
         function = self.ev.function(frame)
@@ -350,6 +400,16 @@ class Origins:
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
         """What callers pass: a reason with one of them is a reason."""
+        context = self._context_of(frame)
+        if context is not None:
+            call = self.ev.function(context.caller).operations[context.number]
+            passed = self._passed(frame, operation.name, call, context.caller) if isinstance(call, s.Call) else None
+            if passed is None:
+                return None
+            with self.entered(context.before):
+                found = self.of(context.caller, passed)
+            text = f"it is passed as {operation.name!r}"
+            return self.step(context.caller, context.number, text, found) if found is not None else None
         for edge in self.reach.callers.get(frame.ref, ()):
             if edge.target.way != "call" or edge.caller.ref == frame.ref:
                 continue

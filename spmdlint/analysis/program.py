@@ -9,10 +9,12 @@ from typing import Literal
 
 from spmdlint.analysis.axes import FreeAxes, Unbound
 from spmdlint.analysis.calls import Calls
+from spmdlint.analysis.constants import TracedConstant, traced_constants
 from spmdlint.analysis.divergence import Divergence, Divergences
 from spmdlint.analysis.effects import Effects
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.facets import Facets
+from spmdlint.analysis.given import Given, Inputs
 from spmdlint.analysis.listing import ListingOrder
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
@@ -78,6 +80,22 @@ class Program:
     def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
         """Parallel calls of the host in code that JAX traces."""
         return calls_while_tracing(self.evaluator, self.reach)
+
+    def varying_shapes(self) -> Iterator[Given]:
+        """Arguments of parallel calls whose shape differs between processes."""
+        return self._inputs.shapes() if self.multi_process != "never" else iter(())
+
+    def varying_statics(self) -> Iterator[Given]:
+        """Static arguments of parallel calls that differ between processes."""
+        return self._inputs.statics() if self.multi_process != "never" else iter(())
+
+    def traced_constants(self) -> Iterator[TracedConstant]:
+        """Values of this process that become part of a traced program."""
+        return traced_constants(self.evaluator, self.reach, self._facets)
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        return Inputs(self.evaluator, self.reach, self.effects, self._facets, self._multi, preview=self.preview)
 
     @cached_property
     def specs(self) -> Specs:

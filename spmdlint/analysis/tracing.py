@@ -34,12 +34,12 @@ def calls_while_tracing(evaluator: Evaluator, reach: Reach) -> Iterator[CallWhil
                 callee = certain(evaluator.value(frame, operation.function))
                 known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
                 if known is not None and known.parallel:
-                    way = _way(reach, ref)
+                    way = way_from_tracing(reach, ref)
                     if way is not None:
                         yield CallWhileTracing(Site(ref, number), known.name, way)
 
 
-def _way(reach: Reach, ref: FunctionRef) -> tuple[Site, ...] | None:
+def way_from_tracing(reach: Reach, ref: FunctionRef) -> tuple[Site, ...] | None:
     """The calls from a jit or map to a function, by breadth-first search backwards; certain ones only."""
     pending: list[tuple[FunctionRef, tuple[Site, ...]]] = [(ref, ())]
     seen = {ref}

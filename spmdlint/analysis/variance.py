@@ -7,7 +7,7 @@ nothing is proven.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from spmdlint.analysis.control import Control
@@ -71,6 +71,8 @@ class Variance(Property):
             return self._share(frame, number, origins.any_of(frame, ends))
         if isinstance(operation, s.Next):
             return origins.of(frame, operation.iterable)
+        if isinstance(operation, s.Collected):
+            return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.IfExp):
             return origins.any_of(frame, (operation.body, operation.orelse)) or self._either(origins, frame, operation)
         if isinstance(operation, s.Attribute):
@@ -78,6 +80,16 @@ class Variance(Property):
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return CONTINUE
+
+    def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
+        if operation.kind not in ("list", "generator"):
+            return None
+        function = origins.ev.function(frame)
+        if _is_length_of_one(function, operation, lambda n: origins.ev.value(frame, n)):
+            return Reason(Site(frame.ref, number), "the examples of every process have lengths of their own", "ragged")
+        loops = [function.operations[loop] for loop in operation.loops]
+        iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
+        return origins.any_of(frame, (operation.element, *iterables))
 
     @staticmethod
     def _element(
@@ -140,6 +152,9 @@ class Variance(Property):
                 return found
             if callee.name == "builtins.len":
                 return self.length.any_of(frame, arguments)
+            if callee.name == "builtins.map" and arguments and _is_len(origins.ev.value(frame, arguments[0])):
+                text = "the examples of every process have lengths of their own"
+                return Reason(Site(frame.ref, number), text, "ragged")
             if callee.name in _CARRIERS or callee.name.startswith(_CARRYING):
                 return origins.any_of(frame, arguments)
             return CONTINUE
@@ -199,3 +214,19 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.Item):
         return (operation.value,)
     return ()
+
+
+def _is_len(values: Values) -> bool:
+    return any(isinstance(value, External) and value.name == "builtins.len" for value in values)
+
+
+def _is_length_of_one(function: s.Function, collected: s.Collected, value: Callable[[int], Values]) -> bool:
+    """Is an element of a comprehension the length of what it loops over: ``len(row) for row in rows``."""
+    element = function.operations[collected.element]
+    if not isinstance(element, s.Call) or len(element.arguments) != 1 or not _is_len(value(element.function)):
+        return False
+    asked = function.operations[element.arguments[0].value]
+    while isinstance(asked, s.Subscript):
+        asked = function.operations[asked.base]
+    names = {o.name for o in function.operations if isinstance(o, s.Store) and o.value in collected.loops}
+    return isinstance(asked, s.Load) and asked.name in names

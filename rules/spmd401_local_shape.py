@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Given, Program
+
+
+class LocalShape(Rule):
+    """A parallel call is given an array whose shape is not the same on every process.
+
+    ## What it does
+
+    Follows the shapes of arrays that go into parallel calls back to sizes that differ between processes: the length of
+    a process's share of the data, a listing, the longest example of the local batch, the process's number itself.
+
+    ## Why it matters
+
+    A compiled function is compiled anew for every shape. Processes that pass different ones run different programs,
+    and their collectives wait for one another, or pair what does not fit: the job hangs or computes with garbage.
+
+    ## Example
+
+    ```python
+    import jax
+    import numpy as np
+    from jax.experimental import multihost_utils
+
+    def gather(rows):
+        mine = rows[jax.process_index() :: jax.process_count()]
+        return multihost_utils.process_allgather(np.stack(mine))
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    import numpy as np
+    from jax.experimental import multihost_utils
+
+    def gather(rows):
+        size = -(-len(rows) // jax.process_count())
+        mine = rows[jax.process_index() :: jax.process_count()]
+        padded = np.zeros((size, *rows[0].shape))
+        padded[: len(mine)] = mine
+        return multihost_utils.process_allgather(padded)
+    ```
+
+    ## Limits
+
+    A bare `jit` counts if it takes what it gave before, as a step of training does, in a program that names several
+    processes; the longest of a batch counts in such programs. With `--preview` other calls of `jit`, sizes of listings
+    and of what is called local by name count, too.
+    """
+
+    code = "SPMD401"
+    name = "local-shape"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.varying_shapes():
+            yield self._diagnostic(program, found)
+
+    def _diagnostic(self, program: Program, found: Given) -> Diagnostic:
+        source = found.reason.source
+        place = program.place(found.site)
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=(
+                f"The shape of this argument of {found.call.name}, a parallel call, is not the same on every process: "
+                f"{source.text} ({program.where(source.site, place.path)})."
+            ),
+            place=place,
+            help=(
+                "The processes compile or run different programs. Pad to a size that all processes know, drop the "
+                "rest, or agree on the size first, for example by multihost_utils.process_allgather."
+            ),
+            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
+        )
