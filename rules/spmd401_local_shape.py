@@ -53,8 +53,8 @@ class LocalShape(Rule):
     ## Limits
 
     A bare `jit` counts if it takes what it gave before, as a step of training does, in a program that names several
-    processes; the longest of a batch counts in such programs. With `--preview` other calls of `jit`, sizes of listings
-    and of what is called local by name count, too.
+    processes; the longest of a batch counts in such programs. With `--preview` they count in every program, and so do
+    sizes of listings and of what is called local by name.
     """
 
     code = "SPMD401"

@@ -88,7 +88,7 @@ class Inputs:
                                 yield frame, operation, call
 
     def _counts(self, frame: Frame, call: ParallelCall) -> bool:
-        return self.preview or (call.carried and self.multi.written_for(frame.ref.path))
+        return call.carried and (self.preview or self.multi.written_for(frame.ref.path))
 
     def _sure(self, frame: Frame, reason: Reason) -> bool:
         if reason.kind not in _UNSURE or self.preview:
