@@ -1,4 +1,4 @@
-"""Which expressions can only be numbers: a set of them has one order on every process."""
+"""Which expressions can only be numbers, whose hashes are alike everywhere, and which are strings."""
 
 from __future__ import annotations
 
@@ -75,3 +75,26 @@ def numbers_added(evaluator: Evaluator, frame: Frame, made: int) -> bool:
                     return False
                 added.append(operation.arguments[0].value)
     return numbers(evaluator, frame, tuple(added))
+
+
+_TEXT_METHODS = frozenset("join format lower upper strip replace decode removeprefix removesuffix".split())
+_NAMES = frozenset("name path key label tag __name__ __qualname__ __module__".split())
+
+
+def names_something(evaluator: Evaluator, frame: Frame, value: int) -> bool:
+    """Is this surely a string, or called a name or a path by its author."""
+    operation = evaluator.function(frame).operations[value]
+    if isinstance(operation, s.FString):
+        return True
+    if isinstance(operation, (s.Load, s.Attribute)) and operation.name.lower().rsplit("_", 1)[-1] in _NAMES:
+        return True
+    if isinstance(operation, s.Attribute) and operation.name in _NAMES:
+        return True
+    if isinstance(operation, s.Call):
+        method = evaluator.function(frame).operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in _TEXT_METHODS:
+            return True
+        callees = evaluator.value(frame, operation.function)
+        return any(isinstance(c, External) and c.name in ("builtins.str", "builtins.repr") for c in callees)
+    values = evaluator.value(frame, value)
+    return bool(values) and all(isinstance(v, Constant) and isinstance(v.value, str) for v in values)

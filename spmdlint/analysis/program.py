@@ -20,6 +20,8 @@ from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
 from spmdlint.analysis.reach import Reach, Visitor
+from spmdlint.analysis.seeds import Seeds
+from spmdlint.analysis.shuffle import ShuffledOrder
 from spmdlint.analysis.specs import Specs
 from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
@@ -92,6 +94,14 @@ class Program:
     def traced_constants(self) -> Iterator[TracedConstant]:
         """Values of this process that become part of a traced program."""
         return traced_constants(self.evaluator, self.reach, self._facets)
+
+    @cached_property
+    def seeds(self) -> Seeds:
+        """Seeds and names that have to agree."""
+        shuffle = ShuffledOrder()
+        shuffle.content = self._facets.content
+        shuffles = Origins(self.evaluator, self.calls, self.reach, shuffle)
+        return Seeds(self.evaluator, self.reach, self._facets, shuffles, self._multi, preview=self.preview)
 
     @cached_property
     def _inputs(self) -> Inputs:

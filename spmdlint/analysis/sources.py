@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.numeric import names_something
 from spmdlint.analysis.origins import Reason
 from spmdlint.analysis.reach import Reach
 from spmdlint.analysis.values import Applied, Arguments, External, Frame, FunctionValue, Site, Values, constant
@@ -31,6 +32,10 @@ class Sources:
             if (known.unseeded and operation.arguments) or self._seeded(known):
                 return None
             return Reason(site, f"{callee.name}() is different on every process", known.source)
+        if callee.name == "builtins.hash" and operation.arguments:
+            if not names_something(self.ev, frame, operation.arguments[0].value):
+                return None
+            return Reason(site, "hash() of a string is seeded anew in every process", "hash")
         if callee.name in ("os.getenv", "os.environ.get") and operation.arguments:
             return self._environment(self.ev.value(frame, operation.arguments[0].value), site)
         return None

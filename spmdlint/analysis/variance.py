@@ -14,6 +14,8 @@ from spmdlint.analysis.control import Control
 from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.sources import Sources
 from spmdlint.analysis.values import (
+    Applied,
+    Called,
     ClassValue,
     Collection,
     Constant,
@@ -21,6 +23,7 @@ from spmdlint.analysis.values import (
     Frame,
     FunctionValue,
     Instance,
+    Member,
     ModuleValue,
     Site,
     Values,
@@ -36,7 +39,7 @@ _CARRIERS = frozenset(
     f"builtins.{name}"
     for name in "int bool str float abs min max any all divmod round sum repr range list tuple sorted next iter".split()
 )
-_CARRYING = ("numpy.", "jax.numpy.", "math.", "os.path.", "operator.")
+_CARRYING = ("numpy.", "jax.numpy.", "jax.random.", "math.", "os.path.", "operator.", "random.Random")
 # Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
 _GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
 _OBJECTS = (Instance, FunctionValue, ClassValue, ModuleValue)
@@ -70,13 +73,13 @@ class Variance(Property):
             ends = [end for end in (operation.lower, operation.upper, operation.step) if end is not None]
             return self._share(frame, number, origins.any_of(frame, ends))
         if isinstance(operation, s.Next):
-            return origins.of(frame, operation.iterable)
+            return self._round(origins, frame, operation)
         if isinstance(operation, s.Collected):
             return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.IfExp):
             return origins.any_of(frame, (operation.body, operation.orelse)) or self._either(origins, frame, operation)
         if isinstance(operation, s.Attribute):
-            return self.sources.of_name(frame, number) or CONTINUE
+            return self.sources.of_name(frame, number) or self._part(origins, frame, operation) or CONTINUE
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return CONTINUE
@@ -107,6 +110,25 @@ class Variance(Property):
         if not elements:
             return CONTINUE
         return next((found for f, n in elements if (found := origins.of(f, n)) is not None), None)
+
+    @staticmethod
+    def _part(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:
+        """A part of an object that a library made from a clock or the like: ``uuid.uuid4().hex``."""
+        if not any(isinstance(v, (Applied, Called, Member)) for v in origins.ev.value(frame, operation.base)):
+            return None
+        found = origins.of(frame, operation.base)
+        return found if found is not None and found.kind in ("clock", "entropy", "host") else None
+
+    @staticmethod
+    def _round(origins: Origins, frame: Frame, operation: s.Next) -> Reason | None:
+        """What a loop gets in one round; of a range only the start tells, for the end only says how many there are."""
+        iterable = origins.ev.function(frame).operations[operation.iterable]
+        if isinstance(iterable, s.Call):
+            callees = origins.ev.value(frame, iterable.function)
+            if any(isinstance(v, External) and v.name == "builtins.range" for v in callees):
+                start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
+                return origins.of(frame, start) if start is not None else None
+        return origins.of(frame, operation.iterable)
 
     def _compared(self, origins: Origins, frame: Frame, number: int, operation: s.Compare) -> Reason | None:
         function = origins.ev.function(frame)

@@ -15,7 +15,7 @@ else:
     import tomli as tomllib
 
 Kind = Literal["map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding"]
-Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "completion"]
+Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "completion", "hash"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Known:
     call. ``attribute`` marks a source that is a value, not a function. ``unseeded``: it is a source only without
     arguments, and unless the program calls ``seeded_by``. ``callback``: the parameter that is a function which runs at
     a time of its own; what that one stores is the source. ``needs``: for a method, what a file has to import for it.
+    ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
     """
 
     name: str
@@ -60,6 +61,8 @@ class Known:
     seeded_by: str = ""
     callback: str | None = None
     needs: tuple[str, ...] = ()
+    seed: str | None = None
+    label: str | None = None
 
     @property
     def positional(self) -> tuple[str, ...]:

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class ProcessHash(Rule):
+    """A key of random numbers is made from `hash()` of a string, or from `id()`.
+
+    ## What it does
+
+    Finds `jax.random.key`, `PRNGKey` and `fold_in` whose seed comes from `hash()` of a string or from `id()`.
+
+    ## Why it matters
+
+    Python seeds the hashes of strings anew in every process, and an address is a process's own. The key that was meant
+    to belong to a name is another one on every process, and in every run: parameters differ where they should be equal,
+    and no run can be repeated.
+
+    ## Example
+
+    ```python
+    import jax
+
+    def key_for(key, name):
+        return jax.random.fold_in(key, hash(name) % 2**31)
+    ```
+
+    ## Use instead
+
+    ```python
+    import zlib
+
+    import jax
+
+    def key_for(key, name):
+        return jax.random.fold_in(key, zlib.crc32(name.encode()))
+    ```
+
+    ## Limits
+
+    `hash()` of numbers is the same everywhere. Of a value without a type it is a string if it is written as one, or
+    called a name, a path or a key.
+    """
+
+    code = "SPMD508"
+    name = "process-hash"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.seeds.seeds():
+            if found.reason.kind != "hash":
+                continue
+            source = found.reason.source
+            place = program.place(found.site)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    f"This key is another one in every process: {source.text} "
+                    f"({program.where(source.site, place.path)})."
+                ),
+                place=place,
+                help="Use a hash that does not depend on the process, such as zlib.crc32 of the encoded string.",
+                related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
+            )
