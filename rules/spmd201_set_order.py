@@ -16,8 +16,9 @@ class SetOrder(Rule):
     ## What it does
 
     Finds iterations over sets (literals, `set()`, comprehensions, set operators and methods, sets returned by other
-    functions and files) whose body makes a parallel call, or whose body JAX traces; and collectives over a tuple of
-    axis names that was listed from a set.
+    functions and files, and what is listed from them) whose body makes a parallel call, splits a key of random numbers,
+    or is traced by JAX; collectives over a tuple of axis names that was listed from a set; and a process's share of a
+    list in set order.
 
     ## Why it matters
 
@@ -50,8 +51,8 @@ class SetOrder(Rule):
     ## Limits
 
     Sets of numbers have one order on all processes and are not reported. Neither is what does not depend on order:
-    membership, `len`, `sum`, `any`, `sorted`, building another set or a dictionary (JAX sorts its keys). A dictionary
-    filled in set order and iterated over elsewhere is not followed yet.
+    membership, `len`, `sum`, `any`, `sorted`, building another set or a dictionary that JAX is given (it sorts the
+    keys). Lists and dictionaries that a loop over a set fills are followed to where they are iterated over.
     """
 
     code = "SPMD201"
@@ -69,6 +70,11 @@ class SetOrder(Rule):
         elif loop.sink == "traced program":
             then = f"and {loop.what} runs inside it while JAX traces, so the processes compile different programs"
             effect = "They hang, or combine values that do not belong together."
+        elif loop.sink == "random keys":
+            then = f"and {loop.what} hands out keys in that order, so each name gets another key on every process"
+            effect = "What is drawn with the keys differs where it should be one value."
+        elif loop.sink == "share":
+            return self._share(program, loop)
         else:
             then = f"so {loop.what} names its axes in another order on every process"
             effect = "The processes compile different programs."
@@ -83,4 +89,18 @@ class SetOrder(Rule):
             place=place,
             help=f"{effect} Iterate over sorted(...) of it.",
             related=tuple(related),
+        )
+
+    def _share(self, program: Program, loop: SetLoop) -> Diagnostic:
+        source = loop.reason.source
+        place = program.place(loop.iterable)
+        where = program.where(source.site, place.path)
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=f"This is one process's share of a list in set order, which differs between processes ({where}).",
+            place=place,
+            help="The shares overlap and leave elements out. Sort the list before it is shared out, with sorted(...).",
+            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
         )

@@ -99,7 +99,7 @@ class Effects:
                 passed = [argument.value for argument in operation.arguments]
                 if strength == "weak" and passed and all(local_data(self.ev, frame, value) for value in passed):
                     return
-                carried = _carries(self.ev.function(frame), number, operation)
+                carried = carries(self.ev.function(frame), number, operation)
                 yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)
                 return
         arguments = self.ev.arguments(frame, operation)
@@ -120,7 +120,7 @@ class Effects:
         return f"a function under {callee.name}"
 
 
-def _carries(function: s.Function, number: int, operation: s.Call) -> bool:
+def carries(function: s.Function, number: int, operation: s.Call) -> bool:
     """Is what a call gives stored where one of its arguments came from: ``state = step(state, batch)``."""
     taken = {_place(function, argument.value) for argument in operation.arguments} - {None}
     block = function.blocks[function.block_of[number]].operations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from spmdlint.analysis.filling import order_of_filling, sorted_in_place
 from spmdlint.analysis.order import LISTERS
 from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.values import External, Frame, FunctionValue, Site
@@ -24,7 +25,9 @@ class ListingOrder(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Load):
-            return None if sorted_in_place(origins.ev.function(frame), operation.name) else CONTINUE
+            if sorted_in_place(origins.ev.function(frame), operation.name):
+                return None
+            return order_of_filling(origins, frame, number, "{name} is filled in the order of the listing") or CONTINUE
         if isinstance(operation, s.Collected):
             if operation.kind not in ("list", "generator"):
                 return None
@@ -58,14 +61,3 @@ class ListingOrder(Property):
         if isinstance(method, s.Attribute) and method.name in _METHODS and not own:
             return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
         return CONTINUE
-
-
-def sorted_in_place(function: s.Function, name: str) -> bool:
-    """Does the function call ``name.sort()`` anywhere."""
-    return any(
-        isinstance(operation, s.Attribute)
-        and operation.name == "sort"
-        and isinstance(base := function.operations[operation.base], s.Load)
-        and base.name == name
-        for operation in function.operations
-    )

@@ -8,16 +8,19 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.filling import order_of_filling, sorted_in_place
 from spmdlint.analysis.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.values import Collection, Constant, External, Frame, Site
 from spmdlint.program import summary as s
 
 _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
+# JAX sorts the keys of a dictionary that it is given, so only who iterates over one sees its order.
+_VIEWS = frozenset(("items", "keys", "values"))
 _SET_OPERATORS = frozenset("|&-^")
 _MAKERS = ("builtins.set", "builtins.frozenset")
 # They hand on the elements of what they are given in the order in which it gives them.
-LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip".split())
+LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip dict".split())
 
 
 class SetOrder(Property):
@@ -36,6 +39,16 @@ class SetOrder(Property):
                 return Reason(site, "a set is written here", "set")
             starred = [operation.elements[position] for position in operation.starred]
             return origins.any_of(frame, starred)
+        if isinstance(operation, s.Load):
+            if sorted_in_place(origins.ev.function(frame), operation.name):
+                return None
+            return order_of_filling(origins, frame, number, "{name} is filled in the order of the set") or CONTINUE
+        if isinstance(operation, s.Item):
+            places = list(origins.elements(frame, operation.value, operation.index))
+            return next((found for f, n in places if (found := origins.of(f, n)) is not None), None)
+        if isinstance(operation, s.Subscript):
+            index = origins.ev.function(frame).operations[operation.index]
+            return origins.of(frame, operation.base) if isinstance(index, s.Slice) else None
         if isinstance(operation, s.Collected):
             return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.Binary):
@@ -55,8 +68,6 @@ class SetOrder(Property):
             if numbers(origins.ev, frame, (operation.element,)):
                 return None
             return Reason(Site(frame.ref, number), "a set is built here", "set")
-        if operation.kind == "dict":
-            return None  # JAX sorts the keys of a dictionary; iterating over it is another matter
         function = origins.ev.function(frame)
         loops = [function.operations[loop] for loop in operation.loops]
         found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
@@ -79,6 +90,8 @@ class SetOrder(Property):
                 return origins.step(frame, number, f"{short}() keeps the order of the set", found) if found else None
             return None
         method = function.operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in _VIEWS:
+            return origins.of(frame, method.base)
         if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
             found = origins.of(frame, method.base)
             return origins.step(frame, number, f".{method.name}() gives a set again", found) if found else None

@@ -73,7 +73,8 @@ class Program:
 
     def set_loops(self) -> Iterator[SetLoop]:
         """Iterations over sets whose order reaches parallel calls or the traced program."""
-        return SetLoops(self.evaluator, self.calls, self.reach, self.effects, self.set_order).loops()
+        order, variance = self.set_order, self.variance
+        return SetLoops(self.evaluator, self.calls, self.reach, self.effects, order, variance).loops()
 
     def listings(self) -> Iterator[ListingShare | ListingLoop]:
         """Where the order of a folder's listing decides what a process gets or calls."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spmdlint.analysis.calls import Calls
-from spmdlint.analysis.effects import Effects, ParallelCall
+from spmdlint.analysis.effects import Effects, ParallelCall, carries
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.origins import Origins, Reason
 from spmdlint.analysis.reach import Reach
@@ -15,8 +15,10 @@ from spmdlint.analysis.values import External, Frame, Site, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-Sink = Literal["parallel call", "traced program", "axis names"]
+Sink = Literal["parallel call", "traced program", "axis names", "random keys", "share"]
 
+_SPLITTERS = ("jax.random.split",)
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "@", "**"))
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.tree.")
 
 
@@ -35,15 +37,26 @@ class SetLoop:
 class SetLoops:
     """Finds them, function by function."""
 
-    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, effects: Effects, order: Origins) -> None:
+    def __init__(
+        self, evaluator: Evaluator, calls: Calls, reach: Reach, effects: Effects, order: Origins, variance: Origins
+    ) -> None:
         self.ev = evaluator
+        self.variance = variance
         self.calls = calls
         self.reach = reach
         self.effects = effects
         self.order = order
 
     def loops(self) -> Iterator[SetLoop]:
-        """Every such iteration of the program."""
+        """Every such iteration of the program; of those that one set leads to in a function, the first."""
+        told: set[tuple[FunctionRef, Site]] = set()
+        for found in self._all():
+            source = (found.site.ref, found.reason.source.site)
+            if source not in told:
+                told.add(source)
+                yield found
+
+    def _all(self) -> Iterator[SetLoop]:
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             function = self.ev.function(frame)
@@ -57,6 +70,16 @@ class SetLoops:
                     call = function.operations[position]
                     if isinstance(call, s.Call):
                         yield from self._axis_names(frame, position, call)
+                    elif isinstance(call, s.Subscript):
+                        yield from self._share(frame, position, call)
+
+    def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[SetLoop]:
+        """One process's share of what is listed in set order."""
+        share = self.variance.of(frame, operation.index)
+        if share is not None and share.kind == "data":
+            reason = self.order.of(frame, operation.base)
+            if reason is not None:
+                yield SetLoop(Site(frame.ref, number), Site(frame.ref, operation.base), reason, "share", "")
 
     def _loop(self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next) -> Iterator[SetLoop]:
         body = sorted(self.ev.flow(ref).loop_body(header) & self.ev.live_blocks(frame))
@@ -69,12 +92,40 @@ class SetLoops:
             if calls:
                 yield SetLoop(site, iterable, reason, "parallel call", calls[0].name, calls[0])
                 return
+            name = self._operation(frame, body, _SPLITTERS)
+            if name is not None and self._carries_a_key(frame, body):
+                yield SetLoop(site, iterable, reason, "random keys", name)
+                return
         if ref in self.reach.traced:
-            name = self._traced_operation(frame, body)
+            name = self._operation(frame, body, _TRACED) or self._arithmetic(frame, body)
             if name is not None:
                 yield SetLoop(site, iterable, reason, "traced program", name)
 
-    def _traced_operation(self, frame: Frame, blocks: list[int]) -> str | None:
+    def _carries_a_key(self, frame: Frame, blocks: list[int]) -> bool:
+        """Is a name both read and written by calls of the splitter: ``key, sub = split(key)`` in every round."""
+        function = self.ev.function(frame)
+        for block in blocks:
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Call) and carries(function, number, operation):
+                    callees = self.ev.value(frame, operation.function)
+                    if any(isinstance(c, External) and c.name.startswith(_SPLITTERS) for c in callees):
+                        return True
+        return False
+
+    def _arithmetic(self, frame: Frame, blocks: list[int]) -> str | None:
+        """Arithmetic whose results are kept under a key each, as on arrays."""
+        function = self.ev.function(frame)
+        for block in blocks:
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.StoreSubscript):
+                    kept = function.operations[operation.value]
+                    if isinstance(kept, s.Binary) and kept.operator in _ARITHMETIC:
+                        return f"an operation ({kept.operator})"
+        return None
+
+    def _operation(self, frame: Frame, blocks: list[int], prefixes: tuple[str, ...]) -> str | None:
         """The name of an operation of JAX's in some blocks, if there is one."""
         function = self.ev.function(frame)
         for block in blocks:
@@ -82,7 +133,7 @@ class SetLoops:
                 operation = function.operations[number]
                 if isinstance(operation, s.Call):
                     for value in self.ev.value(frame, operation.function):
-                        if isinstance(value, External) and value.name.startswith(_TRACED):
+                        if isinstance(value, External) and value.name.startswith(prefixes):
                             return value.name
         return None
 
