@@ -59,7 +59,8 @@ class ListingOrder(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.listings():
-            yield self._diagnostic(program, found)
+            if found.reason.kind == "listing":
+                yield self._diagnostic(program, found)
 
     def _diagnostic(self, program: Program, found: ListingShare | ListingLoop) -> Diagnostic:
         steps = found.reason.chain()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.axes import Unbound as Unbound
     from spmdlint.analysis.constants import TracedConstant as TracedConstant
     from spmdlint.analysis.divergence import Divergence as Divergence
+    from spmdlint.analysis.exceptions import ExceptionPath as ExceptionPath
     from spmdlint.analysis.given import Given as Given
     from spmdlint.analysis.origins import Reason as Reason
     from spmdlint.analysis.program import Program as Program

@@ -1,4 +1,4 @@
-"""Which values are listings of folders, whose order no file system promises."""
+"""Which values come in an order that nobody promises: listings of folders, and results as they are done."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _METHODS = frozenset(("iterdir", "rglob"))
 
 
 class ListingOrder(Property):
-    """Comes in the order in which a file system lists a folder."""
+    """Comes in the order in which a file system lists a folder, or in which tasks happen to be done."""
 
     def __init__(self, knowledge: Knowledge) -> None:
         self.knowledge = knowledge
@@ -27,14 +27,14 @@ class ListingOrder(Property):
         if isinstance(operation, s.Load):
             if sorted_in_place(origins.ev.function(frame), operation.name):
                 return None
-            return order_of_filling(origins, frame, number, "{name} is filled in the order of the listing") or CONTINUE
+            return order_of_filling(origins, frame, number, "{name} is filled in that order") or CONTINUE
         if isinstance(operation, s.Collected):
             if operation.kind not in ("list", "generator"):
                 return None
             function = origins.ev.function(frame)
             loops = [function.operations[loop] for loop in operation.loops]
             found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
-            return origins.step(frame, number, "it keeps the order of the listing", found) if found else None
+            return origins.step(frame, number, "it keeps that order", found) if found else None
         if isinstance(operation, s.Binary):
             return origins.any_of(frame, (operation.left, operation.right)) if operation.operator == "+" else None
         if isinstance(operation, s.Subscript):
@@ -53,11 +53,20 @@ class ListingOrder(Property):
                 known = self.knowledge.get(callee.name)
                 if known is not None and known.listing:
                     return Reason(Site(frame.ref, number), f"{callee.name}() promises no order", "listing")
+                if known is not None and known.completion:
+                    return Reason(
+                        Site(frame.ref, number), f"{callee.name}() gives first what is done first", "completion"
+                    )
                 if callee.name in LISTERS:
                     return origins.any_of(frame, [argument.value for argument in operation.arguments])
                 return None
         method = origins.ev.function(frame).operations[operation.function]
         own = any(isinstance(callee, FunctionValue) for callee in callees)
-        if isinstance(method, s.Attribute) and method.name in _METHODS and not own:
+        if not isinstance(method, s.Attribute) or own:
+            return CONTINUE
+        if method.name in _METHODS:
             return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
+        known = self.knowledge.methods.get(method.name)
+        if known is not None and known.completion:
+            return Reason(Site(frame.ref, number), f".{method.name}() gives first what is done first", "completion")
         return CONTINUE

@@ -13,6 +13,7 @@ from spmdlint.analysis.constants import TracedConstant, traced_constants
 from spmdlint.analysis.divergence import Divergence, Divergences
 from spmdlint.analysis.effects import Effects
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.exceptions import ExceptionPath, ExceptionPaths
 from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.given import Given, Inputs
 from spmdlint.analysis.listing import ListingOrder
@@ -78,11 +79,18 @@ class Program:
 
     def listings(self) -> Iterator[ListingShare | ListingLoop]:
         """Where the order of a folder's listing decides what a process gets or calls."""
-        return Listings(self.evaluator, self.reach, self.effects, self.listing_order, self.variance).found()
+        order, variance = self.listing_order, self.variance
+        return Listings(self.evaluator, self.reach, self.effects, order, variance, self._multi).found()
 
     def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
         """Parallel calls of the host in code that JAX traces."""
         return calls_while_tracing(self.evaluator, self.reach)
+
+    def exception_paths(self) -> Iterator[ExceptionPath]:
+        """Parallel calls that an exception on one process adds or skips."""
+        if self.multi_process == "never":
+            return iter(())
+        return ExceptionPaths(self.evaluator, self.reach, self.effects, self._multi, preview=self.preview).found()
 
     def varying_shapes(self) -> Iterator[Given]:
         """Arguments of parallel calls whose shape differs between processes."""

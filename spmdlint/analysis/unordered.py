@@ -9,6 +9,7 @@ from typing import Literal
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.effects import Effects, ParallelCall, carries
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.origins import Origins, Reason
 from spmdlint.analysis.reach import Reach
 from spmdlint.analysis.values import External, Frame, Site, Values
@@ -186,8 +187,15 @@ class Listings:
     """Finds where the order of a listing matters."""
 
     def __init__(
-        self, evaluator: Evaluator, reach: Reach, effects: Effects, listing: Origins, variance: Origins
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        effects: Effects,
+        listing: Origins,
+        variance: Origins,
+        multi: MultiProcess,
     ) -> None:
+        self.multi = multi
         self.ev = evaluator
         self.reach = reach
         self.effects = effects
@@ -225,7 +233,8 @@ class Listings:
         flow = self.ev.flow(frame.ref)
         body = flow.loop_body(header) & self.ev.live_blocks(frame)
         calls = self.effects.of_blocks(frame, [block for block in flow.order(header) if block in body])
-        strong = [call for call in calls if call.strength == "strong"]
+        several = self.multi.written_for(frame.ref.path)
+        strong = [call for call in calls if call.strength == "strong" or (call.carried and several)]
         if strong:
             reason = self.listing.of(frame, test.iterable)
             if reason is not None:

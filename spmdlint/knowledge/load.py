@@ -36,6 +36,7 @@ class Known:
     call. ``attribute`` marks a source that is a value, not a function. ``unseeded``: it is a source only without
     arguments, and unless the program calls ``seeded_by``. ``callback``: the parameter that is a function which runs at
     a time of its own; what that one stores is the source. ``needs``: for a method, what a file has to import for it.
+    ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
     """
 
@@ -57,6 +58,7 @@ class Known:
     source: Source | None = None
     attribute: bool = False
     listing: bool = False
+    completion: bool = False
     unseeded: bool = False
     seeded_by: str = ""
     callback: str | None = None
