@@ -26,6 +26,7 @@ from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
 
 ANSWER_WITHIN = 1.5  # seconds for a process to answer where it is
 RECENT = 8
+ASIDE = "aside"  # the state of a process that runs on without checks
 
 
 class Session:
@@ -101,10 +102,15 @@ class Session:
         self.stand_down(f"{words}; they are off from here on.")
 
     def stand_down(self, reason: str) -> None:
-        """Stop comparing, and say why once."""
-        if self.active:
-            self.active = False
-            write_error(f"spmdlint: {reason}\n")
+        """Stop comparing, say why once, and tell the others, who would wait for this process."""
+        if not self.active:
+            return
+        self.active = False
+        write_error(f"spmdlint: {reason}\n")
+        try:
+            self.exchange.put_state(self.end_state(ASIDE, None, reason))
+        except StoreLostError:
+            return
 
     def note(self, text: str) -> None:
         """Keep a remark for the report, once."""
