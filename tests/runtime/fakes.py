@@ -90,5 +90,5 @@ class Job:
         except Exception as error:
             self.errors[session.me] = error
             state = "raised"
-        if not isinstance(self.errors.get(session.me), DivergenceError):
+        if session.active and not isinstance(self.errors.get(session.me), DivergenceError):
             session.exchange.put_state(session.end_state(state, None, None))

@@ -85,7 +85,7 @@ KINDS = {
 }
 
 
-NEW = tuple(int(part) for part in version("jax").split(".")[:2]) >= (0, 7)
+NEW = tuple(int(part) for part in version("jax").split(".")[:2]) >= (0, 9)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -96,7 +96,7 @@ def test_each_kind(name: str, tmp_path: Path) -> None:
     assert "wrong value" not in run.output
     assert run.line(0) == run.line(1)
     if name == "program":
-        # JAX 0.6 gives constants no location, and the modules of this case differ in one.
+        # JAX before 0.9 gives constants no location, and the modules of this case differ in one.
         sources = {side["source"] for side in run.report["module"]["sides"] if side["source"]}
         assert {source.rpartition(":")[2] for source in sources} in ([{str(run.line(0))}] if NEW else [set()])
 
