@@ -99,13 +99,75 @@ class Exchange:
         """How another process was set up, or None for now."""
         return self._store.get(f"preflight/{process}")
 
-    def put_history(self, history: dict[str, Any]) -> None:
-        """Publish what this process has done so far."""
-        self._store.put(f"history/{self._me}", history, replace=True)
+    def put_sample(self, folder: str, sample: dict[str, Any]) -> None:
+        """Publish where this process is, for who compares a folder."""
+        self._store.put(f"{folder}/{self._me}", sample, replace=True)
 
-    def history(self, process: int) -> dict[str, Any] | None:
-        """What another process has published, or None for now."""
-        return self._store.get(f"history/{process}")
+    def samples(self, folder: str) -> dict[int, dict[str, Any]]:
+        """The samples in a folder."""
+        return {int(name): value for name, value in self._store.children(folder).items() if name.isdigit()}
+
+    def put_question(self, process: int, question: dict[str, Any]) -> None:
+        """Ask another process; it has to be woken for it."""
+        self._store.put(f"question/{process}/{self._me}", question, replace=True)
+
+    def questions(self) -> dict[int, dict[str, Any]]:
+        """What others ask of this process; each question is given once."""
+        asked = self._store.children(f"question/{self._me}")
+        if asked:
+            self._store.delete(f"question/{self._me}")
+        return {int(name): question for name, question in asked.items() if name.isdigit()}
+
+    def put_answer(self, asker: int, answer: dict[str, Any]) -> None:
+        """Answer a question."""
+        self._store.put(f"answer/{asker}/{self._me}", answer, replace=True)
+
+    def answer(self, process: int) -> dict[str, Any] | None:
+        """Another process's last answer to this one."""
+        return self._store.get(f"answer/{self._me}/{process}")
+
+    def forget_answers(self) -> None:
+        """Drop the answers that were read."""
+        self._store.delete(f"answer/{self._me}")
+
+    def wake(self, process: int) -> None:
+        """Wake another process's listening thread."""
+        self._store.put(f"word/{process}", {}, replace=True)
+
+    def wake_self(self) -> None:
+        """Wake one's own."""
+        self.wake(self._me)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait to be woken."""
+        woken = self._store.sleep(f"word/{self._me}", seconds)
+        if not woken:
+            self.wake_self()  # which releases what the service keeps for the wait
+        self._store.delete(f"word/{self._me}")
+
+    def register(self, token: str) -> bool:
+        """Say that this process is there; False where one of its number has been before."""
+        return self._store.put(f"member/{self._me}", {"token": token})
+
+    def put_aside(self, reason: str) -> None:
+        """Tell all that the checks of this job are over, without a verdict."""
+        self._store.put("aside/job", {"reason": reason})
+
+    def aside(self) -> dict[str, Any] | None:
+        """Whether somebody told so."""
+        return self._store.get("aside/job")
+
+    def put_over(self) -> None:
+        """Tell all that all have ended, and agree."""
+        self._store.put("over/job", {}, replace=True)
+
+    def over(self) -> bool:
+        """Whether all have ended, and agree."""
+        return self._store.get("over/job") is not None
+
+    def states(self) -> dict[int, dict[str, Any]]:
+        """How all those ended that have."""
+        return {int(name): value for name, value in self._store.children("state").items() if name.isdigit()}
 
     def ask_stack(self, process: int, number: int) -> None:
         """Ask a process for the Python stack of its main thread."""

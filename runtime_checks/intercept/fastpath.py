@@ -7,27 +7,47 @@ fast path's data puts an object of ours in one slot of the executables that span
 from __future__ import annotations
 
 import sys
+import threading
+from types import FrameType
 from typing import Any
 
+from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.intercept.execution import clear_fast_paths
-from spmdlint.runtime_checks.intercept.observer import Known, Observer
+from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
+from spmdlint.runtime_checks.journal import Event, Journal
 
 
 class LayoutHook:
     """Stands for the layout of one argument; ``real`` is what stood there, None for the default layout."""
 
-    __slots__ = ("known", "observer", "real", "xla_layout")
+    __slots__ = ("event", "journal", "pending", "program", "real", "xla_layout")
 
-    def __init__(self, observer: Observer, known: Known, real: Any, start: Any) -> None:
-        self.observer = observer
-        self.known = known
+    def __init__(self, journal: Journal, program: Program, real: Any, start: Any) -> None:
+        self.journal = journal
+        self.pending = journal.pending
+        self.program = program
+        self.event: Event | None = None  # the last one
         self.real = real
         self.xla_layout = start
 
     def _to_xla_layout(self, dtype: Any) -> Any:
-        self.observer.fast(self.known, sys._getframe(1))
+        self.called(sys._getframe(1))
         return self.xla_layout if self.real is None else self.real._to_xla_layout(dtype)
+
+    def called(self, frame: FrameType) -> None:
+        """Note a call: by far the most often run function of this package."""
+        event, journal = self.event, self.journal
+        if (
+            event is None
+            or event.code is not frame.f_code
+            or event.lasti != frame.f_lasti
+            or event.thread != threading.get_ident()
+        ):
+            self.event = event = journal.event_at(self.program, frame)
+        journal.note(event)
+        if len(self.pending) >= journal.limit:
+            journal.full()
 
 
 def install_fast_calls(observer: Observer, patches: Patches) -> None:
@@ -39,17 +59,18 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
             raise MissingSeamError(f"MeshExecutableFastpathData has no {name}")
     need(pxla, "shard_args")
     start = _any_layout()
+    journal = observer.session.journal
 
     def make_factory(original: Any) -> Any:
         def factory(*args: Any, **named: Any) -> Any:
             built = original(*args, **named)
             known = observer.thread.known
-            if known is None or not observer.spans(built.xla_executable):
+            if known is None or not observer.spans(built.xla_executable) or not known.program.communicates:
                 return built
             layouts = list(built.in_device_local_layouts)
             if not layouts:
                 return None  # no argument, no layout: such a call goes through Python
-            layouts[0] = LayoutHook(observer, known, layouts[0], start)
+            layouts[0] = LayoutHook(journal, known.program, layouts[0], start)
             return built._replace(in_device_local_layouts=layouts)
 
         return factory
@@ -61,7 +82,7 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
                 layout = _layout_of(value)
                 if layout is None:
                     # C++ asks only arrays for their layout: what comes from the host is seen here.
-                    observer.fast(hook.known, sys._getframe(1))
+                    hook.called(sys._getframe(1))
                 elif hook.real is None:
                     hook.xla_layout = layout  # what C++ compares with next time, so that it stays on its path
                 layouts = [hook.real]
