@@ -1,13 +1,15 @@
-"""What background mode adds to a call, on this machine: off, background and lockstep in turn, in one job.
+"""What background mode adds to a call, on this machine; and lockstep, for comparison.
 
-    spmdlint run -n 2 --mode off -- benchmarks/background_cost.py [CALLS_PER_BLOCK] [BLOCKS]
+    spmdlint run -n 2 --mode off -- benchmarks/background_cost.py [CALLS]
 
-The function called holds a collective behind a condition that is never true: it is watched like any other, and what
-is timed is JAX's dispatch alone, without the network. Prints by number of arguments the median time of a call in
-microseconds, and the time added with a 95 % interval over pairs of neighbouring blocks (bootstrap); then the same for
-a step of 4 ms with a real all-reduce.
+A function and its twin, which JAX was given while the checks looked away, are called in turn, in changing order, in one
+job. The function holds a collective behind a condition that is never true: it is watched like any other, and what is
+timed is JAX's dispatch alone, without the network. Prints by number of arguments the median time of a bare call and
+the time that the checks add, each with a 95 % interval over blocks of calls (bootstrap); then the same for a step of
+some milliseconds with a real all-reduce. With SPMDLINT_LEDGER each call is recorded in mapped memory as well.
 """
 
+import os
 import sys
 import time
 from functools import partial
@@ -15,81 +17,118 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src import distributed
+from jax._src.interpreters import pxla
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from spmdlint import runtime_checks
+from spmdlint.runtime_checks.options import RUN_FOLDER_VARIABLE
 
 try:
     from jax import shard_map
 except ImportError:
     from jax.experimental.shard_map import shard_map
 
-CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
-BLOCKS = int(sys.argv[2]) if len(sys.argv) > 2 else 12
-LOCKSTEP_CALLS = 60
-MODES = ("off", "background", "off", "lockstep")
+# As in the real job: under the launcher calls are always recorded.
+os.environ.pop(RUN_FOLDER_VARIABLE, None)
+CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 3000
+LOCKSTEP_CALLS = 100
+SETTLE = 0.5
+BLOCK = 100
 
 
-def block(step, arguments, calls, wait):
-    """The median time of a call in one block, in microseconds."""
-    took = []
-    for _ in range(calls):
-        began = time.perf_counter()
-        made = step(arguments)
-        if wait:
-            made.block_until_ready()
-        took.append(time.perf_counter() - began)
-    jax.block_until_ready(made)
-    return float(np.median(took[calls // 10 :])) * 1e6
+def timed(function, arguments, wait):
+    began = time.perf_counter()
+    made = function(arguments)
+    if wait:
+        made.block_until_ready()
+    return time.perf_counter() - began
 
 
-def compare(words, step, arguments, calls, wait=False):
-    """Blocks in turn, with the checks switched on and off in between."""
+def in_turn(make, arguments, wait, calls):
+    """Times of bare calls and of watched ones, as two arrays in microseconds."""
+    untouched, turn = pxla.MeshExecutableFastpathData, distributed.global_state.client
+    bare, watched = make(), make()
+    runtime_checks.enable("background")
+    hooked, pxla.MeshExecutableFastpathData = pxla.MeshExecutableFastpathData, untouched
+    for _ in range(3):
+        jax.block_until_ready(bare(arguments))
+    pxla.MeshExecutableFastpathData = hooked
+    for _ in range(3):
+        jax.block_until_ready(watched(arguments))
+    time.sleep(SETTLE)  # what switching on causes is over
+    before = sum(runtime_checks.status().calls.values())
+    took = np.empty((calls, 2))
+    alone = not wait and jax.process_index() != 0
+    if alone:  # one after the other: two cores are too few for two jobs' threads at once
+        turn.blocking_key_value_get(f"turn/{len(arguments)}", 600_000)
+    for number in range(calls):
+        for column in (0, 1) if number % 2 else (1, 0):
+            took[number, column] = timed((bare, watched)[column], arguments, wait)
+    if not wait and jax.process_index() == 0:
+        turn.key_value_set(f"turn/{len(arguments)}", "done")
+    time.sleep(SETTLE)
+    assert sum(runtime_checks.status().calls.values()) - before == calls, "not all calls, or not only these, were seen"
+    runtime_checks.disable()
+    return took[:, 0] * 1e6, took[:, 1] * 1e6
+
+
+def lockstep(make, arguments, wait):
+    """Times of calls in lockstep, in microseconds."""
+    function = make()
+    runtime_checks.enable("lockstep")
+    for _ in range(3):
+        jax.block_until_ready(function(arguments))
+    took = [timed(function, arguments, wait) for _ in range(LOCKSTEP_CALLS)]
+    runtime_checks.disable()
+    return np.array(took) * 1e6
+
+
+def middle(sample):
+    """The median, with its 95 % interval over blocks of neighbours."""
     rng = np.random.default_rng(0)
-    taken = {"off": [], "background": [], "lockstep": []}
-    added = {"background": [], "lockstep": []}
-    for number in range(len(MODES) * (BLOCKS + 1)):
-        mode = MODES[number % len(MODES)]
-        runtime_checks.enable(mode)
-        many = calls if mode != "lockstep" else LOCKSTEP_CALLS
-        took = block(step, arguments, many, wait)
-        runtime_checks.disable()
-        if number >= len(MODES):
-            taken[mode].append(took)
-            if mode != "off":
-                added[mode].append(took - taken["off"][-1])
-    if jax.process_index() != 0:
-        return
-    bare = np.median(taken["off"])
-    print(f"{words}: bare {bare:.1f} us", flush=True)
-    for mode, differences in added.items():
-        sample = np.array(differences)
-        medians = [np.median(rng.choice(sample, len(sample))) for _ in range(2000)]
-        low, high = np.percentile(medians, [2.5, 97.5])
-        middle = np.median(sample)
-        share = 100 * middle / bare
-        print(f"    {mode:10} +{middle:.2f} us [{low:.2f}, {high:.2f}], {share:+.1f} %", flush=True)
+    blocks = [sample[start : start + BLOCK] for start in range(0, len(sample) - BLOCK + 1, BLOCK)]
+    medians = [
+        np.median([np.median(blocks[n]) for n in rng.integers(0, len(blocks), len(blocks))]) for _ in range(1000)
+    ]
+    return np.median(sample), *np.percentile(medians, [2.5, 97.5])
+
+
+def compare(words, make, arguments, calls, wait=False):
+    bare, watched = in_turn(make, arguments, wait, calls)
+    slow = lockstep(make, arguments, wait)
+    added, low, high = middle(watched - bare)
+    usual = np.median(bare)
+    if jax.process_index() == 0:
+        print(
+            f"{words:>24}: bare {usual:8.2f} us, background +{added:.2f} us [{low:.2f}, {high:.2f}] "
+            f"({100 * added / usual:.1f} %), lockstep +{np.median(slow) - usual:.0f} us",
+            flush=True,
+        )
 
 
 def main():
     jax.distributed.initialize()
     mesh = Mesh(np.array(jax.devices()), ("data",))
-    rows = NamedSharding(mesh, P("data"))
-    x = jax.make_array_from_process_local_data(rows, np.ones(4, np.float32))
+    x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(4, np.float32))
 
     @partial(shard_map, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
     def rarely(v):
         return jax.lax.cond(v[0] > 1e9, lambda w: w + jax.lax.psum(w, "data"), lambda w: w + 0 * w, v)
 
-    step = jax.jit(lambda values: rarely(values[0]))
-    for leaves in (1, 10, 100, 1000):
-        compare(f"{leaves} arguments", step, [x] * leaves, CALLS)
+    def dispatch():
+        return jax.jit(lambda values: rarely(values[0]))
 
-    side = 420
-    weights = jax.device_put(np.eye(side, dtype=np.float32), NamedSharding(mesh, P()))
-    long = jax.jit(lambda values: jnp.sum(values[0]) + jnp.sum(values[1] @ values[1] @ values[1]))
-    compare("a step with a matrix product and an all-reduce", long, [x, weights], CALLS // 3, wait=True)
+    for leaves in (1, 10, 100, 1000):
+        compare(f"{leaves} arguments", dispatch, [x] * leaves, CALLS)
+
+    weights = jax.device_put(np.eye(260, dtype=np.float32), NamedSharding(mesh, P()))
+
+    def step():
+        return jax.jit(lambda values: jnp.sum(values[0]) + jnp.sum(values[1] @ values[1] @ values[1] @ values[1]))
+
+    compare("a step with all-reduce", step, [x, weights], max(CALLS // 6, 300), wait=True)
 
 
 main()

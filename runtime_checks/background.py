@@ -66,15 +66,13 @@ class Background:
         event = self.journal.event_of(program, call.site)
         if program.digest not in self._explained:
             self._explain(program, call)
-            self.journal.note(event)
+            self.journal.note_slowly(event)
             self._served.clear()
             self._urgent.set()
             self._session.wake_watcher()
             self._served.wait(URGENT_WITHIN)
         else:
-            self.journal.note(event)
-        if len(self.journal.pending) >= self.journal.limit:
-            self.journal.full()
+            self.journal.note_slowly(event)
 
     def _explain(self, program: Program, call: Call) -> None:
         record = {**program.decisive(), "static": dict(call.static)}
@@ -100,6 +98,8 @@ class Background:
         now = time.monotonic()
         if self.journal.drain():
             self._last_call = now
+        if self.journal.overrun:
+            self._session.stand_down("calls are made faster than they can be counted; the checks are off from here on.")
         if not self._session.active:
             return
         urgent = self._urgent.is_set()

@@ -7,10 +7,11 @@ first time. Numbering, hashing and finding lines of source is the watching threa
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.frames import Site, line_of, owner_of, user_frame
@@ -18,8 +19,11 @@ from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
 from spmdlint.runtime_checks.prefixes import extend
 from spmdlint.runtime_checks.recording import Recording
 
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.intercept.fastpath import LayoutHook
+
 WINDOW = 16384  # calls that are kept
-LIMIT = 16384  # calls noted and not yet numbered; the next one numbers them itself
+LIMIT = 1 << 20  # calls noted and not yet numbered; beyond, the count is lost
 EVENTS = 8192  # events remembered by where they come from
 
 
@@ -53,37 +57,39 @@ class Event:
 
 
 class Journal:
-    """Notes of calls, and what became of them. ``on_full`` is called in the calling thread once it was stopped."""
+    """Notes of calls, and what became of them. ``on_stop`` is called in the calling thread once it was stopped.
+
+    ``overrun`` is whether calls came faster than they could be counted for so long that some were lost.
+    """
 
     def __init__(self, ledger: Ledger, recording: Recording | None, on_stop: Callable[[], None]) -> None:
-        self.pending: deque[Event] = deque()
-        self.limit = LIMIT
+        self.pending: deque[Event] = deque(maxlen=LIMIT)
+        self.hooks: weakref.WeakSet[LayoutHook] = weakref.WeakSet()
+        self.overrun = False
         self.calls: deque[Event] = deque(maxlen=WINDOW)
         self.made = 0
         self.last: Event | None = None
         self._ledger = ledger
         self._recording = recording
         self._on_stop = on_stop
-        self._stopped = False
+        self.stopped = False
         self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._lock = threading.RLock()
-        self.note: Callable[[Event], None] = self.pending.append if recording is None else self._record
+        keep = self.pending.append
+        self.note: Callable[[Event], None] = keep if recording is None else recording.recorder(self._lock, keep)
 
     def stop(self) -> None:
         """From now on each call asks ``on_stop`` first."""
-        self._stopped = True
-        self.limit = 0
+        if not self.stopped:
+            self.stopped = True
+            for hook in list(self.hooks):
+                hook.stop(self._on_stop)
 
-    def go_on(self) -> None:
-        """Let calls pass again, unlooked at."""
-        self._stopped = False
-        self.limit = LIMIT
-
-    def full(self) -> None:
-        """Too many notes, or the checks are stopped."""
-        if self._stopped:
+    def note_slowly(self, event: Event) -> None:
+        """Note a call that does not come through the fast path."""
+        if self.stopped:
             self._on_stop()
-        self.drain()
+        self.note(event)
 
     def event_at(self, program: Program, frame: FrameType) -> Event:
         """The event of a program called by a frame in this thread."""
@@ -123,16 +129,11 @@ class Journal:
             group = event.group
             event.number = self._recording.add_event(group.key, group.processes, event.program, event.site)
 
-    def _record(self, event: Event) -> None:
-        assert self._recording is not None
-        with self._lock:  # the file and the notes are in one order
-            self._recording.call(event.number)
-            self.pending.append(event)
-
     def drain(self) -> bool:
         """Number what was noted; whether there was anything."""
         with self._lock:
             pending = self.pending
+            self.overrun = self.overrun or len(pending) == LIMIT
             batch = [pending.popleft() for _ in range(len(pending))]
             if not batch:
                 return False
@@ -152,5 +153,6 @@ class Journal:
             self.last = last = batch[-1]
             self._ledger.last = Entry(last.group.count, last.program, last.site)
             if self._recording is not None:
-                self._recording.checkpoint({group.key: (group.count, group.prefix) for group in self._ledger.groups()})
+                ends = {group.key: (group.count, group.prefix) for group in self._ledger.groups()}
+                self._recording.checkpoint(self.made, ends)
             return True

@@ -39,7 +39,7 @@ def extend(prefix: int, count: int, digests: Sequence[int]) -> Any:
     powers[0] = pow(_FACTOR, count + 1, _MODULUS)
     np.multiply.accumulate(powers, out=powers)
     powers *= np.array(digests, np.uint64)
-    powers[0] += np.uint64(prefix)
+    powers[0] = (int(powers[0]) + prefix) % _MODULUS  # NumPy warns where a single number overflows
     return np.cumsum(powers, out=powers)
 
 

@@ -12,7 +12,8 @@ import mmap
 import os
 import struct
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class Recording:
             self._map = mmap.mmap(file.fileno(), _SIZE)
         self._events = events.open("a")
         self._bytes = 0
-        self._written = 0
+        self._turn = 0
         self._numbers = 0
         self._groups: set[str] = set()
         self._lock = threading.Lock()
@@ -81,16 +82,28 @@ class Recording:
             self._bytes = MAX_EVENTS_BYTES
             write_error(f"spmdlint: the record of calls can't be written on: {error.strerror}.\n")
 
-    def call(self, number: int) -> None:
-        """Put a call down, before it is dispatched."""
-        self._written = written = self._written + 1
-        _CALL.pack_into(self._map, _START + (written - 1) % CALLS * _CALL.size, written & _WORD, number)
+    def recorder(self, lock: AbstractContextManager[Any], then: Callable[[Any], object]) -> Callable[[Any], None]:
+        """What puts a call down before it is dispatched, and passes it on: for an object with a ``number``.
 
-    def checkpoint(self, groups: Mapping[str, tuple[int, int]]) -> None:
-        """Lay down the count and the prefix of each group after all calls so far."""
-        text = json.dumps([self._written, groups], separators=(",", ":")).encode()
+        ``lock`` keeps the file and what comes after it in one order.
+        """
+        ring = memoryview(self._map)[_START:].cast("Q")
+        written = 0
+
+        def record(event: Any) -> None:
+            nonlocal written
+            with lock:
+                ring[written & (CALLS - 1)] = event.number << 32 | (written + 1) & _WORD
+                written += 1
+                then(event)
+
+        return record
+
+    def checkpoint(self, written: int, groups: Mapping[str, tuple[int, int]]) -> None:
+        """Lay down the count and the prefix of each group after so many calls."""
+        text = json.dumps([written, groups], separators=(",", ":")).encode()
         if len(text) < SLOT:
-            turn = self._turn = 1 - getattr(self, "_turn", 0)
+            self._turn = turn = 1 - self._turn
             self._map[turn * SLOT : (turn + 1) * SLOT] = text.ljust(SLOT)
 
 

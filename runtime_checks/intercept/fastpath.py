@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import FrameType
+from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any
 
 from spmdlint.runtime_checks.fingerprint import Program
@@ -19,35 +20,67 @@ from spmdlint.runtime_checks.journal import Event, Journal
 
 
 class LayoutHook:
-    """Stands for the layout of one argument; ``real`` is what stood there, None for the default layout."""
+    """Stands for the layout of one argument; ``real`` is what stood there, None for the default layout.
 
-    __slots__ = ("event", "journal", "pending", "program", "real", "xla_layout")
+    C++ calls ``_to_xla_layout`` at every dispatch. That is a function of its own for each hook: looking up attributes
+    would double what is added to a call.
+    """
+
+    __slots__ = ("__weakref__", "_journal", "_program", "_to_xla_layout", "_usual", "mend", "real")
 
     def __init__(self, journal: Journal, program: Program, real: Any, start: Any) -> None:
-        self.journal = journal
-        self.pending = journal.pending
-        self.program = program
-        self.event: Event | None = None  # the last one
+        self._journal = journal
+        self._program = program
         self.real = real
-        self.xla_layout = start
+        self._usual, self.mend = _noting(journal, program, real, start)
+        self._to_xla_layout = self._usual
+        journal.hooks.add(self)
 
-    def _to_xla_layout(self, dtype: Any) -> Any:
-        self.called(sys._getframe(1))
-        return self.xla_layout if self.real is None else self.real._to_xla_layout(dtype)
+    def stop(self, ask: Callable[[], None]) -> None:
+        """Ask before each call from now on."""
+        usual = self._usual
+
+        def first_ask(dtype: Any) -> Any:
+            ask()
+            return usual(dtype)
+
+        self._to_xla_layout = first_ask
 
     def called(self, frame: FrameType) -> None:
-        """Note a call: by far the most often run function of this package."""
-        event, journal = self.event, self.journal
-        if (
-            event is None
-            or event.code is not frame.f_code
-            or event.lasti != frame.f_lasti
-            or event.thread != threading.get_ident()
-        ):
-            self.event = event = journal.event_at(self.program, frame)
-        journal.note(event)
-        if len(self.pending) >= journal.limit:
-            journal.full()
+        """Note a call of which C++ does not tell."""
+        self._journal.note(self._journal.event_at(self._program, frame))
+
+
+def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple[Callable[[Any], Any], Any]:
+    """What is run at every dispatch, and what changes the layout that it gives back."""
+    note, get_frame, get_thread = journal.note, sys._getframe, threading.get_ident
+    event: Event | None = None
+    code: CodeType | None = None
+    lasti = thread = -1
+
+    def moved(frame: FrameType) -> Event:
+        nonlocal event, code, lasti, thread
+        event = journal.event_at(program, frame)
+        code, lasti, thread = event.code, event.lasti, event.thread
+        return event
+
+    def to_xla_layout(_dtype: Any) -> Any:
+        frame = get_frame(1)
+        if frame.f_lasti == lasti and frame.f_code is code and get_thread() == thread:
+            note(event)  # type: ignore[arg-type]
+        else:
+            note(moved(frame))
+        return layout
+
+    def to_real_layout(dtype: Any) -> Any:
+        note(moved(get_frame(1)))
+        return real._to_xla_layout(dtype)
+
+    def mend(other: Any) -> None:
+        nonlocal layout
+        layout = other
+
+    return (to_xla_layout if real is None else to_real_layout), mend
 
 
 def install_fast_calls(observer: Observer, patches: Patches) -> None:
@@ -84,7 +117,7 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
                     # C++ asks only arrays for their layout: what comes from the host is seen here.
                     hook.called(sys._getframe(1))
                 elif hook.real is None:
-                    hook.xla_layout = layout  # what C++ compares with next time, so that it stays on its path
+                    hook.mend(layout)  # what C++ compares with next time, so that it stays on its path
                 layouts = [hook.real]
             return original(shardings, layouts, *rest, **named)
 
