@@ -71,7 +71,10 @@ def rehearse(
         source = PRELUDE + textwrap.dedent(program)
         script.write_text(source)
     else:
-        script, source = program, program.read_text()
+        # A copy: the linter's findings are joined in, and this whole repository would be its project.
+        script, source = folder / program.name, program.read_text()
+        if script != program:
+            script.write_text(source)
     report = folder / "report.json"
     words = [sys.executable, "-m", "spmdlint", "run", "-n", str(processes)]
     words += ["--devices-per-process", str(devices), "--report", str(report), *options, "--", str(script)]
