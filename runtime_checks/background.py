@@ -67,10 +67,11 @@ class Background:
         if program.digest not in self._explained:
             self._explain(program, call)
             self.journal.note_slowly(event)
-            self._served.clear()
-            self._urgent.set()
-            self._session.wake_watcher()
-            self._served.wait(URGENT_WITHIN)
+            if program.value is None:  # each value that is asserted is new
+                self._served.clear()
+                self._urgent.set()
+                self._session.wake_watcher()
+                self._served.wait(URGENT_WITHIN)
         else:
             self.journal.note_slowly(event)
 

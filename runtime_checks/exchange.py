@@ -6,11 +6,13 @@ root's word comes down, so that nobody makes more than three reads.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from spmdlint.runtime_checks.store import Store
 
+KEPT_VALUES = 32
 BLOCK = 64  # calls whose messages are deleted together
 
 
@@ -21,6 +23,7 @@ class Exchange:
         self._store = store
         self._me = me
         self._programs_sent: set[str] = set()
+        self._values: deque[str] = deque()
         self._programs_read: dict[tuple[int, str], dict[str, Any]] = {}
 
     def say(self, group: str, index: int, message: dict[str, Any]) -> None:
@@ -43,6 +46,14 @@ class Exchange:
         if digest not in self._programs_sent:
             self._store.put(f"program/{self._me}/{digest}", record, replace=True)
             self._programs_sent.add(digest)
+        if record.get("value") is not None:
+            # Each value that is asserted is new: only the last ones stay.
+            self._values.append(digest)
+            if len(self._values) > KEPT_VALUES:
+                old = self._values.popleft()
+                if old not in self._values:
+                    self._programs_sent.discard(old)
+                    self._store.delete(f"program/{self._me}/{old}")
 
     def program(self, process: int, digest: str) -> dict[str, Any]:
         """What another process's digest stands for; {} where it can't be read."""

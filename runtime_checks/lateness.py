@@ -6,7 +6,6 @@ process, at longer and longer intervals.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -50,11 +49,10 @@ class Lateness:
         if still < max(first, self._next[group.key]):
             return
         self._next[group.key] = 2 * still
-        # Whoever was stopped and goes on counts from where it slept: give the others the time to be heard.
         write_error("spmdlint: " + self.words(group, samples, still) + "\n")
 
-    def words(self, group: Group, samples: Mapping[int, Sample], still: float) -> str:
-        """Where the processes of a group are, late ones with their stacks."""
+    def words(self, group: Group, samples: Mapping[int, Sample], still: float | None) -> str:
+        """Where the processes of a group are, late ones with their stacks; ``still`` None where nobody is late yet."""
         most = max(sample.count for sample in samples.values())
         absent = [process for process in group.processes if process not in samples] if len(samples) > 1 else []
         there = {process: sample for process, sample in samples.items() if sample.count == most}
@@ -63,10 +61,13 @@ class Lateness:
         at = f"call {most} of {name_processes(group.processes)} ({_place(first)})"
         if not behind and not absent:
             compiling = _compiling(samples)
+            if still is None:
+                return f"all processes are at {at}" + (f"; {compiling}" if compiling else "")
             return f"no parallel call for {still:.0f} s: all processes are at {at} and agree" + (
                 f"; {compiling}." if compiling else ": look at the network, or at that call."
             )
-        lines = [f"late: {name_processes(there)} came to {at}, {still:.0f} s ago"]
+        ago = "" if still is None else f", {still:.0f} s ago"
+        lines = [f"{'' if still is None else 'late: '}{name_processes(there)} came to {at}{ago}"]
         answers = self._asking.ask(sorted(behind)[:SHOWN], {"stack": True}) if behind else {}
         for process, sample in sorted(behind.items())[:SHOWN]:
             calls = most - sample.count
@@ -85,11 +86,6 @@ class Lateness:
             lines.append(f"  {name_processes(absent)} made no call yet")
         compiling = _compiling(samples)
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
-
-    def demanded(self, group: Group, samples: Mapping[int, Sample], moved: float | None) -> str:
-        """The same on demand, also while nobody is late."""
-        still = time.monotonic() - moved if moved is not None else 0.0
-        return self.words(group, samples, still)
 
 
 def _place(sample: Sample) -> str:

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.asking import Asking
+from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.history import ENDED, judge
 from spmdlint.runtime_checks.journal import WINDOW
 from spmdlint.runtime_checks.lateness import Lateness
 from spmdlint.runtime_checks.ledger import Group
 from spmdlint.runtime_checks.report import Report
-from spmdlint.runtime_checks.samples import Sample, leads, read_sample
+from spmdlint.runtime_checks.samples import SECTION, Sample, leads, read_sample
+from spmdlint.runtime_checks.store import StoreLostError
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.background import Background
@@ -95,8 +97,7 @@ class Leader:
         return None
 
     def _read(self, group: Group, folder: str, watched: _Watched, now: float) -> None:
-        told = self._session.exchange.samples(folder)
-        found = {process: sample for process, data in told.items() if (sample := read_sample(data)) is not None}
+        found = self._published(folder)
         found[self._session.me] = self._background.own_sample(group)
         for process, sample in found.items():
             before = watched.samples.get(process)
@@ -162,6 +163,37 @@ class Leader:
             if report is not None:
                 return report
         return None
+
+    def report_on_demand(self) -> None:
+        """Write where all processes are, whoever leads them."""
+        session, lines = self._session, []
+        for group in session.ledger.groups():
+            samples: dict[int, Sample] = {}
+            for number in range(0, len(group.processes), SECTION):
+                samples.update(self._published(f"now/{group.key}/{number // SECTION}"))
+            samples[session.me] = self._background.own_sample(group)
+            lines.append("spmdlint: " + self.lateness.words(group, samples, None))
+        where = session.where()
+        lines.append(f"spmdlint: process {session.me} is at {where['place'] or 'an unknown line'}")
+        lines += [f"      {frame}" for frame in where["stack"]]
+        write_error("\n".join(lines) + "\n")
+
+    def heard(self) -> dict[int, int]:
+        """How many calls each process had made when it was last heard of."""
+        found: dict[int, int] = {}
+        try:
+            for group in self._session.ledger.groups():
+                for number in range(0, len(group.processes), SECTION):
+                    for process, sample in self._published(f"now/{group.key}/{number // SECTION}").items():
+                        found[process] = max(found.get(process, 0), sample.serial)
+        except StoreLostError:
+            return {}
+        found.pop(self._session.me, None)
+        return dict(sorted(found.items()))
+
+    def _published(self, folder: str) -> dict[int, Sample]:
+        told = self._session.exchange.samples(folder)
+        return {process: sample for process, data in told.items() if (sample := read_sample(data)) is not None}
 
     def after_deaths(self) -> Report | None:
         """A peer was killed: what its recording and the others' calls prove, under a launcher."""

@@ -58,6 +58,7 @@ class Session:
         self.lockstep = Lockstep(self)
         self._questions = 0
         self._noted: set[str] = set()
+        self._asserted: dict[str, int] = {}
         self.setup = Setup(self)
 
     def call(self, call: Call, within: float | None = None) -> str:
@@ -84,6 +85,11 @@ class Session:
             if self.active:
                 self._guarded(lambda: self.lockstep.agree(group, entry, call, within))
         return f"{group.key}/{entry.index}"
+
+    def is_due(self, name: str, every: int) -> bool:
+        """Whether a value that is asserted each so many-th time is compared now."""
+        asserted = self._asserted[name] = self._asserted.get(name, -1) + 1
+        return asserted % every == 0
 
     def _guarded(self, agree: Callable[[], None]) -> None:
         """Fail closed in a rehearsal, open in the real job."""

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from spmdlint.runtime_checks.demand import Demand
 from spmdlint.runtime_checks.report import diverged, name_processes
 from spmdlint.runtime_checks.store import StoreLostError
 
@@ -30,6 +31,7 @@ class Watcher:
         self._verdict_seen: float | None = None
         self._deaths: dict[int, float] = {}
         self._told_launcher = False
+        self._demand = Demand(session.options.report_signal) if session.background is not None else None
         self._wake = threading.Event()
         self._word = False
         self._asked = 0.0
@@ -54,6 +56,8 @@ class Watcher:
         self._wake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join()
+        if self._demand is not None:
+            self._demand.stop()
 
     def _run(self) -> None:
         while True:
@@ -108,6 +112,8 @@ class Watcher:
         word, self._word = self._word, False
         if session.ending.verdict is None:
             background.tick()
+        if self._demand is not None and self._demand.asked():
+            background.leader.report_on_demand()
         if word:
             background.answer()
         if word or now - self._asked > 5 * background.interval:
