@@ -46,7 +46,7 @@ class Recording:
             else:
                 file.truncate(_SIZE)
             self._map = mmap.mmap(file.fileno(), _SIZE)
-        self._events = events.open("a")
+        self._events = events
         self._bytes = 0
         self._turn = 0
         self._numbers = 0
@@ -76,8 +76,8 @@ class Recording:
         if self._bytes > MAX_EVENTS_BYTES:
             return
         try:
-            self._events.write(text)
-            self._events.flush()
+            with self._events.open("a") as file:
+                file.write(text)
         except OSError as error:
             self._bytes = MAX_EVENTS_BYTES
             write_error(f"spmdlint: the record of calls can't be written on: {error.strerror}.\n")
