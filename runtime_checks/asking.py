@@ -90,8 +90,9 @@ class Asking:
     def program(self, process: int, digest: str) -> dict[str, Any]:
         """What a process's digest stands for, as far as that can be had."""
         session = self._session
-        if process == session.me:
-            return self._background.explained(digest)
+        own = self._background.explained(digest)
+        if own or process == session.me:
+            return own  # what decides is the same where the digest is
         key = (process, digest)
         known = self._programs.get(key, {})
         if "module" in known:

@@ -109,7 +109,7 @@ class Background:
         if urgent or due or (resting and now - self._last_publication >= self.interval / 4):
             self._urgent.clear()
             self.publish()
-        if urgent or now - self._last_look >= self.interval / 2:
+        if urgent or now - self._last_look >= self.interval / 8:
             self._last_look = now
             self.leader.look(now)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.background import Background
     from spmdlint.runtime_checks.session import Session
 
-ASKED = 8  # processes whose calls are asked for; in a smaller group, all
+ASKED = 6  # processes whose calls are asked for; in a smaller group, all
 STUCK = 1.5  # seconds, or twice the interval, in which nobody makes a call although counts differ
 AGAIN = 2.0  # seconds until an inquiry that proved nothing is made again, then doubled
 
