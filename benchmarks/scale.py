@@ -141,8 +141,9 @@ def serve(count: int) -> None:
     last = max(max(one["heard"], default=float("nan")) for one in told) - at
     heard = sum(len(one["heard"]) for one in told)
     words = verdict.message if verdict is not None else "no verdict"
+    every = session.background.interval
     print(
-        f"{count:5} clients: published every {session.background.interval:.2f} s; first process {share:.1f} % of a core; "
+        f"{count:5} clients: published every {every:.2f} s; first process {share:.1f} % of a core; "
         f"verdict after {posted:.1f} s, heard by {heard} of {count - 1} others after {last:.1f} s ({words})",
         flush=True,
     )

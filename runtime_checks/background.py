@@ -20,6 +20,7 @@ from spmdlint.runtime_checks.leading import Leader
 from spmdlint.runtime_checks.ledger import Group
 from spmdlint.runtime_checks.prefixes import Trail
 from spmdlint.runtime_checks.replay import pack
+from spmdlint.runtime_checks.report import name_processes
 from spmdlint.runtime_checks.samples import Sample, leads, publishes_in
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ PROCESSES_A_SECOND = 256  # publications that the coordination service is asked 
 URGENT_WITHIN = 0.05  # seconds that a new program waits to be published before it is dispatched
 COMPILING_AFTER = 5.0
 PROGRAMS = 1024  # of which the explanation is kept
-USUAL = 256  # calls in a history
 
 
 class Background:
@@ -99,6 +99,10 @@ class Background:
         now = time.monotonic()
         if self.journal.drain():
             self._last_call = now
+        for group in self._session.ledger.groups():
+            if len(group.threads) > 1:
+                named = name_processes(group.processes)
+                self._session.warn(f"two threads make parallel calls over {named}; their order is up to chance.")
         if self.journal.overrun:
             self._session.stand_down("calls are made faster than they can be counted; the checks are off from here on.")
         if not self._session.active:
@@ -168,7 +172,7 @@ class Background:
         """What a digest of this process stands for."""
         return self._explained.get(digest, {})
 
-    def history(self, many: int = USUAL) -> dict[str, Any]:
+    def history(self, many: int) -> dict[str, Any]:
         """The last calls, for another process to compare: a table of events, and places in it."""
         calls = list(self.journal.calls)[-many:]
         places = {event: place for place, event in enumerate(dict.fromkeys(calls))}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.background import Background
     from spmdlint.runtime_checks.session import Session
 
+USUAL = 256  # calls that are asked for, and twice as many as lie between the first and the last process
 ASKED = 6  # processes whose calls are asked for; in a smaller group, all
 STUCK = 1.5  # seconds, or twice the interval, in which nobody makes a call although counts differ
 AGAIN = 2.0  # seconds until an inquiry that proved nothing is made again, then doubled
@@ -128,7 +129,8 @@ class Leader:
             wanted += [process for process in others if process not in wanted][: max(2, ASKED - len(wanted))]
             if self._session.me not in wanted:
                 wanted.append(self._session.me)
-            histories = self.asking.histories(wanted, WINDOW if far else 256)
+            spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
+            histories = self.asking.histories(wanted, WINDOW if far else min(WINDOW, USUAL + 2 * spread))
             report = judge(histories, self.asking.program)
         if report is None and far:
             # Both are known and nothing is proven: what is unknown on one side agrees with anything, but not by hash.

@@ -126,6 +126,12 @@ class Session:
         except StoreLostError:
             return
 
+    def warn(self, text: str) -> None:
+        """Keep a remark, and tell it at once."""
+        if text not in self._noted:
+            write_error(f"spmdlint: {text}\n")
+        self.note(text)
+
     def note(self, text: str) -> None:
         """Keep a remark for the report, once."""
         if text not in self._noted:
