@@ -6,6 +6,8 @@ a call that never comes. It runs before JAX's own exit, at ``jax.distributed.shu
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 TICK = 0.05
 SLOWEST_TICK = 0.5
+ELASTIC_HOLD = 10.0  # where processes may die and the job goes on
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
 
 
@@ -88,7 +91,7 @@ def _all_ended(session: Session, outcome: Outcome, state: dict[str, Any]) -> dic
         if background is None or session.ending.verdict is not None:
             _leave_if_diverged(session)
         held = time.monotonic() - began
-        if session.interrupted() or (_bounded(session, outcome) and held > LONGEST_HOLD):
+        if session.interrupted() or held > _longest(session, outcome):
             return None
         if background is None or _closes(session):
             _collect(session, ended)
@@ -110,9 +113,13 @@ def _collect(session: Session, ended: dict[int, dict[str, Any]]) -> None:
             ended[process] = found
 
 
-def _bounded(session: Session, outcome: Outcome) -> bool:
-    """Whether the hold has a bound: JAX's own barrier has, and in background mode nobody may be worse off."""
-    return outcome.state == "raised" or (session.background is not None and not session.options.rehearsal)
+def _longest(session: Session, outcome: Outcome) -> float:
+    """How long to hold: JAX's own barrier has a bound, and in background mode nobody may be worse off."""
+    if session.background is not None and not session.options.rehearsal:
+        jax = sys.modules.get("jax")
+        elastic = getattr(getattr(jax, "config", None), "jax_enable_recoverability", False)
+        return ELASTIC_HOLD if elastic else LONGEST_HOLD
+    return LONGEST_HOLD if outcome.state == "raised" else math.inf
 
 
 def _closes(session: Session) -> bool:

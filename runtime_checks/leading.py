@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.history import ENDED, judge
 from spmdlint.runtime_checks.journal import WINDOW
 from spmdlint.runtime_checks.lateness import Lateness
 from spmdlint.runtime_checks.ledger import Group
-from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.report import Report, name_processes
 from spmdlint.runtime_checks.samples import SECTION, Sample, leads, read_sample
 from spmdlint.runtime_checks.store import StoreLostError
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 USUAL = 256  # calls that are asked for, and twice as many as lie between the first and the last process
 ASKED = 6  # processes whose calls are asked for; in a smaller group, all
+SMALL = 64  # processes in a job in which each tells of all on demand
 STUCK = 1.5  # seconds, or twice the interval, in which nobody makes a call although counts differ
 AGAIN = 2.0  # seconds until an inquiry that proved nothing is made again, then doubled
 
@@ -140,6 +141,11 @@ class Leader:
                 if process in histories and histories[process].state not in ENDED
             }
             self._excused |= excused
+            for process, _ in sorted(excused):
+                self._session.note(
+                    f"Process {process} is not compared any more in {name_processes(group.processes)}: its calls and those "
+                    f"of process {self._session.me} have other digests, and nothing that is known of both differs."
+                )
         return report
 
     def last_look(self, ended: Mapping[int, Mapping[str, Any]]) -> Report | None:
@@ -167,9 +173,10 @@ class Leader:
         return None
 
     def report_on_demand(self) -> None:
-        """Write where all processes are, whoever leads them."""
+        """Write where all processes are; in a large job the first one does, as the signal may go to all."""
         session, lines = self._session, []
-        for group in session.ledger.groups():
+        tells_of_all = session.me == 0 or session.count <= SMALL
+        for group in session.ledger.groups() if tells_of_all else ():
             samples: dict[int, Sample] = {}
             for number in range(0, len(group.processes), SECTION):
                 samples.update(self._published(f"now/{group.key}/{number // SECTION}"))
