@@ -125,8 +125,8 @@ class Exchange:
     def questions(self) -> dict[int, dict[str, Any]]:
         """What others ask of this process; each question is given once."""
         asked = self._store.children(f"question/{self._me}")
-        if asked:
-            self._store.delete(f"question/{self._me}")
+        for name in asked:
+            self._store.delete(f"question/{self._me}/{name}")
         return {int(name): question for name, question in asked.items() if name.isdigit()}
 
     def put_answer(self, asker: int, answer: dict[str, Any]) -> None:

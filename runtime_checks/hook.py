@@ -126,7 +126,10 @@ class Hook:
             self.why_idle = "the job has one process"
             return
         try:
-            session = Session(Store(client, self._root(client, me)), me, count, self.options)
+            store = Store(client, self._root(client, me))
+            if self.options.mode == "background" and not store.lists:
+                raise StoreLostError("JAX's distributed client has no key_value_dir_get, which background mode needs.")
+            session = Session(store, me, count, self.options)
         except StoreLostError as error:
             self._give_up(str(error))
             return

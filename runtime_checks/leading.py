@@ -57,6 +57,8 @@ class Leader:
     def look(self, now: float) -> None:
         """Compare what has been published in all groups that this process leads."""
         session = self._session
+        if session.interrupted():
+            return  # which reaches processes at different times
         for group in session.ledger.groups():
             for folder in self._folders(group):
                 report = self._look_at(group, folder, now)
@@ -143,8 +145,8 @@ class Leader:
             self._excused |= excused
             for process, _ in sorted(excused):
                 self._session.note(
-                    f"Process {process} is not compared any more in {name_processes(group.processes)}: its calls and those "
-                    f"of process {self._session.me} have other digests, and nothing that is known of both differs."
+                    f"Process {process} is not compared any more among {name_processes(group.processes)}: its calls have "
+                    f"other digests than those of process {self._session.me}, but nothing that is known of both differs."
                 )
         return report
 

@@ -28,6 +28,7 @@ from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
 
 ANSWER_WITHIN = 1.5  # seconds for a process to answer where it is
 RECENT = 8
+MAX_NOTES = 100
 ASIDE = "aside"  # the state of a process that runs on without checks
 
 
@@ -128,13 +129,13 @@ class Session:
 
     def warn(self, text: str) -> None:
         """Keep a remark, and tell it at once."""
-        if text not in self._noted:
+        if text not in self._noted and len(self._noted) < MAX_NOTES:
             write_error(f"spmdlint: {text}\n")
         self.note(text)
 
     def note(self, text: str) -> None:
         """Keep a remark for the report, once."""
-        if text not in self._noted:
+        if text not in self._noted and len(self._noted) < MAX_NOTES:
             self._noted.add(text)
             self.notes.append(text)
 

@@ -46,6 +46,11 @@ class Store:
                 "use a JAX version that the runtime checks know (0.6 to 0.12)."
             )
 
+    @property
+    def lists(self) -> bool:
+        """Whether the client can list a folder, without which background mode can't compare."""
+        return hasattr(self._client, "key_value_dir_get")
+
     def put(self, key: str, value: Mapping[str, Any], *, replace: bool = False) -> bool:
         """Set a key; False where it is already set and ``replace`` is not asked for."""
         text = json.dumps(value, separators=(",", ":"))

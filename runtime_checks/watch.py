@@ -73,6 +73,8 @@ class Watcher:
                     return
             except Exception as error:  # the watcher must never be what breaks a job
                 self._session.note(f"The watching thread met {type(error).__name__}: {str(error)[:200]}")
+                if self._session.background is not None:
+                    self._session.warn(f"the runtime checks met {type(error).__name__} and may miss something.")
 
     def _step_aside(self, error: StoreLostError) -> bool:
         """Whether the store has been silent for too long to go on; in lockstep the main thread finds out itself."""
