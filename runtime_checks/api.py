@@ -21,8 +21,9 @@ class Status:
     """What the runtime checks do in this process.
 
     ``watching`` is whether calls are compared now; ``reason`` says why not. ``calls`` counts the parallel calls by
-    the processes of their group, ``quiet`` those that hold no collective. ``layers`` says "on" for each layer of
-    interception, or why it is off.
+    the processes of their group, ``quiet`` those that hold no collective. ``others`` says, in background mode, how
+    many calls of all groups the other processes had made when they were last heard of. ``layers`` says "on" for each
+    layer of interception, or why it is off.
     """
 
     mode: str
@@ -31,6 +32,7 @@ class Status:
     process: int | None = None
     processes: int | None = None
     calls: dict[str, int] = field(default_factory=dict)
+    others: dict[int, int] = field(default_factory=dict)
     quiet: int = 0
     layers: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -47,10 +49,11 @@ def enable(mode: str | None = None, *, on_divergence: str | None = None) -> None
     """Compare the parallel calls of all processes of this job from here on.
 
     Call it on every process, before or after ``jax.distributed.initialize``. ``mode`` is "lockstep" (each call is
-    agreed on before it is dispatched) or "off"; ``on_divergence`` is "raise" (a :class:`DivergenceError` in every
-    process), "exit" (report, and leave with status 3) or "report" (report, and go on unchecked). What is not given
-    comes from the environment (``SPMDLINT_RUNTIME_CHECKS``, ``SPMDLINT_ON_DIVERGENCE``) or is "lockstep" and
-    "raise". Under ``spmdlint run`` the launcher has decided, and this does nothing.
+    agreed on before it is dispatched), "background" (compared behind the calls) or "off"; ``on_divergence`` is "raise"
+    (a :class:`DivergenceError` in every process), "exit" (report, and leave with status 3) or "report" (report, and go
+    on unchecked). What is not given comes from the environment (``SPMDLINT_RUNTIME_CHECKS``,
+    ``SPMDLINT_ON_DIVERGENCE``) or is "lockstep", and "raise" in lockstep or "report" in background mode. Under
+    ``spmdlint run`` the launcher has decided, and this does nothing.
 
     Raises ``ValueError`` for a mode or policy that does not exist, and ``RuntimeError`` where the checks are on with
     other options already.
@@ -78,18 +81,23 @@ def disable() -> None:
         hook.stop()
 
 
-def assert_equal(value: Any, name: str) -> None:
+def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
     """Check that a value is the same on every process; itself a parallel call, which all processes have to make.
 
     ``value`` is a number, a string, an array or a pytree of them. Of an array a digest of its bytes is compared; one
-    that spans processes has to be replicated. Costs a copy of the array to the host. Does nothing where the checks
-    are off.
+    that spans processes has to be replicated. ``every`` compares only each so many-th time that a name is asserted
+    (the first among them), and does nothing in between: for replicated state in a training loop. Costs a copy of the
+    array to the host, where it is not there, and a pass over its bytes; the guide has figures. Does nothing where the
+    checks are off.
 
     Raises :class:`DivergenceError` (kind "value") as the policy says, ``TypeError`` for a value that has no text that
-    is the same everywhere, and ``ValueError`` for an array of which each process holds another part.
+    is the same everywhere, and ``ValueError`` for an array of which each process holds another part, or ``every``
+    below 1.
     """
+    if every < 1:
+        raise ValueError(f"assert_equal compares every so many-th time: every={every} is below 1.")
     session = _session()
-    if session is not None:
+    if session is not None and session.is_due(name, every):
         from spmdlint.runtime_checks.named import announce, value_words
 
         announce(session, "assert_equal", name=name, value=value_words(value))
@@ -126,8 +134,11 @@ def status() -> Status:
     session = hook.session
     if session is None:
         return Status(hook.options.mode, watching=False, reason=hook.why_idle)
+    if session.background is not None:
+        session.journal.drain()
     return Status(
         mode=hook.options.mode,
+        others=session.background.leader.heard() if session.background is not None else {},
         watching=session.active,
         reason=None if session.active else "a divergence was reported, or the store was lost",
         process=session.me,

@@ -1,104 +1,214 @@
-"""Background mode: calls are recorded as they are made, published by the watching thread, and compared by one process.
+"""Background mode: calls are noted as they are made, published by the watching thread, and compared by one process.
 
-Nothing waits for another process. A divergence is found after the fact, also while the main threads hang in it.
+Nothing waits for another process, and the main thread never talks to the store. A divergence is found after the fact,
+also while the main threads hang in it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.call import Call
-from spmdlint.runtime_checks.history import History, Row, judge, read_history, row_data
-from spmdlint.runtime_checks.ledger import Entry, Group
-from spmdlint.runtime_checks.recording import read, read_programs
+from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.frames import Site
+from spmdlint.runtime_checks.journal import Event, Journal
+from spmdlint.runtime_checks.leading import Leader
+from spmdlint.runtime_checks.ledger import Group
+from spmdlint.runtime_checks.prefixes import Trail
+from spmdlint.runtime_checks.replay import pack
+from spmdlint.runtime_checks.report import name_processes
+from spmdlint.runtime_checks.samples import Sample, leads, publishes_in
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.recording import Recording
-    from spmdlint.runtime_checks.report import Report
     from spmdlint.runtime_checks.session import Session
 
-PUBLISHED = 256  # rows that a process keeps published
+SHORTEST = 0.25  # seconds between two publications, in a small job
+PROCESSES_A_SECOND = 256  # publications that the coordination service is asked to take
+URGENT_WITHIN = 0.05  # seconds that a new program waits to be published before it is dispatched
+COMPILING_AFTER = 5.0
+PROGRAMS = 1024  # of which the explanation is kept
 
 
 class Background:
-    """The recording and comparing of one process."""
+    """The member's part: noting, publishing, answering. ``leader`` compares, where this process is one."""
 
     def __init__(self, session: Session, recording: Recording | None) -> None:
         self._session = session
         self._recording = recording
-        self._rows: deque[list[Any]] = deque(maxlen=PUBLISHED)
-        self._known: set[str] = set()
-        self._changed = False
+        session.ledger.on_new = self._new_group
+        self.journal = Journal(session.ledger, recording, self._stopped)
+        self.leader = Leader(session, self)
+        self.interval = max(SHORTEST, session.count / PROCESSES_A_SECOND)
+        self.state = "running"
+        self.end: Mapping[str, Any] = {}
+        self.over = False
+        self._explained: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._published: dict[str, tuple[Any, ...]] = {}
+        self._compiling: tuple[str, float] | None = None
+        self._urgent, self._served = threading.Event(), threading.Event()
         self._lock = threading.Lock()
-        self._last: list[Any] | None = None
+        self._last_publication = self._last_call = self._last_look = 0.0
 
-    def made(self, group: Group, entry: Entry, call: Call) -> None:
-        """Record a call before it is dispatched; a program that is new is published before it runs."""
-        digest, site = call.program.digest, call.site
-        others = {one.key: one.count for one in self._session.ledger.groups() if one is not group}
-        filename, line = (site.filename, site.line) if site else (None, None)
-        row = Row(entry.index, f"{group.prefix:016x}", digest, call.program.function, filename, line, others)
-        data = row_data(group.key, group.processes, row)
+    def _new_group(self, group: Group) -> None:
+        if self._session.me in group.processes and leads(group.key, group.processes, self._session.me):
+            group.trail = Trail()
+
+    # In the thread that makes the call.
+
+    def made(self, call: Call) -> None:
+        """Note a call that does not come through the fast path; a program that is new is published before it runs."""
+        program = call.program
+        event = self.journal.event_of(program, call.site)
+        if program.digest not in self._explained:
+            self._explain(program, call)
+            self.journal.note_slowly(event)
+            if program.value is None:  # each value that is asserted is new
+                self._served.clear()
+                self._urgent.set()
+                self._session.wake_watcher()
+                self._served.wait(URGENT_WITHIN)
+        else:
+            self.journal.note_slowly(event)
+
+    def _explain(self, program: Program, call: Call) -> None:
+        record = {**program.decisive(), "static": dict(call.static)}
+        record["arguments"] = call.explained(self._session.provenance)
+        self._explained[program.digest] = record
+        while len(self._explained) > PROGRAMS:
+            self._explained.popitem(last=False)
         if self._recording is not None:
-            self._recording.write(data)
-        self._rows.append(data)
-        self._changed = True
-        if digest not in self._known:
-            self._known.add(digest)
-            record = {**call.program.decisive(), "static": dict(call.static)}
-            record["arguments"] = call.explained(self._session.provenance)
-            if self._recording is not None:
-                self._recording.write_program(digest, record)
-            self._session.exchange.publish_program(digest, record)
-            self.publish()
+            self._recording.write_program(program.digest, record)
 
-    def publish(self, state: str = "running", end: Mapping[str, Any] | None = None) -> None:
-        """Put this process's history where the others can read it."""
+    def compiles(self, what: str | None) -> None:
+        """Say what is handed to the compiler, or that it is done."""
+        self._compiling = None if what is None else (what, time.monotonic())
+
+    def _stopped(self) -> None:
+        """A verdict is there: the next call acts on it."""
+        self._session.ending.act()
+
+    # In the watching thread.
+
+    def tick(self) -> None:
+        """Number what was noted; publish and compare when it is time."""
+        now = time.monotonic()
+        if self.journal.drain():
+            self._last_call = now
+        for group in self._session.ledger.groups():
+            if len(group.threads) > 1:
+                named = name_processes(group.processes)
+                self._session.warn(f"two threads make parallel calls over {named}; their order is up to chance.")
+        if self.journal.overrun:
+            self._session.stand_down("calls are made faster than they can be counted; the checks are off from here on.")
+        if not self._session.active:
+            return
+        urgent = self._urgent.is_set()
+        due = now - self._last_publication >= self.interval
+        resting = now - self._last_call >= self.interval / 2
+        if urgent or due or (resting and now - self._last_publication >= self.interval / 4):
+            self._urgent.clear()
+            self.publish()
+        if urgent or now - self._last_look >= self.interval / 8:
+            self._last_look = now
+            self.leader.look(now)
+
+    def publish(self) -> None:
+        """Put where this process is where those who compare look for it."""
         with self._lock:
-            self._changed = False
-            history = {"state": state, "rows": list(self._rows), "counts": self._session.ledger.counts(), "end": end}
-            self._session.exchange.put_history(history)
+            self._last_publication = time.monotonic()
+            last = self.journal.last
+            for group in self._session.ledger.groups():
+                sample = self._sample(group, last)
+                said = (sample.count, sample.prefix, sample.state, sample.last, sample.compiling)
+                if self._published.get(group.key) != said and self._session.me in group.processes:
+                    for folder in publishes_in(group.key, group.processes, self._session.me):
+                        self._session.exchange.put_sample(folder, sample.data())
+                    self._published[group.key] = said
+        self._served.set()
 
-    def look(self) -> None:
-        """For the watching thread: publish what is new; the lowest process that lives compares."""
-        if self._changed:
-            self.publish()
+    def _sample(self, group: Group, last: Event | None) -> Sample:
+        mine = last is not None and last.group is group
+        site = last.site if last is not None and mine else None
+        function = last.program.function if last is not None and mine else None
+        compiling = self._compiling
+        slow = compiling is not None and time.monotonic() - compiling[1] > COMPILING_AFTER
+        words = compiling[0] if compiling is not None and slow else None
+        return Sample(
+            count=group.count,
+            prefix=group.prefix,
+            serial=self.journal.made,
+            state=self.state,
+            last=mine,
+            function=function,
+            filename=site.filename if site is not None else None,
+            line=site.line if site is not None else None,
+            compiling=words,
+        )
+
+    def own_sample(self, group: Group) -> Sample:
+        """Where this process is in a group, numbered so far."""
+        return self._sample(group, self.journal.last)
+
+    def answer(self) -> None:
+        """Answer what others ask."""
+        exchange = self._session.exchange
+        for asker, question in exchange.questions().items():
+            answer: dict[str, Any] = {"number": question.get("number")}
+            if "history" in question:
+                self.journal.drain()
+                answer["history"] = self.history(int(question["history"]))
+            if "program" in question:
+                answer["program"] = self.explained(str(question["program"]))
+            if question.get("stack"):
+                answer["where"] = self._session.where()
+            exchange.put_answer(asker, answer)
+
+    def explained(self, digest: str) -> dict[str, Any]:
+        """What a digest of this process stands for."""
+        return self._explained.get(digest, {})
+
+    def history(self, many: int) -> dict[str, Any]:
+        """The last calls, for another process to compare: a table of events, and places in it."""
+        calls = list(self.journal.calls)[-many:]
+        places = {event: place for place, event in enumerate(dict.fromkeys(calls))}
+        groups = self._session.ledger.groups()
+        return {
+            "state": self.state,
+            "end": dict(self.end),
+            "members": {group.key: list(group.processes) for group in groups},
+            "groups": {group.key: [group.count, group.prefix] for group in groups},
+            "table": [_told(event) for event in places],
+            "calls": pack([places[event] for event in calls]),
+        }
+
+    def hear(self) -> None:
+        """Look whether all have ended, or somebody has left the checks."""
         session = self._session
-        lower = range(session.me)
-        if all(session.folder is not None and session.folder.gone(process) is not None for process in lower):
-            report = self.judge()
-            if report is not None:
-                session.ending.declare(report)
+        if self.state != "running" and session.exchange.over():
+            self.over = True
+        aside = session.exchange.aside() if session.active else None
+        if aside is not None:
+            session.stand_down(f"the checks are off from here on: {aside.get('reason')}", tell=False)
 
-    def judge(self) -> Report | None:
-        """Compare what is known of all processes."""
-        histories = {}
-        for process in range(self._session.count):
-            history = self._history(process)
-            if history is not None:
-                histories[process] = history
-        return judge(histories, self._program)
+    # At the end.
 
-    def _history(self, process: int) -> History | None:
-        session = self._session
-        told = session.exchange.history(process)
-        gone = session.folder.gone(process) if session.folder is not None else None
-        if told is not None and (gone is None or told.get("state") != "running"):
-            history = read_history(str(told.get("state")), list(told.get("rows") or []), told.get("end"))
-            history.counts.update({key: int(n) for key, n in dict(told.get("counts") or {}).items()})
-            return history
-        if gone is None or session.options.run_folder is None:
-            return None
-        # It died before it could publish its last calls: they are in its recording.
-        rows = read(session.options.run_folder / f"{process}.ledger")
-        ended = session.ended(process) or {"state": "died"}
-        return read_history(str(ended["state"]), rows, ended)
+    def finish(self, state: str, end: Mapping[str, Any]) -> None:
+        """Say that no more calls will come."""
+        self.journal.drain()
+        self.state, self.end = state, end
+        self.publish()
 
-    def _program(self, process: int, digest: str) -> dict[str, Any]:
-        found = self._session.exchange.program(process, digest)
-        if not found and self._session.options.run_folder is not None:
-            found = read_programs(self._session.options.run_folder / f"{process}.ledger").get(digest, {})
-        return found
+
+def _told(event: Event) -> dict[str, Any]:
+    site: Site | None = event.site
+    place = {"filename": site.filename, "line": site.line} if site is not None else {}
+    program = event.program
+    told = {"group": event.group.key, "digest": program.digest, "function": program.function, **place}
+    if program.identified:
+        told["defined_at"] = program.defined_at
+    return told

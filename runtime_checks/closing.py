@@ -6,6 +6,8 @@ a call that never comes. It runs before JAX's own exit, at ``jax.distributed.shu
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 TICK = 0.05
 SLOWEST_TICK = 0.5
-RAISED_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process that raised
+ELASTIC_HOLD = 10.0  # where processes may die and the job goes on
+LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
 
 
 @dataclass(slots=True)
@@ -43,6 +46,8 @@ def close(session: Session, outcome: Outcome) -> None:
 def leave_quietly(session: Session) -> None:
     """Tell the others that this process makes no more calls, without waiting for them."""
     try:
+        if session.background is not None:
+            session.background.finish("finished", {})
         session.exchange.put_state(session.end_state("finished", None, None))
     except StoreLostError:
         return
@@ -55,28 +60,72 @@ def _close(session: Session, outcome: Outcome) -> None:
     if session.folder is not None:
         session.folder.put_state(session.me, state)
     if session.background is not None:
-        session.background.publish(outcome.state, state)
+        session.background.finish(outcome.state, state)
+        state = session.end_state(outcome.state, outcome.site, outcome.detail)
     session.exchange.put_state(state)
     if outcome.state == "interrupted":
         return
-    began, tick = time.monotonic(), TICK
-    ended: dict[int, dict[str, Any]] = {session.me: state}
-    while len(ended) < session.count:
-        _leave_if_diverged(session)
-        if session.interrupted() or (outcome.state == "raised" and time.monotonic() - began > RAISED_HOLD):
-            return
-        for process in range(session.count):
-            if process not in ended and (told := session.ended(process)) is not None:
-                ended[process] = told
-        if len(ended) < session.count:
-            time.sleep(tick)
-            tick = min(tick * 1.2, SLOWEST_TICK)
+    ended = _all_ended(session, outcome, state)
+    if ended is None:
+        return
     _leave_if_diverged(session)
     report = _last_look(session, outcome, ended)
     if report is not None:
         session.ending.declare(report)
         _leave_if_diverged(session)
     _note_quiet(session, ended)
+    if session.background is not None:
+        if session.ending.verdict is None:
+            session.exchange.put_over()
+        session.wake_all()
+
+
+def _all_ended(session: Session, outcome: Outcome, state: dict[str, Any]) -> dict[int, dict[str, Any]] | None:
+    """Hold until all have ended: how each did, or None where this process need not look at that."""
+    began, tick = time.monotonic(), TICK
+    ended: dict[int, dict[str, Any]] = {session.me: state}
+    background = session.background
+    while len(ended) < session.count:
+        if not session.active:
+            return None
+        if background is None or session.ending.verdict is not None:
+            _leave_if_diverged(session)
+        held = time.monotonic() - began
+        if session.interrupted() or held > _longest(session, outcome):
+            return None
+        if background is None or _closes(session):
+            _collect(session, ended)
+        elif background.over:
+            return None
+        if len(ended) < session.count:
+            time.sleep(tick)
+            tick = min(tick * 1.2, SLOWEST_TICK)
+    return ended
+
+
+def _collect(session: Session, ended: dict[int, dict[str, Any]]) -> None:
+    told = session.exchange.states() if session.background is not None else None
+    for process in range(session.count):
+        if process in ended or (told is not None and process not in told and session.folder is None):
+            continue
+        found = session.ended(process)
+        if found is not None:
+            ended[process] = found
+
+
+def _longest(session: Session, outcome: Outcome) -> float:
+    """How long to hold: JAX's own barrier has a bound, and in background mode nobody may be worse off."""
+    if session.background is not None and not session.options.rehearsal:
+        jax = sys.modules.get("jax")
+        elastic = getattr(getattr(jax, "config", None), "jax_enable_recoverability", False)
+        return ELASTIC_HOLD if elastic else LONGEST_HOLD
+    return LONGEST_HOLD if outcome.state == "raised" else math.inf
+
+
+def _closes(session: Session) -> bool:
+    """Whether this process collects how all ended: the first one, under a launcher the first that lives."""
+    folder = session.folder
+    return all(folder is not None and folder.gone(process) is not None for process in range(session.me))
 
 
 def _leave_if_diverged(session: Session) -> None:
@@ -97,7 +146,7 @@ def _last_look(session: Session, outcome: Outcome, ended: dict[int, dict[str, An
             if report is not None:
                 return report
     if session.background is not None:
-        report = session.background.judge()
+        report = session.background.leader.last_look(ended)
         if report is not None:
             return report
     dead = {process: one for process, one in ended.items() if one["state"] == "died"}

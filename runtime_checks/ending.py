@@ -7,6 +7,7 @@ ends with an error that blames somebody else. The process that hosts the coordin
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -20,7 +21,7 @@ from spmdlint.runtime_checks.report import Report, as_text, from_data
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.store import Store, StoreLostError
 
-VERDICT_KEY = "verdict"
+VERDICT_KEY = "verdict/job"
 LAST_WAIT = 5.0  # seconds for which the host of the service waits for the others to have read the verdict
 
 
@@ -35,6 +36,7 @@ class Ending:
         self._complete = complete
         self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._told = threading.Event()
+        self._mine = False  # whether it was this process that declared the verdict
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
@@ -43,10 +45,11 @@ class Ending:
         """Make a report the job's verdict, or take the one that another process declared before."""
         self._complete(report)
         try:
-            if not self._store.put(VERDICT_KEY, report.as_data()):
+            self._mine = self._store.put(VERDICT_KEY, report.as_data())
+            if not self._mine:
                 self.look()
         except StoreLostError:
-            pass  # the one who proved it can still tell
+            self._mine = True  # the one who proved it can still tell
         self.verdict = self.verdict or report
         return self.verdict
 
@@ -79,6 +82,10 @@ class Ending:
         if self._folder is not None:
             self._folder.put_report(self.verdict.as_data())
             words = f"spmdlint: {self.verdict.verdict} ({self.verdict.kind}): {self.verdict.message}\n"
+        elif self._options.mode == "background" and not self._mine:
+            # In full once in a job: a thousand copies in one log help nobody.
+            named = {"spmdlint": self.verdict.verdict, "kind": self.verdict.kind, "index": self.verdict.index}
+            words = json.dumps({**named, "process": self._me, "message": self.verdict.message}) + "\n"
         else:
             words = as_text(self.verdict)
         write_error(words)

@@ -6,11 +6,13 @@ root's word comes down, so that nobody makes more than three reads.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from spmdlint.runtime_checks.store import Store
 
+KEPT_VALUES = 32
 BLOCK = 64  # calls whose messages are deleted together
 
 
@@ -21,6 +23,7 @@ class Exchange:
         self._store = store
         self._me = me
         self._programs_sent: set[str] = set()
+        self._values: deque[str] = deque()
         self._programs_read: dict[tuple[int, str], dict[str, Any]] = {}
 
     def say(self, group: str, index: int, message: dict[str, Any]) -> None:
@@ -43,6 +46,14 @@ class Exchange:
         if digest not in self._programs_sent:
             self._store.put(f"program/{self._me}/{digest}", record, replace=True)
             self._programs_sent.add(digest)
+        if record.get("value") is not None:
+            # Each value that is asserted is new: only the last ones stay.
+            self._values.append(digest)
+            if len(self._values) > KEPT_VALUES:
+                old = self._values.popleft()
+                if old not in self._values:
+                    self._programs_sent.discard(old)
+                    self._store.delete(f"program/{self._me}/{old}")
 
     def program(self, process: int, digest: str) -> dict[str, Any]:
         """What another process's digest stands for; {} where it can't be read."""
@@ -99,13 +110,75 @@ class Exchange:
         """How another process was set up, or None for now."""
         return self._store.get(f"preflight/{process}")
 
-    def put_history(self, history: dict[str, Any]) -> None:
-        """Publish what this process has done so far."""
-        self._store.put(f"history/{self._me}", history, replace=True)
+    def put_sample(self, folder: str, sample: dict[str, Any]) -> None:
+        """Publish where this process is, for who compares a folder."""
+        self._store.put(f"{folder}/{self._me}", sample, replace=True)
 
-    def history(self, process: int) -> dict[str, Any] | None:
-        """What another process has published, or None for now."""
-        return self._store.get(f"history/{process}")
+    def samples(self, folder: str) -> dict[int, dict[str, Any]]:
+        """The samples in a folder."""
+        return {int(name): value for name, value in self._store.children(folder).items() if name.isdigit()}
+
+    def put_question(self, process: int, question: dict[str, Any]) -> None:
+        """Ask another process; it has to be woken for it."""
+        self._store.put(f"question/{process}/{self._me}", question, replace=True)
+
+    def questions(self) -> dict[int, dict[str, Any]]:
+        """What others ask of this process; each question is given once."""
+        asked = self._store.children(f"question/{self._me}")
+        for name in asked:
+            self._store.delete(f"question/{self._me}/{name}")
+        return {int(name): question for name, question in asked.items() if name.isdigit()}
+
+    def put_answer(self, asker: int, answer: dict[str, Any]) -> None:
+        """Answer a question."""
+        self._store.put(f"answer/{asker}/{self._me}", answer, replace=True)
+
+    def answer(self, process: int) -> dict[str, Any] | None:
+        """Another process's last answer to this one."""
+        return self._store.get(f"answer/{self._me}/{process}")
+
+    def forget_answers(self) -> None:
+        """Drop the answers that were read."""
+        self._store.delete(f"answer/{self._me}")
+
+    def wake(self, process: int) -> None:
+        """Wake another process's listening thread."""
+        self._store.put(f"word/{process}", {}, replace=True)
+
+    def wake_self(self) -> None:
+        """Wake one's own."""
+        self.wake(self._me)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait to be woken."""
+        woken = self._store.sleep(f"word/{self._me}", seconds)
+        if not woken:
+            self.wake_self()  # which releases what the service keeps for the wait
+        self._store.delete(f"word/{self._me}")
+
+    def register(self, token: str) -> bool:
+        """Say that this process is there; False where one of its number has been before."""
+        return self._store.put(f"member/{self._me}", {"token": token})
+
+    def put_aside(self, reason: str) -> None:
+        """Tell all that the checks of this job are over, without a verdict."""
+        self._store.put("aside/job", {"reason": reason})
+
+    def aside(self) -> dict[str, Any] | None:
+        """Whether somebody told so."""
+        return self._store.get("aside/job")
+
+    def put_over(self) -> None:
+        """Tell all that all have ended, and agree."""
+        self._store.put("over/job", {}, replace=True)
+
+    def over(self) -> bool:
+        """Whether all have ended, and agree."""
+        return self._store.get("over/job") is not None
+
+    def states(self) -> dict[int, dict[str, Any]]:
+        """How all those ended that have."""
+        return {int(name): value for name, value in self._store.children("state").items() if name.isdigit()}
 
     def ask_stack(self, process: int, number: int) -> None:
         """Ask a process for the Python stack of its main thread."""

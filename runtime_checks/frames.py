@@ -9,7 +9,7 @@ import traceback
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Literal
 
 Owner = Literal["user", "library", "inside"]
@@ -56,16 +56,30 @@ def _jax_folder() -> str:
 
 def user_site(frame: FrameType | None) -> Site | None:
     """The innermost line of the user's own code under ``frame``, or of a library where there is none."""
-    fallback: Site | None = None
+    found = user_frame(frame)
+    return Site(found.f_code.co_filename, found.f_lineno, found.f_code.co_name) if found is not None else None
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's own code, or of a library where there is none."""
+    fallback: FrameType | None = None
     while frame is not None:
-        code = frame.f_code
-        owner = owner_of(code.co_filename)
+        owner = owner_of(frame.f_code.co_filename)
         if owner == "user":
-            return Site(code.co_filename, frame.f_lineno, code.co_name)
+            return frame
         if owner == "library" and fallback is None:
-            fallback = Site(code.co_filename, frame.f_lineno, code.co_name)
+            fallback = frame
         frame = frame.f_back
     return fallback
+
+
+def line_of(code: CodeType, lasti: int) -> int:
+    """The line of an instruction, for a frame that is gone."""
+    found = code.co_firstlineno
+    for start, end, line in code.co_lines():
+        if start <= lasti < end and line is not None:
+            found = line
+    return found
 
 
 def raising_site(trace: TracebackType | None) -> Site | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spmdlint.runtime_checks.report import Kind, ProcessReport, Report, diverged, name_processes, reported
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, name_processes, reported
 from spmdlint.runtime_checks.verdict import compare
 
 ENDED = ("finished", "raised", "died")
@@ -89,36 +89,42 @@ def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, 
 def _difference(histories: Mapping[int, History], programs: Programs) -> Report | None:
     for key, group, inside in _groups(histories):
         rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
-        first = _first_difference(rows)
-        if first is None:
-            continue
-        there = {process: one[first] for process, one in rows.items() if first in one}
-        records = {process: dict(programs(process, row.digest)) for process, row in there.items()}
-        found = compare(records)
-        kind: Kind = found.kind if found is not None else "sequence"
-        sentence = found.sentence if found is not None else "the calls before it differ"
-        processes = {}
-        for process, row in there.items():
-            processes[process] = row.report("calling")
-            processes[process].arguments = records[process].get("arguments")
-            processes[process].static = records[process].get("static") or None
-            processes[process].recent = _recent(rows[process], first)
-        message = f"call {first} of {name_processes(group)} differs: {sentence}."
-        return diverged(kind, message, first, processes)
+        for first in _different(rows):
+            there = {process: one[first] for process, one in rows.items() if first in one}
+            records = {process: _record(programs, process, row) for process, row in there.items()}
+            found = compare(records)
+            if found is None:
+                continue  # what is unknown on one side agrees with anything
+            processes = {}
+            for process, row in there.items():
+                processes[process] = row.report("calling")
+                processes[process].arguments = records[process].get("arguments")
+                processes[process].static = records[process].get("static") or None
+                processes[process].recent = _recent(rows[process], first)
+            message = f"call {first} of {name_processes(group)} differs: {found.sentence}."
+            return diverged(found.kind, message, first, processes)
     return None
 
 
-def _first_difference(rows: Mapping[int, Mapping[int, Row]]) -> int | None:
-    """The first position at which two processes' prefixes differ, among the positions that both still know."""
-    found: int | None = None
-    processes = sorted(rows)
-    for process in processes[1:]:
-        common = sorted(rows[processes[0]].keys() & rows[process].keys())
-        for index in common:
-            if rows[processes[0]][index].prefix != rows[process][index].prefix:
-                found = index if found is None else min(found, index)
-                break
-    return found
+def _record(programs: Programs, process: int, row: Row) -> dict[str, Any]:
+    """What a call was; of a process that can't tell any more, the function's name."""
+    return dict(programs(process, row.digest)) or {"function": row.function}
+
+
+def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
+    """The positions at which processes made different calls, among those that are known; at most so many."""
+    digests: dict[int, str] = {}
+    found: set[int] = set()
+    for process in sorted(rows):
+        for index, row in rows[process].items():
+            if digests.setdefault(index, row.digest) != row.digest:
+                found.add(index)
+    seen: set[frozenset[str]] = set()
+    for index in sorted(found):
+        pair = frozenset(one[index].digest for one in rows.values() if index in one)
+        if pair not in seen:
+            seen.add(pair)
+            yield index
 
 
 def _crossing(histories: Mapping[int, History], _programs: Programs) -> Report | None:

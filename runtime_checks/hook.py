@@ -19,6 +19,7 @@ from spmdlint.runtime_checks.frames import Site, owner_of, raising_site, user_si
 from spmdlint.runtime_checks.intercept import Interception, install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
+from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options, launched_process
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.session import Session
@@ -51,6 +52,7 @@ class Hook:
         self.interception: Interception | None = None
         self.why_idle = "jax.distributed.initialize has not been called"
         self._watcher: Watcher | None = None
+        self._listener: Listener | None = None
         self._lifetime = Patches()
         self._outcome = Outcome()
         self._generation = generation
@@ -124,9 +126,14 @@ class Hook:
             self.why_idle = "the job has one process"
             return
         try:
-            session = Session(Store(client, self._root(client, me)), me, count, self.options)
+            store = Store(client, self._root(client, me))
+            if self.options.mode == "background" and not store.lists:
+                raise StoreLostError("JAX's distributed client has no key_value_dir_get, which background mode needs.")
+            session = Session(store, me, count, self.options)
         except StoreLostError as error:
             self._give_up(str(error))
+            return
+        if not self._is_new(session):
             return
         self.session = session
         self.interception = install(Observer(session), layers_of(self.options.mode))
@@ -134,8 +141,12 @@ class Hook:
         for name, state in session.layers.items():
             if state != "on":
                 write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")
-        self._watcher = Watcher(session)
-        self._watcher.start()
+        self._watcher = watcher = Watcher(session)
+        session.wake_watcher = watcher.wake
+        if session.background is not None:
+            self._listener = Listener(session.exchange, watcher.told)
+            self._listener.start()
+        watcher.start()
         atexit.unregister(self._close)
         atexit.register(self._close)
 
@@ -144,13 +155,29 @@ class Hook:
         self._jobs += 1
         meeting, key = Store(client, ROOT), f"incarnation/{self._generation}.{self._jobs}"
         if me == 0:
-            meeting.put(key, {"name": secrets.token_hex(6)}, replace=True)
+            meeting.put(key, {"name": secrets.token_hex(6)})  # where there is one already, this process was restarted
         limit = time.monotonic() + JOIN_WITHIN
         while time.monotonic() < limit:
             told = meeting.wait(key)
             if told is not None:
                 return f"{ROOT}/{told.get('name')}"
         raise StoreLostError("Process 0 runs without the runtime checks: enable them on every process.")
+
+    def _is_new(self, session: Session) -> bool:
+        """Whether no process of this number has been in this job before: one that was restarted has no past to compare.
+
+        Where it was, the checks are over for all.
+        """
+        try:
+            if session.exchange.register(secrets.token_hex(6)):
+                return True
+            session.stand_down(
+                f"process {session.me} was restarted within the job, so that its calls can't be compared."
+            )
+        except StoreLostError as error:
+            self._give_up(str(error))
+        self.why_idle = "this process was restarted within the job"
+        return False
 
     def _give_up(self, reason: str) -> None:
         self.why_idle = reason
@@ -192,6 +219,9 @@ class Hook:
         return self._outcome
 
     def _deactivate(self, why: str) -> None:
+        if self._listener is not None:
+            self._listener.stop()
+            self._listener = None
         if self._watcher is not None:
             self._watcher.stop()
             self._watcher = None

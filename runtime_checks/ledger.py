@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.frames import Site
+from spmdlint.runtime_checks.prefixes import Trail
 
 RING = 64
-# A rolling hash over the digests of all calls so far: equal on two processes as long as their sequences are.
-_FACTOR, _MASK = 1099511628211, (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,14 @@ class Entry:
             "line": site.line if site else None,
         }
 
-    def row(self) -> list[object]:
-        """The entry as it is recorded."""
-        brief = self.brief()
-        return [self.index, "", self.program.digest, brief["function"], brief["filename"], brief["line"], {}]
 
-
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Group:
-    """The sequence of one set of processes. ``lock`` keeps two threads of one process from numbering at once."""
+    """The sequence of one set of processes.
+
+    ``lock`` keeps two threads of one process from numbering at once. ``prefix`` is kept in background mode, and
+    ``trail`` by who compares.
+    """
 
     processes: tuple[int, ...]
     key: str
@@ -50,11 +49,11 @@ class Group:
     lock: threading.RLock = field(default_factory=threading.RLock)
     threads: set[int] = field(default_factory=set)
     prefix: int = 0
+    trail: Trail | None = None
 
     def append(self, program: Program, site: Site | None) -> Entry:
         """Number the next call."""
         self.count += 1
-        self.prefix = (self.prefix * _FACTOR ^ int(program.digest, 16)) & _MASK
         self.threads.add(threading.get_ident())
         entry = Entry(self.count, program, site)
         self.ring.append(entry)
@@ -69,6 +68,7 @@ class Ledger:
         self._lock = threading.Lock()
         self.quiet: dict[str, int] = {}
         self.last: Entry | None = None
+        self.on_new: Callable[[Group], None] = lambda _group: None
 
     def group(self, processes: tuple[int, ...]) -> Group:
         """The sequence of a set of processes (sorted)."""
@@ -76,6 +76,7 @@ class Ledger:
             found = self._groups.get(processes)
             if found is None:
                 found = self._groups[processes] = Group(processes, group_key(processes))
+                self.on_new(found)
             return found
 
     def counts(self) -> dict[str, int]:

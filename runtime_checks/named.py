@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 SHOWN = 80
+LARGE = 1 << 20  # bytes
+BLOCK = 512  # words
 
 
 def announce(
@@ -117,9 +119,21 @@ def _array_words(array: Any) -> str:
             )
         array = array.addressable_data(0)
     held = np.asarray(array)
-    digest = hashlib.blake2b(np.ascontiguousarray(held).tobytes(), digest_size=10).hexdigest()
     shown = f" {held.tolist()}" if held.size == 1 else ""
-    return f"{held.dtype}{list(held.shape)}{shown} digest {digest}"
+    return f"{held.dtype}{list(held.shape)}{shown} digest {_digest(np.ascontiguousarray(held))}"
+
+
+def _digest(held: Any) -> str:
+    """A digest of an array's bytes; of a large one, of the sums of its blocks, which is as fast as memory is."""
+    import numpy as np
+
+    data = held.reshape(-1).view(np.uint8)
+    if len(data) > LARGE:
+        words = data[: len(data) // (8 * BLOCK) * (8 * BLOCK)].view(np.uint64).reshape(-1, BLOCK)
+        rest = data[words.size * 8 :].tobytes()
+        sums = words.sum(axis=1).tobytes() + np.bitwise_xor.reduce(words, axis=1).tobytes()
+        return hashlib.blake2b(sums + rest, digest_size=10).hexdigest()
+    return hashlib.blake2b(data.tobytes(), digest_size=10).hexdigest()
 
 
 def barrier_members(arguments: Sequence[Any], named: Mapping[str, Any]) -> Sequence[int] | None:

@@ -17,6 +17,7 @@ LATE_VARIABLE = "SPMDLINT_LATE_AFTER"
 RUN_FOLDER_VARIABLE = "SPMDLINT_RUN_FOLDER"
 PROCESS_VARIABLE = "SPMDLINT_PROCESS"
 LEDGER_VARIABLE = "SPMDLINT_LEDGER"
+SIGNAL_VARIABLE = "SPMDLINT_REPORT_SIGNAL"
 TREE_ABOVE_VARIABLE = "SPMDLINT_TREE_ABOVE"
 
 DIVERGED_STATUS = 3
@@ -28,7 +29,7 @@ class Options:
 
     ``late_after`` is in seconds. ``run_folder`` is where a launcher and its processes leave word for each other; None
     outside a launcher. ``ledger`` is a folder for a record of the last calls. A group of more than ``tree_above``
-    processes compares along a tree.
+    processes compares along a tree. ``report_signal`` asks a process for a report in background mode, "off" is none.
     """
 
     mode: Mode = "lockstep"
@@ -37,6 +38,7 @@ class Options:
     run_folder: Path | None = None
     tree_above: int = 16
     ledger: Path | None = None
+    report_signal: str = "USR2"
 
     @property
     def rehearsal(self) -> bool:
@@ -61,10 +63,11 @@ def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str
     return Options(
         mode=chosen_mode,  # type: ignore[arg-type]
         on_divergence=policy,  # type: ignore[arg-type]
-        late_after=_number(given, LATE_VARIABLE, 10.0),
+        late_after=_number(given, LATE_VARIABLE, 60.0 if chosen_mode == "background" and not folder else 10.0),
         run_folder=Path(folder) if folder else None,
         tree_above=int(_number(given, TREE_ABOVE_VARIABLE, 16)),
         ledger=Path(ledger) if ledger else None,
+        report_signal=given.get(SIGNAL_VARIABLE) or "USR2",
     )
 
 

@@ -1,76 +1,180 @@
-"""The last calls of a process in a file that outlives it: a ring of fixed-length lines in mapped memory.
+"""The last calls of a process in a file that outlives it: a ring of numbers in mapped memory.
 
-Writing a line is a copy into memory that the kernel keeps, so that a process may be killed in the next moment. Each
-line is JSON, led by its own number. What the digests in it stand for is appended to a file beside it.
+To write a call is to copy eight bytes into memory that the kernel keeps, so that the process may be killed in the next
+moment. The numbers stand for events, whose lines are appended to a file beside it. From time to time the counts and
+prefixes of all groups are laid down, from which a reader goes on, and back.
 """
 
 from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Mapping
+import os
+import struct
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-LINE = 512
-LINES = 1024
+from spmdlint.runtime_checks.ending import write_error
+from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.frames import Site
+from spmdlint.runtime_checks.replay import Replay
+
+CALLS = 1 << 16
+SLOT = 1 << 14  # of which there are two, for counts and prefixes
+MAX_EVENTS_BYTES = 32 << 20
+_CALL = struct.Struct("<II")
+_START = 2 * SLOT
+_SIZE = _START + CALLS * _CALL.size
+_WORD = (1 << 32) - 1
 
 
 class Recording:
-    """The ring of one process."""
+    """The recording of one process. What can't be written any more is left out, with one warning."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._written = 0
-        self._programs = path.with_suffix(".programs")
-        self._programs.unlink(missing_ok=True)
+        events = path.with_suffix(".events")
+        events.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         with path.open("w+b") as file:
-            file.truncate(LINE * LINES)
-            self._map = mmap.mmap(file.fileno(), LINE * LINES)
+            if hasattr(os, "posix_fallocate"):
+                # A hole in the file that the disk has no room for would kill the process at the first write.
+                os.posix_fallocate(file.fileno(), 0, _SIZE)
+            else:
+                file.truncate(_SIZE)
+            self._map = mmap.mmap(file.fileno(), _SIZE)
+        self._events = events
+        self._bytes = 0
+        self._turn = 0
+        self._numbers = 0
+        self._groups: set[str] = set()
+        self._lock = threading.Lock()
 
-    def write(self, row: list[Any]) -> None:
-        """Put a call down, before it is dispatched; one whose line would be too long loses its place."""
-        self._written += 1
-        line = json.dumps([self._written, *row], separators=(",", ":")).encode()
-        if len(line) >= LINE:
-            line = json.dumps([self._written, *row[:6], None, None, {}], separators=(",", ":")).encode()[: LINE - 1]
-        start = (self._written - 1) % LINES * LINE
-        self._map[start : start + LINE] = line.ljust(LINE - 1) + b"\n"
+    def add_event(self, group: str, members: Sequence[int], program: Program, site: Site | None) -> int:
+        """Put down what a call will be, and get its number."""
+        with self._lock:
+            if group not in self._groups:
+                self._groups.add(group)
+                self._line({"group": group, "members": list(members)})
+            self._numbers += 1
+            place = {"filename": site.filename, "line": site.line} if site is not None else {}
+            shown = {"function": program.function, **place}
+            self._line({"event": self._numbers, "in": group, "digest": program.digest, **shown})
+            return self._numbers
 
     def write_program(self, digest: str, record: Mapping[str, Any]) -> None:
         """Put down what a digest stands for, once."""
-        with self._programs.open("a") as file:
-            file.write(json.dumps({"digest": digest, "record": record}) + "\n")
+        with self._lock:
+            self._line({"program": digest, "record": record})
+
+    def _line(self, data: Mapping[str, Any]) -> None:
+        text = json.dumps(data) + "\n"
+        self._bytes += len(text)
+        if self._bytes > MAX_EVENTS_BYTES:
+            return
+        try:
+            with self._events.open("a") as file:
+                file.write(text)
+        except OSError as error:
+            self._bytes = MAX_EVENTS_BYTES
+            write_error(f"spmdlint: the record of calls can't be written on: {error.strerror}.\n")
+
+    def recorder(self, lock: AbstractContextManager[Any], then: Callable[[Any], object]) -> Callable[[Any], None]:
+        """What puts a call down before it is dispatched, and passes it on: for an object with a ``number``.
+
+        ``lock`` keeps the file and what comes after it in one order.
+        """
+        ring = memoryview(self._map)[_START:].cast("Q")
+        written = 0
+
+        def record(event: Any) -> None:
+            nonlocal written
+            with lock:
+                ring[written & (CALLS - 1)] = event.number << 32 | (written + 1) & _WORD
+                written += 1
+                then(event)
+
+        return record
+
+    def checkpoint(self, written: int, groups: Mapping[str, tuple[int, int]]) -> None:
+        """Lay down the count and the prefix of each group after so many calls."""
+        text = json.dumps([written, groups], separators=(",", ":")).encode()
+        if len(text) < SLOT:
+            self._turn = turn = 1 - self._turn
+            self._map[turn * SLOT : (turn + 1) * SLOT] = text.ljust(SLOT)
 
 
 def read(path: Path) -> list[list[Any]]:
-    """The recorded calls of a process, oldest first, without their numbers; [] where there is no readable file."""
+    """The recorded calls of a process, oldest first, as rows of a history; [] where there is no readable file."""
     try:
         data = path.read_bytes()
     except OSError:
         return []
-    rows = []
-    for start in range(0, len(data), LINE):
+    if len(data) < _SIZE:
+        return []
+    written, groups = _checkpoint(data)
+    members, events, _ = _lines(path)
+    calls: dict[int, int] = {}
+    for place in range(CALLS):
+        low, number = _CALL.unpack_from(data, _START + place * _CALL.size)
+        if number:
+            calls[low] = number
+    known = [events[calls[at & _WORD]] for at in _before(written, calls, events)]
+    replay = Replay(members, groups)
+    rows = replay.back(known)
+    at = written + 1
+    while calls.get(at & _WORD) in events:
+        rows.append(replay.on(events[calls[at & _WORD]]))
+        at += 1
+    return rows
+
+
+def _before(written: int, calls: Mapping[int, int], events: Mapping[int, Any]) -> list[int]:
+    """The numbers of the calls up to a checkpoint that can still be read, oldest first."""
+    first = written
+    while first > 0 and calls.get(first & _WORD) in events and written - first < CALLS:
+        first -= 1
+    return list(range(first + 1, written + 1))
+
+
+def _checkpoint(data: bytes) -> tuple[int, dict[str, tuple[int, int]]]:
+    best: tuple[int, dict[str, tuple[int, int]]] = (0, {})
+    for turn in range(2):
         try:
-            row = json.loads(data[start : start + LINE])
-        except ValueError:
+            written, groups = json.loads(data[turn * SLOT : (turn + 1) * SLOT].rstrip(b"\0 "))
+            found = {str(key): (int(count), int(prefix)) for key, (count, prefix) in groups.items()}
+        except (ValueError, TypeError, AttributeError):
             continue  # never written, or half written when the process died
-        if isinstance(row, list) and row and isinstance(row[0], int):
-            rows.append(row)
-    return [row[1:] for row in sorted(rows, key=lambda row: row[0])]
+        if int(written) >= best[0]:
+            best = (int(written), found)
+    return best
+
+
+def _lines(path: Path) -> tuple[dict[str, tuple[int, ...]], dict[int, dict[str, Any]], dict[str, dict[str, Any]]]:
+    members: dict[str, tuple[int, ...]] = {}
+    events: dict[int, dict[str, Any]] = {}
+    programs: dict[str, dict[str, Any]] = {}
+    try:
+        lines = path.with_suffix(".events").read_text(errors="replace").splitlines()
+    except OSError:
+        return members, events, programs
+    for line in lines:
+        try:
+            told = json.loads(line)
+            if "members" in told:
+                members[str(told["group"])] = tuple(int(one) for one in told["members"])
+            elif "event" in told:
+                events[int(told["event"])] = {**told, "group": str(told["in"])}
+            else:
+                programs[str(told["program"])] = dict(told["record"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return members, events, programs
 
 
 def read_programs(path: Path) -> dict[str, dict[str, Any]]:
     """What the digests in a recording stand for."""
-    try:
-        lines = path.with_suffix(".programs").read_text().splitlines()
-    except OSError:
-        return {}
-    found = {}
-    for line in lines:
-        try:
-            told = json.loads(line)
-            found[str(told["digest"])] = dict(told["record"])
-        except (ValueError, KeyError, TypeError):
-            continue
-    return found
+    return _lines(path)[2]

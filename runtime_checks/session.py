@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.background import Background
@@ -13,6 +14,7 @@ from spmdlint.runtime_checks.ending import Ending, write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError
 from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.frames import Site, main_stack
+from spmdlint.runtime_checks.journal import Journal
 from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
 from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
@@ -26,6 +28,8 @@ from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
 
 ANSWER_WITHIN = 1.5  # seconds for a process to answer where it is
 RECENT = 8
+MAX_NOTES = 100
+ASIDE = "aside"  # the state of a process that runs on without checks
 
 
 class Session:
@@ -45,14 +49,17 @@ class Session:
         self.ending = Ending(store, me, count, options, self._complete)
         self.folder = RunFolder(options.run_folder) if options.run_folder else None
         folder = options.ledger or (options.run_folder if options.mode == "background" else None)
-        self._recording = Recording(folder / f"{me}.ledger") if folder else None
-        self.background = Background(self, self._recording) if options.mode == "background" else None
+        recording = _recording(folder / f"{me}.ledger") if folder else None
+        self._record = Journal(Ledger(), recording, lambda: None) if recording and options.mode == "lockstep" else None
+        self.wake_watcher: Callable[[], object] = lambda: None
+        self.background = Background(self, recording) if options.mode == "background" else None
         self.layers: dict[str, str] = {}
         self.notes: list[str] = []
         self.active = True
         self.lockstep = Lockstep(self)
         self._questions = 0
         self._noted: set[str] = set()
+        self._asserted: dict[str, int] = {}
         self.setup = Setup(self)
 
     def call(self, call: Call, within: float | None = None) -> str:
@@ -64,22 +71,26 @@ class Session:
         if not program.communicates:
             self.ledger.note_quiet(program)
             return f"{program.digest}/{call.tags}"
+        if self.background is not None:
+            self.background.made(call)
+            return ""
         group = self.ledger.group(program.processes)
         with group.lock:
             entry = group.append(program, call.site)
             self.ledger.last = entry
             if len(group.threads) == 2:
                 self.note("Two threads make parallel calls over one set of processes; their order is up to chance.")
-            background = self.background
-            if background is not None:
-                if self.active:
-                    self._guarded(lambda: background.made(group, entry, call))
-                return ""
-            if self._recording is not None:
-                self._recording.write([group.key, list(group.processes), *entry.row()])
+            if self._record is not None:
+                self._record.note(self._record.event_of(program, call.site))
+                self._record.drain()
             if self.active:
                 self._guarded(lambda: self.lockstep.agree(group, entry, call, within))
         return f"{group.key}/{entry.index}"
+
+    def is_due(self, name: str, every: int) -> bool:
+        """Whether a value that is asserted each so many-th time is compared now."""
+        asserted = self._asserted[name] = self._asserted.get(name, -1) + 1
+        return asserted % every == 0
 
     def _guarded(self, agree: Callable[[], None]) -> None:
         """Fail closed in a rehearsal, open in the real job."""
@@ -100,15 +111,31 @@ class Session:
             raise ChecksFailedError(f"{words}: run with --mode off, and report this.") from error
         self.stand_down(f"{words}; they are off from here on.")
 
-    def stand_down(self, reason: str) -> None:
-        """Stop comparing, and say why once."""
-        if self.active:
-            self.active = False
-            write_error(f"spmdlint: {reason}\n")
+    def stand_down(self, reason: str, *, tell: bool = True) -> None:
+        """Stop comparing, say why once, and tell the others, who would wait for this process."""
+        if not self.active:
+            return
+        self.active = False
+        write_error(f"spmdlint: {reason}\n")
+        if not tell:
+            return
+        try:
+            self.exchange.put_state(self.end_state(ASIDE, None, reason))
+            self.exchange.put_aside(f"process {self.me} runs on without checks: {reason}")
+            if self.background is not None:
+                self.wake_all()
+        except StoreLostError:
+            return
+
+    def warn(self, text: str) -> None:
+        """Keep a remark, and tell it at once."""
+        if text not in self._noted and len(self._noted) < MAX_NOTES:
+            write_error(f"spmdlint: {text}\n")
+        self.note(text)
 
     def note(self, text: str) -> None:
         """Keep a remark for the report, once."""
-        if text not in self._noted:
+        if text not in self._noted and len(self._noted) < MAX_NOTES:
             self._noted.add(text)
             self.notes.append(text)
 
@@ -116,6 +143,24 @@ class Session:
         """Make a verdict known to all and act on it; returns only under the policy "report"."""
         self.ending.declare(report)
         self._act()
+
+    def proclaim(self, report: Report) -> None:
+        """From a thread that is not the main one: make a verdict known to all; who makes calls acts on it."""
+        self.ending.declare(report)
+        self.wake_all()
+
+    def wake_all(self) -> None:
+        """Wake the listening threads of all others, and the own watching thread."""
+        for process in range(self.count):
+            if process != self.me:
+                self.exchange.wake(process)
+        self.wake_watcher()
+
+    @property
+    def journal(self) -> Journal:
+        """Where calls of the fast path are noted."""
+        assert self.background is not None
+        return self.background.journal
 
     def heed_verdict(self) -> None:
         """Act on a verdict that another process declared, if there is one."""
@@ -183,6 +228,10 @@ class Session:
     def recent(self, entry: Entry) -> list[dict[str, Any]]:
         """The last calls of the entry's group, oldest first."""
         group = self.ledger.group(entry.program.processes)
+        if self.background is not None:
+            calls = [event for event in self.journal.calls if event.group is group][-RECENT:]
+            first = group.count - len(calls) + 1
+            return [Entry(first + n, event.program, event.site).brief() for n, event in enumerate(calls)]
         return [one.brief() for one in list(group.ring)[-RECENT:]]
 
     def ask_stack(self, process: int) -> dict[str, Any] | None:
@@ -220,6 +269,7 @@ class Session:
             "state": state,
             "detail": detail,
             "counts": self.ledger.counts(),
+            "finals": {group.key: [group.count, f"{group.prefix:x}"] for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
             "index": last.index if last else 0,
             "function": site.function if site else (last.program.function if last else None),
@@ -238,3 +288,12 @@ class Session:
         }
         report.layers = dict(self.layers)
         report.notes = [*report.notes, *self.notes]
+
+
+def _recording(path: Path) -> Recording | None:
+    """The record of the last calls; a disk that is full costs the record, never the job."""
+    try:
+        return Recording(path)
+    except OSError as error:
+        write_error(f"spmdlint: the calls of this process are not recorded: {path}: {error.strerror}.\n")
+        return None

@@ -6,10 +6,13 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks import preflight
+from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
+
+MAX_TOLD = 5  # source files named in one line
 
 
 class Setup:
@@ -28,6 +31,17 @@ class Setup:
                 self._mine = preflight.record()
                 self._session.exchange.put_preflight(self._mine)
 
+    def _tell_sources(self, process: int, paths: list[str]) -> None:
+        """Files that differ are no verdict, as a comment may be all that does; but nobody wants two programs."""
+        for path in paths:
+            self._session.note(f"{path} differs between process {self._session.me} and process {process}.")
+        if paths:
+            words = ", ".join(paths[:MAX_TOLD]) + (
+                f" and {len(paths) - MAX_TOLD} more" if len(paths) > MAX_TOLD else ""
+            )
+            me = self._session.me
+            write_error(f"spmdlint: source files of process {me} and process {process} differ: {words}.\n")
+
     def compare_with(self, process: int) -> Report | None:
         """A report where this process and another were set up differently; None too where the other's is unknown."""
         self.publish()
@@ -37,8 +51,7 @@ class Setup:
         if theirs is None:
             return None
         self._compared.add(process)
-        for path in preflight.different_sources(self._mine, theirs):
-            self._session.note(f"{path} differs between process {self._session.me} and process {process}.")
+        self._tell_sources(process, preflight.different_sources(self._mine, theirs))
         found = preflight.difference(self._mine, theirs)
         if found is None:
             return None

@@ -46,6 +46,11 @@ class Store:
                 "use a JAX version that the runtime checks know (0.6 to 0.12)."
             )
 
+    @property
+    def lists(self) -> bool:
+        """Whether the client can list a folder, without which background mode can't compare."""
+        return hasattr(self._client, "key_value_dir_get")
+
     def put(self, key: str, value: Mapping[str, Any], *, replace: bool = False) -> bool:
         """Set a key; False where it is already set and ``replace`` is not asked for."""
         text = json.dumps(value, separators=(",", ":"))
@@ -65,8 +70,12 @@ class Store:
     def get(self, key: str) -> dict[str, Any] | None:
         """The value of a key now, or None."""
         try_get = getattr(self._client, "key_value_try_get", None)
-        if try_get is None:
+        if try_get is None and not hasattr(self._client, "key_value_dir_get"):
             return self.wait(key, 1)
+        if try_get is None:
+            # Not a short wait: the service keeps what a wait that timed out needs, 14 kB, until the key is set.
+            folder, _, name = key.rpartition("/")
+            return self.children(folder).get(name)
         try:
             return _parse(try_get(f"{self._root}/{key}"))
         except Exception as error:
@@ -82,6 +91,16 @@ class Store:
             if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
                 return None
             raise _lost(error) from error
+
+    def sleep(self, key: str, seconds: float) -> bool:
+        """Wait for a key, however long; whether it was set. Only for a thread that somebody can wake by setting it."""
+        try:
+            self._client.blocking_key_value_get(f"{self._root}/{key}", int(seconds * 1000))
+        except Exception as error:
+            if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
+                return False
+            raise _lost(error) from error
+        return True
 
     def children(self, key: str) -> dict[str, dict[str, Any]]:
         """All values under a folder, by the last part of their keys; {} where the client cannot list."""

@@ -52,6 +52,10 @@ class Waiting:
         if session.interrupted():
             return
         gone = {process: state for process in absent if (state := session.ended(process)) is not None}
+        aside = [process for process, state in gone.items() if state["state"] == "aside"]
+        if aside:
+            session.stand_down(f"{name_processes(aside)} runs on without checks, and so does process {session.me}.")
+            raise StoodDownError
         short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
         if any(state["state"] != "interrupted" for state in short.values()):
             session.declare(self._missing(short))

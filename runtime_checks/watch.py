@@ -6,14 +6,17 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from spmdlint.runtime_checks.demand import Demand
 from spmdlint.runtime_checks.report import diverged, name_processes
 from spmdlint.runtime_checks.store import StoreLostError
 
 if TYPE_CHECKING:
+    from spmdlint.runtime_checks.background import Background
     from spmdlint.runtime_checks.session import Session
 
 TICK = 0.25
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict by itself
+PATIENCE = 30.0  # seconds for which background mode bears a store that does not answer
 DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death by itself
 
 
@@ -28,26 +31,62 @@ class Watcher:
         self._verdict_seen: float | None = None
         self._deaths: dict[int, float] = {}
         self._told_launcher = False
+        self._demand = Demand(session.options.report_signal) if session.background is not None else None
+        self._wake = threading.Event()
+        self._word = False
+        self._asked = 0.0
+        self._lost_since: float | None = None
 
     def start(self) -> None:
         """Begin to watch."""
         self._thread.start()
 
+    def wake(self) -> None:
+        """Look now, not at the next tick."""
+        self._wake.set()
+
+    def told(self) -> None:
+        """Somebody has something to say to this process."""
+        self._word = True
+        self._wake.set()
+
     def stop(self) -> None:
         """End the thread and wait for it: a read that is under way at exit aborts the interpreter."""
         self._stop.set()
+        self._wake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join()
+        if self._demand is not None:
+            self._demand.stop()
 
     def _run(self) -> None:
-        while not self._stop.wait(TICK):
+        while True:
+            self._wake.wait(TICK)
+            self._wake.clear()
+            if self._stop.is_set():
+                return
             try:
                 self._look()
-            except StoreLostError:
-                if not self._session.options.rehearsal:
+                self._lost_since = None
+            except StoreLostError as error:
+                if not self._session.options.rehearsal and self._step_aside(error):
                     return
             except Exception as error:  # the watcher must never be what breaks a job
                 self._session.note(f"The watching thread met {type(error).__name__}: {str(error)[:200]}")
+                if self._session.background is not None:
+                    self._session.warn(f"the runtime checks met {type(error).__name__} and may miss something.")
+
+    def _step_aside(self, error: StoreLostError) -> bool:
+        """Whether the store has been silent for too long to go on; in lockstep the main thread finds out itself."""
+        if self._session.background is None:
+            return True
+        now = time.monotonic()
+        self._lost_since = self._lost_since or now
+        if now - self._lost_since < PATIENCE:
+            self._stop.wait(1.0)
+            return False
+        self._session.stand_down(f"the checks are off from here on. {error}", tell=False)
+        return True
 
     def _look(self) -> None:
         session = self._session
@@ -55,17 +94,35 @@ class Watcher:
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
             self._told_launcher = True
             folder.put_state(session.me, {"state": "late", **session.where()})
-        self._look_at_setup()
-        if session.background is not None and session.active and session.ending.verdict is None:
-            session.background.look()
-        question = session.exchange.asked()
-        if question is not None and question != self._answered:
-            self._answered = question
-            session.exchange.put_stack({**session.where(), "number": question.get("number")})
-        if session.ending.look() is not None:
+        if session.background is not None:
+            self._look_behind(session.background)
+        else:
+            self._look_at_setup()
+            question = session.exchange.asked()
+            if question is not None and question != self._answered:
+                self._answered = question
+                session.exchange.put_stack({**session.where(), "number": question.get("number")})
+            session.ending.look()
+        if session.ending.verdict is not None:
             self._enforce()
         elif folder is not None and not session.interrupted():
             self._look_for_deaths()
+
+    def _look_behind(self, background: Background) -> None:
+        """Background mode: who has something to say wakes this process, so the store is asked but rarely."""
+        session, now = self._session, time.monotonic()
+        word, self._word = self._word, False
+        if session.ending.verdict is None:
+            background.tick()
+        if self._demand is not None and self._demand.asked():
+            background.leader.report_on_demand()
+        if word:
+            background.answer()
+        if word or now - self._asked > 5 * background.interval:
+            self._asked = now
+            self._look_at_setup()
+            background.hear()
+            session.ending.look()
 
     def _look_at_setup(self) -> None:
         """Compare with one process; when all do, all were compared."""
@@ -79,7 +136,10 @@ class Watcher:
         session = self._session
         if session.options.on_divergence == "report":
             session.ending.tell()
+            session.active = False
             return
+        if session.background is not None:
+            session.background.journal.stop()
         now = time.monotonic()
         self._verdict_seen = self._verdict_seen or now
         late = now - self._verdict_seen > GRACE[session.options.on_divergence]
@@ -99,6 +159,11 @@ class Watcher:
         if not dead:
             return
         processes = {process: session.ended_report(process, state) for process, state in dead.items()}
+        if session.background is not None:
+            report = session.background.leader.after_deaths()
+            if report is not None:
+                session.ending.declare(report)
+                session.ending.leave()
         last = session.ledger.last
         mine = session.where()
         if last is not None:

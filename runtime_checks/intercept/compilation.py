@@ -17,9 +17,11 @@ def install_compiler(observer: Observer, patches: Patches) -> None:
         def watched(backend: Any, computation: Any, devices: Any, *args: Any, **named: Any) -> Any:
             assignment = list(devices.flat) if hasattr(devices, "flat") else list(devices)
             seen = observer.lowered(computation.operation, assignment)
-            executable = original(backend, computation, devices, *args, **named)
-            if seen is not None:
-                observer.compiled(executable, seen)
+            if seen is None:
+                return original(backend, computation, devices, *args, **named)
+            with observer.compiling(seen):
+                executable = original(backend, computation, devices, *args, **named)
+            observer.compiled(executable, seen)
             return executable
 
         return watched

@@ -7,27 +7,80 @@ fast path's data puts an object of ours in one slot of the executables that span
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any
 
+from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.intercept.execution import clear_fast_paths
-from spmdlint.runtime_checks.intercept.observer import Known, Observer
+from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
+from spmdlint.runtime_checks.journal import Event, Journal
 
 
 class LayoutHook:
-    """Stands for the layout of one argument; ``real`` is what stood there, None for the default layout."""
+    """Stands for the layout of one argument; ``real`` is what stood there, None for the default layout.
 
-    __slots__ = ("known", "observer", "real", "xla_layout")
+    C++ calls ``_to_xla_layout`` at every dispatch. That is a function of its own for each hook: looking up attributes
+    would double what is added to a call.
+    """
 
-    def __init__(self, observer: Observer, known: Known, real: Any, start: Any) -> None:
-        self.observer = observer
-        self.known = known
+    __slots__ = ("__weakref__", "_journal", "_program", "_to_xla_layout", "_usual", "mend", "real")
+
+    def __init__(self, journal: Journal, program: Program, real: Any, start: Any) -> None:
+        self._journal = journal
+        self._program = program
         self.real = real
-        self.xla_layout = start
+        self._usual, self.mend = _noting(journal, program, real, start)
+        self._to_xla_layout = self._usual
+        journal.hooks.add(self)
 
-    def _to_xla_layout(self, dtype: Any) -> Any:
-        self.observer.fast(self.known, sys._getframe(1))
-        return self.xla_layout if self.real is None else self.real._to_xla_layout(dtype)
+    def stop(self, ask: Callable[[], None]) -> None:
+        """Ask before each call from now on."""
+        usual = self._usual
+
+        def first_ask(dtype: Any) -> Any:
+            ask()
+            return usual(dtype)
+
+        self._to_xla_layout = first_ask
+
+    def called(self, frame: FrameType) -> None:
+        """Note a call of which C++ does not tell."""
+        self._journal.note(self._journal.event_at(self._program, frame))
+
+
+def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple[Callable[[Any], Any], Any]:
+    """What is run at every dispatch, and what changes the layout that it gives back."""
+    note, get_frame, get_thread = journal.note, sys._getframe, threading.get_ident
+    event: Event | None = None
+    code: CodeType | None = None
+    lasti = thread = -1
+
+    def moved(frame: FrameType) -> Event:
+        nonlocal event, code, lasti, thread
+        event = journal.event_at(program, frame)
+        code, lasti, thread = event.code, event.lasti, event.thread
+        return event
+
+    def to_xla_layout(_dtype: Any) -> Any:
+        frame = get_frame(1)
+        if frame.f_lasti == lasti and frame.f_code is code and get_thread() == thread:
+            note(event)  # type: ignore[arg-type]
+        else:
+            note(moved(frame))
+        return layout
+
+    def to_real_layout(dtype: Any) -> Any:
+        note(moved(get_frame(1)))
+        return real._to_xla_layout(dtype)
+
+    def mend(other: Any) -> None:
+        nonlocal layout
+        layout = other
+
+    return (to_xla_layout if real is None else to_real_layout), mend
 
 
 def install_fast_calls(observer: Observer, patches: Patches) -> None:
@@ -39,17 +92,18 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
             raise MissingSeamError(f"MeshExecutableFastpathData has no {name}")
     need(pxla, "shard_args")
     start = _any_layout()
+    journal = observer.session.journal
 
     def make_factory(original: Any) -> Any:
         def factory(*args: Any, **named: Any) -> Any:
             built = original(*args, **named)
             known = observer.thread.known
-            if known is None or not observer.spans(built.xla_executable):
+            if known is None or not observer.spans(built.xla_executable) or not known.program.communicates:
                 return built
             layouts = list(built.in_device_local_layouts)
             if not layouts:
                 return None  # no argument, no layout: such a call goes through Python
-            layouts[0] = LayoutHook(observer, known, layouts[0], start)
+            layouts[0] = LayoutHook(journal, known.program, layouts[0], start)
             return built._replace(in_device_local_layouts=layouts)
 
         return factory
@@ -61,9 +115,9 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
                 layout = _layout_of(value)
                 if layout is None:
                     # C++ asks only arrays for their layout: what comes from the host is seen here.
-                    observer.fast(hook.known, sys._getframe(1))
+                    hook.called(sys._getframe(1))
                 elif hook.real is None:
-                    hook.xla_layout = layout  # what C++ compares with next time, so that it stays on its path
+                    hook.mend(layout)  # what C++ compares with next time, so that it stays on its path
                 layouts = [hook.real]
             return original(shardings, layouts, *rest, **named)
 

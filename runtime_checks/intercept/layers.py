@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from spmdlint.runtime_checks.intercept.barriers import install_client_barriers, install_device_barriers
 from spmdlint.runtime_checks.intercept.compilation import install_compiler, install_lowerings
 from spmdlint.runtime_checks.intercept.context import install_jit_calls, install_static_arguments
-from spmdlint.runtime_checks.intercept.execution import install_dispatch, install_every_call
+from spmdlint.runtime_checks.intercept.execution import clear_fast_paths, install_dispatch, install_every_call
 from spmdlint.runtime_checks.intercept.fastpath import install_fast_calls
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.pmaps import has_own_path, install_pmap
@@ -66,6 +67,9 @@ class Interception:
         """Take all layers out; calls made meanwhile keep working."""
         for patches in reversed(self._patches):
             patches.undo()
+        if self._patches:
+            with suppress(MissingSeamError):
+                clear_fast_paths()  # what was kept off JAX's fast path goes back to it
         self._patches.clear()
 
 

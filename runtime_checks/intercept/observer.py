@@ -8,7 +8,8 @@ import threading
 import weakref
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -125,6 +126,21 @@ class Observer:
             communicates=lowered_communicates(text, process_of),
         )
 
+    @contextmanager
+    def compiling(self, compiled: Compiled) -> Iterator[None]:
+        """Around a compilation: compilers wait for each other, and one that was handed another program for ever."""
+        background = self.session.background
+        if background is None:
+            yield
+            return
+        context = self.thread.context
+        name, place = source_identity(context.source, context.name) if context else ("?", None)
+        background.compiles(f"{name}{f' (defined at {place})' if place else ''}, module {str(compiled.module)[:8]}")
+        try:
+            yield
+        finally:
+            background.compiles(None)
+
     def compiled(self, executable: Any, compiled: Compiled) -> None:
         """The compiler is done with a module that spans processes."""
         if not compiled.communicates:
@@ -172,10 +188,6 @@ class Observer:
             last = self.session.ledger.last
             where = f" ({last.site})" if last is not None and last.site and program.communicates else ""
             self.session.provenance.mark(outputs, origin, f"{program.function}{where}")
-
-    def fast(self, known: Known, frame: Any) -> None:
-        """A call on the C++ fast path is about to be dispatched."""
-        self._harmless(lambda: self.session.call(Call(known.program, user_site(frame))))
 
     def spans(self, executable: Any) -> bool:
         """Whether the executable that this thread has just called spans processes."""

@@ -13,9 +13,11 @@ from typing import Any
 
 from spmdlint.runtime_checks.api import enable, exit_status
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
+from spmdlint.runtime_checks.launch.ledgers import explain
 from spmdlint.runtime_checks.options import MODE_VARIABLE
 
-USAGE = "usage: python -m spmdlint.runtime_checks (script.py | -m module) [args...]"
+USAGE = """usage: python -m spmdlint.runtime_checks (script.py | -m module) [args...]
+       python -m spmdlint.runtime_checks --explain LEDGER_FOLDER"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,6 +26,8 @@ def main(arguments: Sequence[str]) -> int:
     if not words or (words[0] == "-m" and len(words) < 2) or words[0] in ("-h", "--help"):
         sys.stderr.write(USAGE + "\n")
         return 2
+    if words[0] == "--explain" and len(words) == 2:
+        return explain(Path(words[1]))
     die_with_launcher()
     when_imported("jax", _begin)
     try:

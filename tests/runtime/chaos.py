@@ -1,9 +1,11 @@
 """A chaos campaign: random schedules of parallel calls over random groups, with one fault or none in each.
 
-    python tests/runtime/chaos.py --schedules 300 --seed 0 --state chaos.json
+    python tests/runtime/chaos.py --schedules 300 --seed 0 --state chaos.json [--mode background]
 
-It can be interrupted and goes on where it was. Each schedule is held against what a model of it says: whether there is
-a divergence, of which kind, and at which call of which group.
+In background mode each schedule is a job of its own, as a divergence may end in any way, and every other one has
+trouble with the machinery itself: a store that is slow or refuses, a process that is stopped for a while, a clock that
+jumps. It can be interrupted and goes on where it was. Each schedule is held against what a model of it says: whether
+there is a divergence, of which kind, and at which call of which group.
 """
 
 from __future__ import annotations
@@ -221,6 +223,29 @@ def run_batch(schedules: list[Schedule], python: str = sys.executable) -> dict[i
         }
 
 
+TROUBLES = (None, "slow", None, "refusing", None, "stopped", None, "clock")
+
+
+def run_behind(schedule: Schedule, python: str = sys.executable) -> str:
+    """Run one schedule in background mode."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / "plan.json").write_text(json.dumps([{"seed": schedule.seed, "steps": schedule.steps}]))
+        report = folder / "report.json"
+        words = [python, "-c", "from spmdlint.cli import main; main()", "run", "-n", str(schedule.processes)]
+        words += ["--mode", "background", "--timeout", "60", "--report", str(report), "--"]
+        job = folder / JOB.name  # a copy, so that the linter that the launcher runs has a small project
+        job.write_text(JOB.read_text())
+        words += [str(job), str(folder / "plan.json"), "--background"]
+        trouble = TROUBLES[schedule.seed % len(TROUBLES)]
+        output = _bounded(words + ([trouble] if trouble else []))
+        told = json.loads(report.read_text()) if report.exists() else {"verdict": "no report"}
+        if schedule.expected.kind is None and told["verdict"] not in ("clean", "diverged"):
+            return f"harmed ({trouble}): {told.get('message')} {output[-600:]}"
+        word = judge(schedule, [told])
+        return word if word == "right" or trouble is None else f"{word} ({trouble})"
+
+
 def _bounded(words: list[str]) -> str:
     job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
@@ -258,13 +283,15 @@ def main() -> int:
     ask.add_argument("--schedules", type=int, default=300)
     ask.add_argument("--seed", type=int, default=0)
     ask.add_argument("--state", type=Path)
+    ask.add_argument("--mode", choices=["lockstep", "background"], default="lockstep")
     given = ask.parse_args()
     schedules = [generate(given.seed + n) for n in range(given.schedules)]
     outcomes: dict[int, str] = {}
     if given.state is not None and given.state.exists():
         outcomes = {int(seed): word for seed, word in json.loads(given.state.read_text()).items()}
-    for batch in batches([one for one in schedules if one.seed not in outcomes]):
-        outcomes.update(run_batch(batch))
+    left = [one for one in schedules if one.seed not in outcomes]
+    for batch in batches(left) if given.mode == "lockstep" else [[one] for one in left]:
+        outcomes.update(run_batch(batch) if given.mode == "lockstep" else {batch[0].seed: run_behind(batch[0])})
         if given.state is not None:
             given.state.write_text(json.dumps(outcomes))
         print(summary(schedules, outcomes).splitlines()[0], flush=True)

@@ -1,18 +1,26 @@
 """One process of a chaos campaign: runs schedules one after the other and writes down what the checks said.
 
-chaos_job.py SCHEDULES.json RESULTS_FOLDER
+chaos_job.py SCHEDULES.json RESULTS_FOLDER          many schedules in lockstep, each with checks of its own
+chaos_job.py SCHEDULE.json --background [TROUBLE]   one schedule, under the launcher's checks
+
+TROUBLE is what befalls the checks themselves: a "slow" store, one that is "refusing" for a while, a process that is
+"stopped" and continued, a "clock" that jumps.
 """
 
 import json
 import os
+import random
 import signal
+import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src import distributed
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -87,6 +95,43 @@ def run(schedule):
         make(step)
 
 
+def trouble(kind, seed):
+    """Make life hard for the checks, and for nobody else."""
+    rng = random.Random(seed * 10 + jax.process_index())
+    if kind == "stopped" and jax.process_index() == seed % 2:
+        command = f"sleep {rng.random():.2f}; kill -STOP {os.getpid()}; sleep 1.5; kill -CONT {os.getpid()}"
+        subprocess.Popen(["/bin/sh", "-c", command])
+    if kind == "clock":
+        shift = rng.choice([-1e6, 1e6])
+        real = time.time
+        time.time = lambda: real() + shift
+    if kind in ("slow", "refusing"):
+        client = type(distributed.global_state.client)
+        until = time.monotonic() + 3
+        for name in [name for name in dir(client) if "key_value" in name]:
+            setattr(client, name, troubled(getattr(client, name), kind, rng, until))
+
+
+def troubled(method, kind, rng, until):
+    def called(self, key, *args, **named):
+        if str(key).startswith("spmdlint"):
+            if kind == "slow":
+                time.sleep(rng.random() * 0.4)
+            elif time.monotonic() < until and rng.random() < 0.7:
+                raise RuntimeError("UNAVAILABLE: not now")
+        return method(self, key, *args, **named)
+
+    return called
+
+
+def alone():
+    """One schedule; a fault may end this process in any way."""
+    (schedule,) = json.loads(Path(sys.argv[1]).read_text())
+    jax.distributed.initialize()
+    trouble(sys.argv[3] if len(sys.argv) > 3 else None, schedule["seed"])
+    run(schedule)
+
+
 def main():
     schedules, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     jax.distributed.initialize()
@@ -108,4 +153,7 @@ def main():
             out.flush()
 
 
-main()
+if sys.argv[2] == "--background":
+    alone()
+else:
+    main()

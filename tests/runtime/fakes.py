@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.frames import Site
+from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.report import Report
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.store import Store
 
@@ -90,5 +93,60 @@ class Job:
         except Exception as error:
             self.errors[session.me] = error
             state = "raised"
-        if not isinstance(self.errors.get(session.me), DivergenceError):
+        if session.active and not isinstance(self.errors.get(session.me), DivergenceError):
             session.exchange.put_state(session.end_state(state, None, None))
+
+
+class Behind:
+    """Several processes of one job in background mode, without threads of their own but for listening."""
+
+    def __init__(self, count: int, **options: Any) -> None:
+        self.client = FakeClient()
+        chosen = Options(mode="background", on_divergence="report", late_after=1e9)
+        self.sessions = [
+            Session(Store(self.client, "job"), me, count, replace(chosen, **options)) for me in range(count)
+        ]
+        self.everyone = tuple(range(count))
+        self.listeners = []
+        for session in self.sessions:
+            background = session.background
+            assert background is not None
+            background.interval = 0.0
+            session.exchange.register("token")
+            self.listeners.append(Listener(session.exchange, lambda session=session: self._woken(session)))  # type: ignore[misc]
+        for listener in self.listeners:
+            listener.start()
+
+    def _woken(self, session: Session) -> None:
+        assert session.background is not None
+        session.background.answer()
+        session.background.hear()
+        session.ending.look()
+
+    def make(self, me: int, function: str, line: int = 1, times: int = 1, **fields: Any) -> None:
+        """A process makes calls that are new to it the first time, and on the fast path after that."""
+        processes = fields.pop("processes", self.everyone)
+        background = self.sessions[me].background
+        assert background is not None
+        called = Call(program(function, processes, **fields), Site("/home/me/train.py", line, "main"))
+        background.made(called)
+        for _ in range(times - 1):
+            background.journal.note(background.journal.event_of(called.program, called.site))
+
+    def tick(self, *processes: int) -> None:
+        """What the watching threads do from time to time; first all publish, then who leads compares."""
+        for me in processes or self.everyone:
+            background = self.sessions[me].background
+            assert background is not None
+            background.tick()
+
+    def report(self) -> Report | None:
+        """The verdict, if there is one after a look of everybody."""
+        self.tick()
+        self.tick()
+        return next((one.ending.verdict for one in self.sessions if one.ending.verdict is not None), None)
+
+    def stop(self) -> None:
+        """End the threads."""
+        for listener in self.listeners:
+            listener.stop()

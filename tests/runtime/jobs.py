@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -71,7 +72,10 @@ def rehearse(
         source = PRELUDE + textwrap.dedent(program)
         script.write_text(source)
     else:
-        script, source = program, program.read_text()
+        # A copy: the linter's findings are joined in, and this whole repository would be its project.
+        script, source = folder / program.name, program.read_text()
+        if script != program:
+            script.write_text(source)
     report = folder / "report.json"
     words = [sys.executable, "-m", "spmdlint", "run", "-n", str(processes)]
     words += ["--devices-per-process", str(devices), "--report", str(report), *options, "--", str(script)]
@@ -90,6 +94,34 @@ def rehearse(
     assert not leftovers, f"left behind: {leftovers}\n{output}"
     told = json.loads(report.read_text()) if report.exists() else {}
     return Run(status, output, seconds, told, source)
+
+
+def alone(
+    folder: Path, source: str, runner: tuple[str, ...] = (), environment: dict[str, str] | None = None
+) -> list[tuple[int | None, str]]:
+    """Run a program on two processes without the launcher: ``{port}`` in it is free; statuses and outputs."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    script = folder / "alone.py"
+    script.write_text(PRELUDE.partition("jax.distributed")[0] + textwrap.dedent(source).replace("{port}", str(port)))
+    given = {"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, *runner, str(script), str(number)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**given, **(environment or {})},
+        )
+        for number in range(2)
+    ]
+    try:
+        outputs = [job.communicate(timeout=60)[0] for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+    return [(job.returncode, output) for job, output in zip(jobs, outputs, strict=True)]
 
 
 def _follow(job: subprocess.Popen[str], limit: float, interrupt_at: str | None) -> tuple[str, int | None]:

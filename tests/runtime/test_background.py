@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.jobs import DIVERGENT, Run, rehearse
+from tests.runtime.jobs import DIVERGENT, Run, alone, rehearse
 
 BACKGROUND = ("--mode", "background")
 
@@ -68,3 +68,55 @@ def test_equal_work_is_clean_and_every_call_is_seen(tmp_path: Path) -> None:
     )
     assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
     assert run.output.count("calls {'0,1': 101} ['on']") == 2
+
+
+LOOP = """
+from functools import partial
+try:
+    from jax import shard_map
+except ImportError:
+    from jax.experimental.shard_map import shard_map
+from spmdlint import runtime_checks
+
+jax.distributed.initialize("localhost:{port}", 2, int(sys.argv[1]))
+runtime_checks.enable("background", on_divergence=os.environ["POLICY"])
+me, mesh = jax.process_index(), Mesh(np.array(jax.devices()), ("data",))
+x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(4, np.float32))
+
+def watched(more):
+    # The collective is never made, so that a divergence does not hang.
+    @jax.jit
+    @partial(shard_map, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
+    def rarely(v):
+        return jax.lax.cond(v[0] > 1e9, lambda w: jax.lax.psum(w, "data") + more * w, lambda w: w + more * w, v)
+    return rarely
+
+first, second = watched(0), watched(1)
+first(x), second(x)
+try:
+    for number in range(1200):
+        first(x)
+        if number == 500 and me == 1:
+            second(x)
+        time.sleep(0.005)
+    print("went on", number, flush=True)
+except runtime_checks.DivergenceError as error:
+    print("caught", error.report.kind, error.report.index, number, flush=True)
+if me == 0:
+    time.sleep(1)  # its service has to outlive the other
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("policy", ["raise", "report"])
+def test_without_the_launcher(policy: str, tmp_path: Path) -> None:
+    """In the real job: the error comes up in calls of the fast path, or the job goes on and one process has told."""
+    ended = alone(tmp_path, LOOP, environment={"POLICY": policy})
+    outputs = "".join(output for _, output in ended)
+    assert [status for status, _ in ended] == [0, 0], outputs
+    if policy == "raise":
+        caught = [output.split("caught program 504 ")[1].split()[0] for _, output in ended]
+        assert all(500 < int(number) < 1190 for number in caught), outputs
+    else:
+        assert outputs.count("went on 1199") == 2
+        assert outputs.count("What to do") == outputs.count('{"spmdlint": "diverged"') == 1

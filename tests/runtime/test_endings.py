@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spmdlint.runtime_checks.recording import read
-from tests.runtime.jobs import PRELUDE, ROOT, rehearse
+from tests.runtime.jobs import alone, rehearse
 
 STEPS = """
 import signal
@@ -135,7 +135,7 @@ me, mesh = jax.process_index(), Mesh(np.array(jax.devices()), ("data",))
 rows = NamedSharding(mesh, P("data"))
 x = jax.make_array_from_process_local_data(rows, np.ones(2, np.float32))
 before = jax.jit(lambda v: jnp.sum(v))
-runtime_checks.assert_equal({{"rate": 0.1, "seed": 3}}, name="settings")
+runtime_checks.assert_equal({"rate": 0.1, "seed": 3}, name="settings")
 tracked = runtime_checks.track(lambda v: v, name="exchange")
 tracked(np.ones(3))
 try:
@@ -149,32 +149,9 @@ except runtime_checks.DivergenceError as error:
 @pytest.mark.parametrize("runner", [(), ("-m", "spmdlint.runtime_checks")])
 def test_in_a_program_of_its_own_the_error_is_raised_everywhere(runner: tuple[str, ...], tmp_path: Path) -> None:
     """Without the launcher: explicit addresses, the service in process 0, enable() after initialize."""
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    script = tmp_path / "alone.py"
-    head = PRELUDE.partition("jax.distributed")[0]
-    script.write_text(head + RAISING.format(port=port))
-    environment = {"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    jobs = [
-        subprocess.Popen(
-            [sys.executable, *runner, str(script), str(number)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-        )
-        for number in range(2)
-    ]
-    try:
-        outputs = [job.communicate(timeout=60)[0] for job in jobs]
-    finally:
-        for job in jobs:
-            job.kill()
-    assert all("caught sequence 3" in output for output in outputs), outputs
-    assert [job.returncode for job in jobs] == [3, 3], outputs
+    ended = alone(tmp_path, RAISING, runner)
+    assert all("caught sequence 3" in output for _, output in ended), ended
+    assert [status for status, _ in ended] == [3, 3], ended
 
 
 def test_the_launcher_refuses_what_it_cannot_run(tmp_path: Path) -> None:

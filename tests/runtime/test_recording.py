@@ -4,21 +4,78 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spmdlint.runtime_checks.recording import LINES, Recording, read, read_programs
+import pytest
+
+from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.frames import Site
+from spmdlint.runtime_checks.journal import Journal
+from spmdlint.runtime_checks.launch.ledgers import explain
+from spmdlint.runtime_checks.ledger import Ledger
+from spmdlint.runtime_checks.recording import CALLS, Recording, read, read_programs
+from tests.runtime.fakes import program
 
 
-def test_the_newest_calls_stay_readable(tmp_path: Path) -> None:
+def journal(path: Path) -> Journal:
+    return Journal(Ledger(), Recording(path), lambda: None)
+
+
+def make(made: Journal, called: Program, line: int, times: int = 1) -> None:
+    for _ in range(times):
+        made.note_slowly(made.event_of(called, Site("/home/me/train.py", line, "main")))
+
+
+@pytest.mark.parametrize("numbered", [3, 200, CALLS + 90])
+def test_the_last_calls_are_numbered_whenever_they_were_numbered_last(numbered: int, tmp_path: Path) -> None:
+    """A process dies between two moments at which its calls were numbered, also long after the ring was full."""
     path = tmp_path / "deep" / "0.ledger"
-    recording = Recording(path)
-    for index in range(1, LINES + 11):
-        recording.write(["group", [0, 1], index, "", "digest", "step", "/home/me/train.py", index, {}])
-    recording.write(["group", [0, 1], 99, "", "digest", "step", "/deep" * 200, 3, {}])
-    recording.write_program("digest", {"function": "step"})
+    made = journal(path)
+    step, pair = program("step", (0, 1, 2)), program("sum", (0, 1))
+    events = [made.event_of(step, Site("/home/me/train.py", line, "main")) for line in range(7)]
+    other = made.event_of(pair, None)
+    for number in range(CALLS + 100):
+        made.note(other if number % 4 == 0 else events[number % 7])
+        if number + 1 == numbered:
+            made.drain()
     rows = read(path)
-    assert len(rows) == LINES
-    assert rows[0][2] == 12
-    assert rows[-2][:3] == ["group", [0, 1], LINES + 10]
-    assert rows[-1] == ["group", [0, 1], 99, "", "digest", "step", None, None, {}]
-    assert read_programs(path) == {"digest": {"function": "step"}}
+    if numbered > 100:
+        made.drain()
+        total = {tuple(group.processes): group for group in made._ledger.groups()}
+        assert [rows[-1][2], rows[-1][3]] == [total[0, 1, 2].count, f"{total[0, 1, 2].prefix:016x}"]
+        assert rows[-1][5:8] == ["step", "/home/me/train.py", (CALLS + 99) % 7]
+        assert len(rows) == CALLS
+    else:
+        assert rows == [], "what was overwritten since can't be numbered"
+
+
+def test_calls_after_the_last_numbering_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "0.ledger"
+    made = journal(path)
+    make(made, program("step", (0, 1)), 3, times=40)
+    made.drain()
+    make(made, program("step", (0, 1)), 4, times=2)
+    make(made, program("evaluate", (0, 1)), 5)
+    rows = read(path)
+    assert [(row[2], row[5], row[7]) for row in rows[-3:]] == [(41, "step", 4), (42, "step", 4), (43, "evaluate", 5)]
+    made.drain()
+    assert read(path) == rows, "numbering changes nothing"
+
+
+def test_what_is_no_recording_is_none(tmp_path: Path) -> None:
     assert read(tmp_path / "absent") == []
     assert read_programs(tmp_path / "absent") == {}
+    (tmp_path / "1.ledger").write_bytes(b"x" * 2_000_000)
+    (tmp_path / "1.events").write_text("nonsense\n[]\n")
+    assert read(tmp_path / "1.ledger") == []
+
+
+def test_records_of_a_crash_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain(tmp_path) == 2
+    for process in (0, 1):
+        made = journal(tmp_path / f"{process}.ledger")
+        make(made, program("step", (0, 1)), 3, times=9)
+        make(made, program("evaluate" if process else "save", (0, 1)), 4 + process)
+    assert explain(tmp_path) == 3
+    assert "call 10 of processes 0-1 differs: process 0: save; process 1: evaluate" in capsys.readouterr().out
+    (tmp_path / "1.ledger").unlink()
+    assert explain(tmp_path) == 0
+    assert "call 10 of processes 0-1: save  at /home/me/train.py:4" in capsys.readouterr().out

@@ -67,3 +67,17 @@ def test_what_is_read_is_data() -> None:
     assert store.put("once", {"a": 1})
     assert not store.put("once", {"a": 2})
     assert store.get("once") == {"a": 1}
+
+
+def test_who_leaves_the_checks_is_not_waited_for(capfd: pytest.CaptureFixture[str]) -> None:
+    def body(session: Session) -> None:
+        call(session, "step", (0, 1, 2))
+        if session.me == 1:
+            session.failed(TypeError("a private function changed"))
+        for _ in range(3):
+            call(session, "step", (0, 1, 2))
+
+    job = Job(3)
+    assert job.run(body) == {}
+    assert [session.active for session in job.sessions] == [False] * 3
+    assert "process 1 runs on without checks" in capfd.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,9 @@ KINDS = {
 }
 
 
+NEW = tuple(int(part) for part in version("jax").split(".")[:2]) >= (0, 9)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_each_kind(name: str, tmp_path: Path) -> None:
     kind, program = KINDS[name]
@@ -92,8 +96,9 @@ def test_each_kind(name: str, tmp_path: Path) -> None:
     assert "wrong value" not in run.output
     assert run.line(0) == run.line(1)
     if name == "program":
-        source = {side["source"].rpartition(":")[2] for side in run.report["module"]["sides"]}
-        assert source == {str(run.line(0))}
+        # JAX before 0.9 gives constants no location, and the modules of this case differ in one.
+        sources = {side["source"] for side in run.report["module"]["sides"] if side["source"]}
+        assert {source.rpartition(":")[2] for source in sources} in ([{str(run.line(0))}] if NEW else [set()])
 
 
 def test_a_circle_of_waits_on_three_processes(tmp_path: Path) -> None:

@@ -1,0 +1,134 @@
+"""What background mode adds to a call, on this machine; and lockstep, for comparison.
+
+    spmdlint run -n 2 --mode off -- benchmarks/background_cost.py [CALLS]
+
+A function and its twin, which JAX was given while the checks looked away, are called in turn, in changing order, in one
+job. The function holds a collective behind a condition that is never true: it is watched like any other, and what is
+timed is JAX's dispatch alone, without the network. Prints by number of arguments the median time of a bare call and
+the time that the checks add, each with a 95 % interval over blocks of calls (bootstrap); then the same for a step of
+some milliseconds with a real all-reduce. With SPMDLINT_LEDGER each call is recorded in mapped memory as well.
+"""
+
+import os
+import sys
+import time
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src import distributed
+from jax._src.interpreters import pxla
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from spmdlint import runtime_checks
+from spmdlint.runtime_checks.options import RUN_FOLDER_VARIABLE
+
+try:
+    from jax import shard_map
+except ImportError:
+    from jax.experimental.shard_map import shard_map
+
+# As in the real job: under the launcher calls are always recorded.
+os.environ.pop(RUN_FOLDER_VARIABLE, None)
+CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 3000
+LOCKSTEP_CALLS = 100
+SETTLE = 0.5
+BLOCK = 100
+
+
+def timed(function, arguments, wait):
+    began = time.perf_counter()
+    made = function(arguments)
+    if wait:
+        made.block_until_ready()
+    return time.perf_counter() - began
+
+
+def in_turn(make, arguments, wait, calls):
+    """Times of bare calls and of watched ones, as two arrays in microseconds."""
+    untouched, turn = pxla.MeshExecutableFastpathData, distributed.global_state.client
+    bare, watched = make(), make()
+    runtime_checks.enable("background")
+    hooked, pxla.MeshExecutableFastpathData = pxla.MeshExecutableFastpathData, untouched
+    for _ in range(3):
+        jax.block_until_ready(bare(arguments))
+    pxla.MeshExecutableFastpathData = hooked
+    for _ in range(3):
+        jax.block_until_ready(watched(arguments))
+    time.sleep(SETTLE)  # what switching on causes is over
+    before = sum(runtime_checks.status().calls.values())
+    took = np.empty((calls, 2))
+    alone = not wait and jax.process_index() != 0
+    if alone:  # one after the other: two cores are too few for two jobs' threads at once
+        turn.blocking_key_value_get(f"turn/{len(arguments)}", 600_000)
+    for number in range(calls):
+        for column in (0, 1) if number % 2 else (1, 0):
+            took[number, column] = timed((bare, watched)[column], arguments, wait)
+    if not wait and jax.process_index() == 0:
+        turn.key_value_set(f"turn/{len(arguments)}", "done")
+    time.sleep(SETTLE)
+    assert sum(runtime_checks.status().calls.values()) - before == calls, "not all calls, or not only these, were seen"
+    runtime_checks.disable()
+    return took[:, 0] * 1e6, took[:, 1] * 1e6
+
+
+def lockstep(make, arguments, wait):
+    """Times of calls in lockstep, in microseconds."""
+    function = make()
+    runtime_checks.enable("lockstep")
+    for _ in range(3):
+        jax.block_until_ready(function(arguments))
+    took = [timed(function, arguments, wait) for _ in range(LOCKSTEP_CALLS)]
+    runtime_checks.disable()
+    return np.array(took) * 1e6
+
+
+def middle(sample):
+    """The median, with its 95 % interval over blocks of neighbours."""
+    rng = np.random.default_rng(0)
+    blocks = [sample[start : start + BLOCK] for start in range(0, len(sample) - BLOCK + 1, BLOCK)]
+    medians = [
+        np.median([np.median(blocks[n]) for n in rng.integers(0, len(blocks), len(blocks))]) for _ in range(1000)
+    ]
+    return np.median(sample), *np.percentile(medians, [2.5, 97.5])
+
+
+def compare(words, make, arguments, calls, wait=False):
+    bare, watched = in_turn(make, arguments, wait, calls)
+    slow = lockstep(make, arguments, wait)
+    added, low, high = middle(watched - bare)
+    usual = np.median(bare)
+    if jax.process_index() == 0:
+        print(
+            f"{words:>24}: bare {usual:8.2f} us, background +{added:.2f} us [{low:.2f}, {high:.2f}] "
+            f"({100 * added / usual:.1f} %), lockstep +{np.median(slow) - usual:.0f} us",
+            flush=True,
+        )
+
+
+def main():
+    jax.distributed.initialize()
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(4, np.float32))
+
+    @partial(shard_map, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
+    def rarely(v):
+        return jax.lax.cond(v[0] > 1e9, lambda w: w + jax.lax.psum(w, "data"), lambda w: w + 0 * w, v)
+
+    def dispatch():
+        return jax.jit(lambda values: rarely(values[0]))
+
+    for leaves in (1, 10, 100, 1000):
+        compare(f"{leaves} arguments", dispatch, [x] * leaves, CALLS)
+
+    weights = jax.device_put(np.eye(260, dtype=np.float32), NamedSharding(mesh, P()))
+
+    def step():
+        return jax.jit(lambda values: jnp.sum(values[0]) + jnp.sum(values[1] @ values[1] @ values[1] @ values[1]))
+
+    compare("a step with all-reduce", step, [x, weights], max(CALLS // 6, 300), wait=True)
+
+
+main()

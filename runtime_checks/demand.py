@@ -1,0 +1,52 @@
+"""A report on demand: a signal asks for it, also while the main thread is blocked inside XLA.
+
+A handler of Python's would only run once the main thread is back in Python. faulthandler's runs at once, in C; it
+writes a stack into a pipe of ours, and the watching thread takes that as the question.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import threading
+
+from spmdlint.runtime_checks.ending import write_error
+
+
+class Demand:
+    """The signal and its pipe; without effect where the program has a handler of its own for the signal."""
+
+    def __init__(self, name: str) -> None:
+        self._number: int | None = None
+        self._read = self._write = -1
+        number = getattr(signal, f"SIG{name.removeprefix('SIG')}", None)
+        if name == "off" or not hasattr(faulthandler, "register"):
+            return
+        if number is None:
+            write_error(f"spmdlint: there is no signal {name}: reports on demand are off.\n")
+            return
+        if threading.current_thread() is not threading.main_thread() or signal.getsignal(number) is not signal.SIG_DFL:
+            return
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        faulthandler.register(number, file=self._write, all_threads=False)
+        self._number = number
+
+    def asked(self) -> bool:
+        """Whether a report was asked for since the last look."""
+        if self._number is None:
+            return False
+        try:
+            return bool(os.read(self._read, 1 << 16))
+        except BlockingIOError:
+            return False
+
+    def stop(self) -> None:
+        """Give the signal back."""
+        if self._number is not None:
+            faulthandler.unregister(self._number)
+            os.close(self._read)
+            os.close(self._write)
+            self._number = None

@@ -1,0 +1,158 @@
+"""The calls of a process in background mode: noted before the dispatch, numbered behind it.
+
+To note a call is to append an object that exists already; one is made when a program is called from a line for the
+first time. Numbering, hashing and finding lines of source is the watching thread's work.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.frames import Site, line_of, owner_of, user_frame
+from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
+from spmdlint.runtime_checks.prefixes import extend
+from spmdlint.runtime_checks.recording import Recording
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.intercept.fastpath import LayoutHook
+
+WINDOW = 16384  # calls that are kept
+LIMIT = 1 << 20  # calls noted and not yet numbered; beyond, the count is lost
+EVENTS = 8192  # events remembered by where they come from
+
+
+class Event:
+    """A program called from one line in one thread; every call of it is this one object."""
+
+    __slots__ = ("_site", "code", "digest", "group", "lasti", "number", "program", "thread", "user")
+
+    def __init__(self, program: Program, group: Group, thread: int) -> None:
+        self.program = program
+        self.group = group
+        self.thread = thread
+        self.digest = int(program.digest, 16)
+        self.number = 0  # in the recording
+        self.code: CodeType | None = None  # of the calling frame, where that is the user's
+        self.lasti = -1
+        self.user: tuple[CodeType, int] | None = None
+        self._site: Site | None = None
+
+    @property
+    def site(self) -> Site | None:
+        """The user's line, found when it is asked for."""
+        if self._site is None and self.user is not None:
+            code, lasti = self.user
+            self._site = Site(code.co_filename, line_of(code, lasti), code.co_name)
+        return self._site
+
+    def at(self, site: Site | None) -> None:
+        """Say where it is called from."""
+        self._site = site
+
+
+class Journal:
+    """Notes of calls, and what became of them. ``on_stop`` is called in the calling thread once it was stopped.
+
+    ``overrun`` is whether calls came faster than they could be counted for so long that some were lost.
+    """
+
+    def __init__(self, ledger: Ledger, recording: Recording | None, on_stop: Callable[[], None]) -> None:
+        self.pending: deque[Event] = deque(maxlen=LIMIT)
+        self.hooks: weakref.WeakSet[LayoutHook] = weakref.WeakSet()
+        self.overrun = False
+        self.calls: deque[Event] = deque(maxlen=WINDOW)
+        self.made = 0
+        self.last: Event | None = None
+        self._ledger = ledger
+        self._recording = recording
+        self._on_stop = on_stop
+        self.stopped = False
+        self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
+        self._lock = threading.RLock()
+        keep = self.pending.append
+        self.note: Callable[[Event], None] = keep if recording is None else recording.recorder(self._lock, keep)
+
+    def stop(self) -> None:
+        """From now on each call asks ``on_stop`` first."""
+        if not self.stopped:
+            self.stopped = True
+            for hook in list(self.hooks):
+                hook.stop(self._on_stop)
+
+    def note_slowly(self, event: Event) -> None:
+        """Note a call that does not come through the fast path."""
+        if self.stopped:
+            self._on_stop()
+        self.note(event)
+
+    def event_at(self, program: Program, frame: FrameType) -> Event:
+        """The event of a program called by a frame in this thread."""
+        thread = threading.get_ident()
+        found = user_frame(frame)
+        user = (found.f_code, found.f_lasti) if found is not None else None
+        key = (program.digest, user and (id(user[0]), user[1]), thread)
+        event = self._events.get(key)
+        if event is None:
+            event = self._remember(key, Event(program, self._ledger.group(program.processes), thread))
+            event.user = user
+            if frame is found and owner_of(frame.f_code.co_filename) == "user":
+                event.code, event.lasti = frame.f_code, frame.f_lasti
+            self._add_to_recording(event)
+        return event
+
+    def event_of(self, program: Program, site: Site | None) -> Event:
+        """The event of a program called from a known line in this thread."""
+        thread = threading.get_ident()
+        key = (program.digest, site, thread)
+        event = self._events.get(key)
+        if event is None:
+            event = self._remember(key, Event(program, self._ledger.group(program.processes), thread))
+            event.at(site)
+            self._add_to_recording(event)
+        return event
+
+    def _remember(self, key: tuple[Any, ...], event: Event) -> Event:
+        with self._lock:
+            self._events[key] = event
+            while len(self._events) > EVENTS:
+                self._events.popitem(last=False)
+        return event
+
+    def _add_to_recording(self, event: Event) -> None:
+        if self._recording is not None:
+            group = event.group
+            event.number = self._recording.add_event(group.key, group.processes, event.program, event.site)
+
+    def drain(self) -> bool:
+        """Number what was noted; whether there was anything."""
+        with self._lock:
+            pending = self.pending
+            self.overrun = self.overrun or len(pending) == LIMIT
+            batch = [pending.popleft() for _ in range(len(pending))]
+            if not batch:
+                return False
+            events = set(batch)
+            groups = {event.group for event in events}
+            for event in events:
+                event.group.threads.add(event.thread)
+            for group in groups:
+                mine = batch if len(groups) == 1 else [event for event in batch if event.group is group]
+                prefixes = extend(group.prefix, group.count, [event.digest for event in mine])
+                if group.trail is not None:
+                    group.trail.put(group.count, prefixes)
+                group.count += len(mine)
+                group.prefix = int(prefixes[-1])
+            self.calls.extend(batch)
+            self.made += len(batch)
+            self.last = last = batch[-1]
+            self._ledger.last = Entry(last.group.count, last.program, last.site)
+            if self._recording is not None:
+                ends = {group.key: (group.count, group.prefix) for group in self._ledger.groups()}
+                self._recording.checkpoint(self.made, ends)
+            return True

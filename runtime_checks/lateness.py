@@ -1,0 +1,101 @@
+"""A hang, explained while it lasts: who is late, by how many calls, where; or that all agree.
+
+Late is no verdict: compiles and restores of half an hour are real. So it is a few lines on the standard error of one
+process, at longer and longer intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from spmdlint.runtime_checks.asking import Asking
+from spmdlint.runtime_checks.ending import write_error
+from spmdlint.runtime_checks.ledger import Group
+from spmdlint.runtime_checks.report import name_processes
+from spmdlint.runtime_checks.samples import Sample
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.session import Session
+
+AGREEING = 5  # times as long as for somebody who is late until it is told that all agree
+SHOWN = 3  # late processes whose stacks are shown
+FRAMES = 8
+
+
+class Lateness:
+    """What was told about each group, and when the next word is due."""
+
+    def __init__(self, session: Session, asking: Asking) -> None:
+        self._session = session
+        self._asking = asking
+        self._next: dict[str, float] = {}
+        self._stuck_at: dict[str, object] = {}
+
+    def look(self, group: Group, samples: Mapping[int, Sample], moved: Mapping[int, float], now: float) -> None:
+        """Tell, where nobody has made a call for some time and it was not told yet."""
+        running = {process: sample for process, sample in samples.items() if sample.state == "running"}
+        still = now - max(moved[process] for process in samples)
+        most = max(sample.count for sample in samples.values())
+        waits = any(sample.last and sample.count == most for sample in samples.values())
+        behind = {process: sample for process, sample in running.items() if sample.count < most}
+        if not waits or most == 0 or not running or len(samples) < 2:
+            return
+        place = tuple(sorted((process, sample.serial) for process, sample in samples.items()))
+        first = self._session.options.late_after * (1 if behind else AGREEING)
+        if self._stuck_at.get(group.key) != place:
+            self._stuck_at[group.key] = place
+            self._next[group.key] = first
+        if still < max(first, self._next[group.key]):
+            return
+        self._next[group.key] = 2 * still
+        write_error("spmdlint: " + self.words(group, samples, still) + "\n")
+
+    def words(self, group: Group, samples: Mapping[int, Sample], still: float | None) -> str:
+        """Where the processes of a group are, late ones with their stacks; ``still`` None where nobody is late yet."""
+        most = max(sample.count for sample in samples.values())
+        absent = [process for process in group.processes if process not in samples] if len(samples) > 1 else []
+        there = {process: sample for process, sample in samples.items() if sample.count == most}
+        behind = {p: s for p, s in samples.items() if s.count < most and s.state == "running"}
+        first = next(iter(there.values()))
+        at = f"call {most} of {name_processes(group.processes)} ({_place(first)})"
+        if not behind and not absent:
+            compiling = _compiling(samples)
+            if still is None:
+                return f"all processes are at {at}" + (f"; {compiling}" if compiling else "")
+            return f"no parallel call for {still:.0f} s: all processes are at {at} and agree" + (
+                f"; {compiling}." if compiling else ": look at the network, or at that call."
+            )
+        ago = "" if still is None else f", {still:.0f} s ago"
+        lines = [f"{'' if still is None else 'late: '}{name_processes(there)} came to {at}{ago}"]
+        answers = self._asking.ask(sorted(behind)[:SHOWN], {"stack": True}) if behind else {}
+        for process, sample in sorted(behind.items())[:SHOWN]:
+            calls = most - sample.count
+            by = f"{calls} call{'s' if calls > 1 else ''}"
+            if process not in answers and process != self._session.me:
+                lines.append(
+                    f"  process {process}, {by} behind, does not answer: it is stopped, or holds Python's lock"
+                )
+                continue
+            where = answers[process]["where"] if process in answers else self._session.where()
+            lines.append(f"  process {process} is {by} behind, at {where.get('place') or 'an unknown line'}")
+            lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
+        if len(behind) > SHOWN:
+            lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are behind as well")
+        if absent:
+            lines.append(f"  {name_processes(absent)} made no call yet")
+        compiling = _compiling(samples)
+        return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
+
+
+def _place(sample: Sample) -> str:
+    return f"{sample.function or '?'}, {sample.filename}:{sample.line}" if sample.filename else "an unknown line"
+
+
+def _compiling(samples: Mapping[int, Sample]) -> str:
+    """Who compiles what: different programs there explain compilers that wait for each other."""
+    sides: dict[str, list[int]] = {}
+    for process, sample in samples.items():
+        if sample.compiling:
+            sides.setdefault(sample.compiling, []).append(process)
+    return "; ".join(f"{name_processes(numbers)}: compiling {words}" for words, numbers in sorted(sides.items()))

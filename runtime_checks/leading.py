@@ -1,0 +1,214 @@
+"""Comparing: the first process of a group holds the samples of the others against its own calls.
+
+A sample that does not fit is only the occasion to ask for the last calls of both; what they show is the proof.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from spmdlint.runtime_checks.asking import Asking
+from spmdlint.runtime_checks.ending import write_error
+from spmdlint.runtime_checks.history import ENDED, judge
+from spmdlint.runtime_checks.journal import WINDOW
+from spmdlint.runtime_checks.lateness import Lateness
+from spmdlint.runtime_checks.ledger import Group
+from spmdlint.runtime_checks.report import Report, name_processes
+from spmdlint.runtime_checks.samples import SECTION, Sample, leads, read_sample
+from spmdlint.runtime_checks.store import StoreLostError
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.background import Background
+    from spmdlint.runtime_checks.session import Session
+
+USUAL = 256  # calls that are asked for, and twice as many as lie between the first and the last process
+ASKED = 6  # processes whose calls are asked for; in a smaller group, all
+SMALL = 64  # processes in a job in which each tells of all on demand
+STUCK = 1.5  # seconds, or twice the interval, in which nobody makes a call although counts differ
+AGAIN = 2.0  # seconds until an inquiry that proved nothing is made again, then doubled
+
+
+class _Watched:
+    """What was seen of one folder of samples."""
+
+    def __init__(self) -> None:
+        self.samples: dict[int, Sample] = {}
+        self.moved: dict[int, float] = {}
+        self.ahead: dict[int, Sample] = {}
+        self.looked_into: object = None
+        self.again = 0.0
+        self.pause = AGAIN
+
+
+class Leader:
+    """The groups that this process compares. Used by the watching thread, and by the main one at the end."""
+
+    def __init__(self, session: Session, background: Background) -> None:
+        self._session = session
+        self._background = background
+        self._watched: dict[str, _Watched] = {}
+        self._excused: set[tuple[int, str]] = set()
+        self._lock = threading.Lock()
+        self.asking = Asking(session, background)
+        self.lateness = Lateness(session, self.asking)
+
+    def look(self, now: float) -> None:
+        """Compare what has been published in all groups that this process leads."""
+        session = self._session
+        if session.interrupted():
+            return  # which reaches processes at different times
+        for group in session.ledger.groups():
+            for folder in self._folders(group):
+                report = self._look_at(group, folder, now)
+                if report is not None:
+                    session.proclaim(report)
+                    return
+
+    def _folders(self, group: Group) -> list[str]:
+        """The folders to compare: under a launcher, those of leaders that have died as well."""
+        session = self._session
+        if session.me not in group.processes:
+            return []
+        living = [process for process in group.processes if not self._gone(process)]
+        me = living[0] if living and session.me == living[0] and len(living) < len(group.processes) else session.me
+        return leads(group.key, group.processes, group.processes[0] if me == living[0] else me)
+
+    def _gone(self, process: int) -> bool:
+        folder = self._session.folder
+        return folder is not None and folder.gone(process) is not None
+
+    def _look_at(self, group: Group, folder: str, now: float) -> Report | None:
+        watched = self._watched.setdefault(folder, _Watched())
+        self._read(group, folder, watched, now)
+        samples = watched.samples
+        most = max(sample.count for sample in samples.values())
+        differ = {process for process in samples if self._differs(group, process, watched)}
+        ended = {p for p, sample in samples.items() if sample.state in ENDED or self._gone(p)}
+        short = {process for process in ended if samples[process].count < most or self._gone(process)}
+        uneven = len({sample.count for sample in samples.values()}) > 1
+        still = now - max(watched.moved.values()) > max(STUCK, 2 * self._background.interval)
+        if differ or short or (uneven and still):
+            seen = (frozenset(differ), frozenset(short), *sorted((p, s.count) for p, s in samples.items()))
+            if seen != watched.looked_into or ((differ or short) and now > watched.again):
+                watched.pause = AGAIN if seen != watched.looked_into else watched.pause * 2
+                watched.looked_into, watched.again = seen, now + watched.pause
+                report = self.inquire(group, differ | short, samples, far=bool(differ or short))
+                if report is not None:
+                    return report
+        self.lateness.look(group, samples, watched.moved, now)
+        return None
+
+    def _read(self, group: Group, folder: str, watched: _Watched, now: float) -> None:
+        found = self._published(folder)
+        found[self._session.me] = self._background.own_sample(group)
+        for process, sample in found.items():
+            before = watched.samples.get(process)
+            if before is None or (before.serial, before.state) != (sample.serial, sample.state):
+                watched.moved[process] = now
+        watched.samples = found
+
+    def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
+        if process == self._session.me or group.trail is None or (process, group.key) in self._excused:
+            return False
+        # Who is ahead is held against this process's calls once it comes there.
+        sample = watched.ahead.get(process) or watched.samples[process]
+        if sample.count > group.count:
+            watched.ahead[process] = sample
+            return False
+        watched.ahead.pop(process, None)
+        mine = group.trail.at(sample.count)
+        return mine is not None and mine != sample.prefix
+
+    def inquire(
+        self, group: Group, suspects: Iterable[int], samples: Mapping[int, Sample], far: bool = True
+    ) -> Report | None:
+        """Ask for the calls of those who seem to differ, and of some who do not; the verdict over them, if any."""
+        suspected = sorted(suspects)[:ASKED]
+        with self._lock:
+            wanted = list(suspected)
+            others = sorted(samples, key=lambda process: (-samples[process].count, process))
+            wanted += [process for process in others if process not in wanted][: max(2, ASKED - len(wanted))]
+            if self._session.me not in wanted:
+                wanted.append(self._session.me)
+            spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
+            histories = self.asking.histories(wanted, WINDOW if far else min(WINDOW, USUAL + 2 * spread))
+            report = judge(histories, self.asking.program)
+        if report is None and far:
+            # Both are known and nothing is proven: what is unknown on one side agrees with anything, but not by hash.
+            excused = {
+                (process, group.key)
+                for process in suspected
+                if process in histories and histories[process].state not in ENDED
+            }
+            self._excused |= excused
+            for process, _ in sorted(excused):
+                self._session.note(
+                    f"Process {process} is not compared any more among {name_processes(group.processes)}: its calls have "
+                    f"other digests than those of process {self._session.me}, but nothing that is known of both differs."
+                )
+        return report
+
+    def last_look(self, ended: Mapping[int, Mapping[str, Any]]) -> Report | None:
+        """When all have ended: the final counts and prefixes of all groups, whoever leads them."""
+        finals: dict[str, set[tuple[Any, ...]]] = {}
+        for told in ended.values():
+            for key, final in dict(told.get("finals") or {}).items():
+                finals.setdefault(key, set()).add(tuple(final))
+        died = any(told.get("state") == "died" for told in ended.values())
+        uneven = {key for key, found in finals.items() if len(found) > 1}
+        groups = [group for group in self._session.ledger.groups() if group.key in uneven or died]
+        suspects = sorted(ended, key=lambda process: str(ended[process].get("finals")))
+        if not uneven and not died:
+            return None
+        if not groups:
+            groups = self._session.ledger.groups()[:1]
+        for group in groups:
+            inside = [process for process in suspects if process in group.processes]
+            mine = tuple(dict(ended[self._session.me].get("finals") or {}).get(group.key) or ())
+            odd = [p for p in inside if tuple(dict(ended[p].get("finals") or {}).get(group.key) or ()) != mine]
+            samples = {process: Sample(0, 0) for process in inside}
+            report = self.inquire(group, odd, samples)
+            if report is not None:
+                return report
+        return None
+
+    def report_on_demand(self) -> None:
+        """Write where all processes are; in a large job the first one does, as the signal may go to all."""
+        session, lines = self._session, []
+        tells_of_all = session.me == 0 or session.count <= SMALL
+        for group in session.ledger.groups() if tells_of_all else ():
+            samples: dict[int, Sample] = {}
+            for number in range(0, len(group.processes), SECTION):
+                samples.update(self._published(f"now/{group.key}/{number // SECTION}"))
+            samples[session.me] = self._background.own_sample(group)
+            lines.append("spmdlint: " + self.lateness.words(group, samples, None))
+        where = session.where()
+        lines.append(f"spmdlint: process {session.me} is at {where['place'] or 'an unknown line'}")
+        lines += [f"      {frame}" for frame in where["stack"]]
+        write_error("\n".join(lines) + "\n")
+
+    def heard(self) -> dict[int, int]:
+        """How many calls each process had made when it was last heard of."""
+        found: dict[int, int] = {}
+        try:
+            for group in self._session.ledger.groups():
+                for number in range(0, len(group.processes), SECTION):
+                    for process, sample in self._published(f"now/{group.key}/{number // SECTION}").items():
+                        found[process] = max(found.get(process, 0), sample.serial)
+        except StoreLostError:
+            return {}
+        found.pop(self._session.me, None)
+        return dict(sorted(found.items()))
+
+    def _published(self, folder: str) -> dict[int, Sample]:
+        told = self._session.exchange.samples(folder)
+        return {process: sample for process, data in told.items() if (sample := read_sample(data)) is not None}
+
+    def after_deaths(self) -> Report | None:
+        """A peer was killed: what its recording and the others' calls prove, under a launcher."""
+        session = self._session
+        with self._lock:
+            self._background.journal.drain()
+            return judge(self.asking.histories(range(session.count), WINDOW), self.asking.program)

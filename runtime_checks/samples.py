@@ -1,0 +1,65 @@
+"""Where a process is, in a few words that it publishes from time to time, and who reads them.
+
+The members of a group are cut into sections. The first of each section compares the section with its own calls, and
+the first of all compares those: so nobody reads more than :data:`SECTION` samples, however large the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SECTION = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A process's count and prefix in one group.
+
+    ``last`` is whether its last call of all was one of this group; ``serial`` counts the calls of all groups.
+    ``compiling`` says what the process has been compiling for some time.
+    """
+
+    count: int
+    prefix: int
+    serial: int = 0
+    state: str = "running"
+    last: bool = False
+    function: str | None = None
+    filename: str | None = None
+    line: int | None = None
+    compiling: str | None = None
+
+    def data(self) -> dict[str, Any]:
+        """As it is published."""
+        place = [self.function, self.filename, self.line, self.compiling]
+        return {"c": self.count, "x": f"{self.prefix:x}", "n": self.serial, "s": self.state, "l": self.last, "p": place}
+
+
+def read_sample(data: Mapping[str, Any]) -> Sample | None:
+    """A published sample; None for what is none."""
+    try:
+        function, filename, line, compiling = data["p"]
+        serial, state, last = int(data["n"]), str(data["s"]), bool(data["l"])
+        return Sample(int(data["c"]), int(data["x"], 16), serial, state, last, function, filename, line, compiling)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def publishes_in(group: str, members: Sequence[int], process: int) -> list[str]:
+    """The folders in which a member publishes its samples."""
+    place = list(members).index(process)
+    folders = [f"now/{group}/{place // SECTION}"]
+    if len(members) > SECTION and place % SECTION == 0:
+        folders.append(f"now/{group}/top")
+    return folders
+
+
+def leads(group: str, members: Sequence[int], process: int) -> list[str]:
+    """The folders whose samples a member compares with its own calls."""
+    place = list(members).index(process)
+    folders = [f"now/{group}/{place // SECTION}"] if place % SECTION == 0 else []
+    if len(members) > SECTION and place == 0:
+        folders.append(f"now/{group}/top")
+    return folders
