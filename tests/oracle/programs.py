@@ -1,0 +1,209 @@
+"""A program: a stack of maps around a step with a collective, right or with one fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import hypothesis.strategies as st
+
+from carrying import carry, hand_over, surround
+from collectives import BY_NAME, COLLECTIVES, write
+from maps import SPARE, STACKS, Layer, apply, layers, mesh, spec
+from writing import HERE, MAIN, Draw, Writer
+
+NO_FAULT = ""
+NAME_FAULTS = ("unbound", "half", "unnamed", "outside", "level", "subset")
+SPEC_FAULTS = ("spec-axis", "repeated", "arity-in", "arity-out", "manual-axis", "constraint")
+PERMUTATION_FAULTS = ("perm-source", "perm-destination", "perm-range")
+GROUP_FAULTS = ("groups-twice", "groups-size")
+FAULTS = (*NAME_FAULTS, *SPEC_FAULTS, *PERMUTATION_FAULTS, *GROUP_FAULTS, "no-function")
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a program is about: its maps, its collective and its fault, if any."""
+
+    stack: str
+    collective: str
+    fault: str = NO_FAULT
+
+    @property
+    def kinds(self) -> list[str]:
+        return [k for k in self.stack.split("-") if k in ("pmap", "vmap", "shard_map", "smap")]
+
+    def possible(self) -> bool:
+        """Does JAX have this combination, and does the fault change anything in it."""
+        kinds, collective, fault = self.kinds, BY_NAME[self.collective], self.fault
+        if collective.devices and set(kinds) == {"vmap"}:
+            return False
+        if fault == "half":
+            return collective.tuples
+        if fault == "unnamed":
+            return "pmap" in kinds or "vmap" in kinds
+        if fault == "no-function":
+            return kinds[0] in ("pmap", "vmap")
+        if fault == "level":
+            return len(kinds) > 1
+        if fault == "subset":
+            return self.stack in ("shard_map-subset", "smap")
+        if fault == "manual-axis":
+            return self.stack == "shard_map-subset"
+        if fault == "constraint":
+            return "shard_map" in kinds and self.stack != "shard_map-shard_map"
+        if fault in SPEC_FAULTS:
+            return "shard_map" in kinds
+        if fault in PERMUTATION_FAULTS:
+            # Under vmap, JAX applies pairs with a repeated end without a word.
+            return collective.permuted and "vmap" not in kinds and self.stack != "smap"
+        if fault in GROUP_FAULTS:
+            return collective.grouped and "vmap" not in kinds and self.stack != "smap"
+        return True
+
+
+def cases() -> list[Case]:
+    """Every possible case."""
+    every = (Case(s, c.name, f) for s in STACKS for c in COLLECTIVES for f in (NO_FAULT, *FAULTS))
+    return [case for case in every if case.possible()]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The files of a program by module name. ``shape`` is that of the argument that ``run`` takes; None if it is run
+    while it is imported."""
+
+    case: Case
+    texts: tuple[tuple[str, str], ...]
+    shape: tuple[int, ...] | None
+
+    def due(self) -> list[tuple[str, int]]:
+        """The lines, by module, on which a finding is due if JAX refuses the program."""
+        return [
+            (module, row)
+            for module, text in self.texts
+            for row, line in enumerate(text.split("\n"), start=1)
+            if line.endswith(HERE)
+        ]
+
+
+def programs(case: Case) -> st.SearchStrategy[Program]:
+    """The programs of a case."""
+
+    @st.composite
+    def strategy(draw):
+        return build(Draw(draw), case)
+
+    return strategy()
+
+
+def build(draw: Draw, case: Case) -> Program:
+    """Write one program."""
+    writer, stack, collective = Writer(), layers(draw, case.stack), BY_NAME[case.collective]
+    marks = case.fault not in (*SPEC_FAULTS, "no-function")
+    name, size = _axis(draw, case, stack)
+
+    def call(operand: str, axis: str, module: str) -> str:
+        return write(draw, writer, module, collective, operand, axis, size, case.fault)
+
+    core = carry(draw, writer, call, name)
+    if not marks:
+        # The mark of a collective that is right is none.
+        writer.lines = {m: [line.removesuffix(HERE) for line in lines] for m, lines in writer.lines.items()}
+    step = hand_over(draw, writer, surround(draw, writer, "x.copy" if case.fault == "level" else core))
+    if case.fault == "level":
+        step = "(lambda x: x * 2)"
+    elif case.fault == "constraint":
+        step = _constrained(draw, writer, step, stack)
+    shape: tuple[int, ...] = (8, 8)
+    wrong_layer = _layer_of_fault(draw, case, stack)
+    mapped = step
+    for number, layer in reversed(list(enumerate(stack))):
+        if case.fault == "outside":
+            break
+        mapped = apply(draw, writer, layer, mapped, case.fault if number == wrong_layer else NO_FAULT)
+        shape = layer.outer_shape(shape)
+        if case.fault == "level" and number == len(stack) - 1:
+            outer = writer.fresh("outer")
+            writer.add(MAIN, f"def {outer}(x):", f"    {core}(x.reshape(-1, 8)[:8])", f"    return {mapped}(x)")
+            mapped = outer
+    return Program(case, tuple(_finished(draw, writer, case, stack, mapped, shape).items()), _shape(case, stack, shape))
+
+
+def _axis(draw: Draw, case: Case, stack: tuple[Layer, ...]) -> tuple[str | tuple[str, ...], int]:
+    """The axis that the collective names, and its size."""
+    collective = BY_NAME[case.collective]
+    candidates = [
+        (layer, name) for layer in stack for name in layer.bound if layer.devices or not collective.devices
+    ]
+    if case.fault in (*PERMUTATION_FAULTS, *GROUP_FAULTS):
+        candidates = [(layer, name) for layer, name in candidates if layer.size(name) > 2] or candidates
+    layer, name = draw.pick(*candidates)
+    if case.fault == "level":
+        layer, name = stack[-1], stack[-1].bound[0]
+    elif case.fault == "unnamed":
+        layer = next(each for each in stack if each.kind in ("pmap", "vmap"))
+        name = layer.bound[0]
+    size = layer.size(name)
+    if case.fault == "unbound":
+        name = draw.pick(*SPARE)
+    elif case.fault == "subset":
+        name = next(n for n, _ in layer.axes if n not in layer.bound)
+    if case.fault == "half":
+        return draw.pick((name, SPARE[0]), (SPARE[0], name)), size
+    if collective.tuple_only or (collective.tuples and case.fault == NO_FAULT and draw.maybe()):
+        others = tuple(n for other in stack for n in other.bound if other.devices == layer.devices and n != name)
+        return (name, *others) if collective.tuples and draw.maybe() else (name,), size
+    return name, size
+
+
+def _layer_of_fault(draw: Draw, case: Case, stack: tuple[Layer, ...]) -> int:
+    kinds = ("pmap", "vmap") if case.fault in ("unnamed", "no-function") else ("pmap", "vmap", "smap")
+    if case.fault in ("unnamed", "no-function"):
+        return next(n for n, layer in enumerate(stack) if layer.kind in kinds)
+    return next((n for n, layer in enumerate(stack) if layer.kind not in kinds), 0)
+
+
+def _constrained(draw: Draw, writer: Writer, step: str, stack: tuple[Layer, ...]) -> str:
+    layer = next(layer for layer in stack if layer.kind not in ("pmap", "vmap"))
+    function, over = writer.fresh("constrained"), spec(draw, writer, layer.bound[:1])
+    call = draw.pick("lax.with_sharding_constraint", "jax.lax.with_sharding_constraint")
+    writer.add(MAIN, f"def {function}(x):", f"    x = {call}(x, {over}){HERE}", f"    return {step}(x)")
+    return function
+
+
+def _finished(
+    draw: Draw, writer: Writer, case: Case, stack: tuple[Layer, ...], mapped: str, shape: tuple[int, ...]
+) -> dict[str, str]:
+    """The texts, with what runs the mapped function."""
+    if _in_context(stack):
+        made = mesh(draw, writer, stack[0].axes, context=True)
+        inside = f"jax.jit({mapped}).lower(jnp.zeros({shape}))"
+        enter = draw.pick("jax.set_mesh", "jax.sharding.set_mesh")
+        writer.add(MAIN, f"with {enter}({made}):", f"    {inside}")
+        return writer.texts()
+    if case.fault == "outside":
+        jitted = draw.maybe()
+        writer.add(MAIN, f"run = jax.jit({mapped})" if jitted else f"run = {mapped}")
+        if not jitted:
+            writer.add(MAIN, "run(jnp.zeros((8, 8)))")
+        return writer.texts()
+    style = draw.pick("name", "jit", "def", "build", "main")
+    if style == "def":
+        writer.add(MAIN, "def run(x):", f"    return {mapped}(x)")
+    elif style == "build":
+        writer.add(MAIN, "def build():", f"    return {mapped}", "", "run = build()")
+    elif style == "main":
+        writer.add(MAIN, "def main():", f"    jax.eval_shape({mapped}, jnp.zeros({shape}))")
+        writer.add(MAIN, f"run = {mapped}", "if __name__ == '__main__':", "    main()")
+    else:
+        writer.add(MAIN, f"run = {mapped}" if style == "name" else f"run = jax.jit({mapped})")
+    return writer.texts()
+
+
+def _in_context(stack: tuple[Layer, ...]) -> bool:
+    return stack[0].kind in ("context", "smap")
+
+
+def _shape(case: Case, stack: tuple[Layer, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    if case.fault == "outside":
+        return (8, 8)
+    return None if _in_context(stack) else shape
