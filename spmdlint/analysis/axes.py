@@ -15,7 +15,8 @@ from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.intent import expects_failure, handles_unbound_names
 from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.reach import MapUse, Reach
-from spmdlint.analysis.values import Applied, Arguments, External, Frame, Site, Value, certain
+from spmdlint.analysis.values import Applied, Arguments, External, Frame, FunctionValue, Site, Value, certain
+from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -140,7 +141,7 @@ class FreeAxes:
     def _at_maps(self) -> Iterator[Unbound]:
         for use in self.reach.uses:
             known = self.ev.knowledge.get(use.applied.name)
-            if known is None or not (known.kind == "jit" or known.spans) or self._meant_to_fail(use):
+            if known is None or not self._runs(known, use) or self._meant_to_fail(use):
                 continue
             if use.frame not in self.reach.trusted or use.site in self.reach.inner:
                 continue
@@ -152,6 +153,26 @@ class FreeAxes:
                     for need in self.left_over(target):
                         if need.axis not in binds.names:
                             yield Unbound(need, use.site, use.applied.name.rsplit(".", 1)[-1], binds | target.binds)
+
+    def _runs(self, known: Known, use: MapUse) -> bool:
+        """Does what is made here run on its own: a jit, a map over devices, or a vmap of one.
+
+        A vmap of anything else may be meant for the inside of a map that the project does not hold.
+        """
+        if known.kind == "jit" or known.spans:
+            return True
+        return known.kind == "map" and any(
+            self._spans(function) or (isinstance(function, FunctionValue) and self._holds_map(function, use))
+            for function in self.calls.functions_in(known, use.applied.arguments)
+        )
+
+    def _spans(self, value: Value) -> bool:
+        known = self.ev.knowledge.get(value.name) if isinstance(value, Applied) else None
+        return known is not None and known.kind == "map" and known.spans
+
+    def _holds_map(self, function: FunctionValue, use: MapUse) -> bool:
+        targets = self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True)
+        return any(self._calls_a_map(target.frame) for target in targets)
 
     def _meant_to_fail(self, use: MapUse) -> bool:
         if expects_failure(self.ev, use.frame, use.site.number):
@@ -181,11 +202,12 @@ class FreeAxes:
         function = self.ev.function(frame)
         if function.kind == "module":
             return True
-        return any(
-            isinstance(operation, s.Call) and self._calls_map(frame, operation) for operation in function.operations
-        )
+        return self._calls_a_map(frame)
+
+    def _calls_a_map(self, frame: Frame) -> bool:
+        operations = self.ev.function(frame).operations
+        return any(isinstance(operation, s.Call) and self._calls_map(frame, operation) for operation in operations)
 
     def _calls_map(self, frame: Frame, operation: s.Call) -> bool:
-        callee: Value | None = certain(self.ev.value(frame, operation.function))
-        known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
-        return known is not None and known.kind == "map" and known.spans
+        callee = certain(self.ev.value(frame, operation.function))
+        return callee is not None and self._spans(callee)

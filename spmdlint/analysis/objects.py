@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spmdlint.analysis import standard
 from spmdlint.analysis.values import (
     ANYTHING,
     NOTHING,
     Applied,
     Arguments,
     ClassValue,
+    Collection,
+    Constant,
     External,
     Frame,
     Free,
@@ -39,6 +42,7 @@ _FIELD_MAKERS = (
     "chex.dataclass",
     "equinox.Module",
     "flax.linen.Module",
+    "typing.NamedTuple",
 )
 # Names that methods of every library share: one definition in the project says nothing about an unknown object.
 _COMMON = frozenset(name for kind in (dict, list, set, str, bytes, int, float) for name in dir(kind)) | frozenset(
@@ -144,6 +148,10 @@ class Objects:
                 return self._in_lineage(self.lineage(base.cls)[1:], name, base.receiver) or ANYTHING
             receiver = base if isinstance(base, Instance) else None
             cls = base.cls if isinstance(base, Instance) else base
+            if receiver is not None and self._is_enum(cls):
+                known = standard.enum_attribute(receiver, name)
+                if known is not None:
+                    return known
             lineage = self.lineage(cls)
             stored = self._stored(lineage, name, base) if isinstance(base, Instance) else NOTHING
             found = self._in_lineage(lineage, name, receiver or base)
@@ -192,8 +200,18 @@ class Objects:
             last = body.operations[stores[-1]]
             if isinstance(last, s.Declare):
                 return one(Free(cls.ref, name))
+            if isinstance(receiver, ClassValue) and isinstance(last, s.Store) and self._is_enum(receiver):
+                return self.ev.each(self.ev.value(frame, stores[-1]), lambda v: self._enum_member(v, receiver))
             return self.ev.each(self.ev.value(frame, stores[-1]), lambda v: self._bound(v, receiver))
         return NOTHING
+
+    def _is_enum(self, cls: ClassValue) -> bool:
+        return any(name in standard.ENUMS for name in self.library_bases(cls))
+
+    def _enum_member(self, value: Value, cls: ClassValue) -> Values:
+        if isinstance(value, (Constant, Collection)):
+            return standard.enum_member(cls, value)
+        return self._bound(value, cls)
 
     def _field(self, lineage: list[ClassValue], cls: ClassValue, name: str, instance: Instance) -> Values | None:
         """The value of a dataclass-like field; None if the name is no field."""
@@ -212,7 +230,7 @@ class Objects:
             return instance.arguments.positional[position]
         if instance.arguments.open or isinstance(annotated[-1], s.Declare):
             return one(Free(cls.ref, name))
-        return self.ev.value(self.ev.frame(cls.ref, {}, cls.outer, 0), body.stores[name][-1])
+        return standard.default_of(self.ev.value(self.ev.frame(cls.ref, {}, cls.outer, 0), body.stores[name][-1]))
 
     def _own_fields(self, cls: ClassValue) -> list[str]:
         body = self.project.function(cls.ref)

@@ -15,11 +15,13 @@ from spmdlint.analysis.effects import Effects
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.given import Given, Inputs
+from spmdlint.analysis.inside import Inside
 from spmdlint.analysis.listing import ListingOrder
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
 from spmdlint.analysis.reach import Reach, Visitor
+from spmdlint.analysis.regions import Regions
 from spmdlint.analysis.seeds import Seeds
 from spmdlint.analysis.shuffle import ShuffledOrder
 from spmdlint.analysis.specs import Specs
@@ -112,6 +114,11 @@ class Program:
     def specs(self) -> Specs:
         """Meshes, specs, permutations and maps as they are made."""
         return Specs(self.evaluator, self.calls, self.reach)
+
+    @cached_property
+    def regions(self) -> Regions:
+        """Collectives and constraints, and the maps that they run inside of."""
+        return Regions(Inside(self.calls, self.reach), self.specs, self.reach)
 
     # -- the analyses
 

@@ -14,7 +14,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Kind = Literal["map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding"]
+Kind = Literal[
+    "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
+    "constraint", "context",
+]  # fmt: skip
 Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "completion", "hash"]
 
 
@@ -28,8 +31,13 @@ class Known:
     - *jit*: returns its function compiled; *transform*: returns a function that calls its function, nothing bound;
     - *apply*: calls its function now; *currying*: `functools.partial`; *identity*: a decorator that changes nothing;
     - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec;
-    - *sharding*: puts a spec on a mesh.
+    - *sharding*: puts a spec on a mesh; *constraint*: shards a value by a spec, inside of what is traced;
+    - *context*: sets its mesh for the code after it or in its block.
 
+    ``sizes``: the parameter of a mesh that is the sizes of its axes. ``ambient``: without a mesh it takes that of the
+    context. ``groups``: the parameter of a collective that splits its axis into groups. ``permutation``: the one that
+    says who sends to whom, in pairs, or as the sources by destination where ``sources`` is true.
+    ``ordered``: the order of its axes decides what it gives.
     ``specs``: the parameters that are partition specs for the axes of ``mesh``. ``needs_function``: it cannot be called
     without its function, to be a decorator. ``spans``: it runs over several devices. ``by_hand``: it hands every
     process the rows of its own devices, so that arrays beside it are local. ``parallel``: every process must make the
@@ -45,7 +53,13 @@ class Known:
     function: tuple[str, ...] = ()
     axes: str | None = None
     mesh: str | None = None
+    sizes: str | None = None
+    ambient: bool = False
     only: str | None = None
+    groups: str | None = None
+    permutation: str | None = None
+    sources: bool = False
+    ordered: bool = False
     specs: tuple[str, ...] = ()
     needs_function: bool = False
     opaque: bool = False
@@ -82,6 +96,8 @@ class Knowledge:
     aliases: Mapping[str, str]
     ranks: frozenset[str] = frozenset()
     methods: Mapping[str, Known] = field(default_factory=dict)
+    array_modules: frozenset[str] = frozenset()
+    no_arrays: frozenset[str] = frozenset()
 
     def canonical(self, name: str) -> str:
         """The name that a dotted name is known by; the longest alias that fits its beginning counts."""
@@ -99,6 +115,11 @@ class Knowledge:
                 return name
         return name
 
+    def gives_array(self, name: str) -> bool:
+        """Does a function give one array, as nearly all of its module do."""
+        module, _, function = name.rpartition(".")
+        return module in self.array_modules and function not in self.no_arrays
+
     def get(self, name: str) -> Known | None:
         return self.functions.get(name)
 
@@ -110,13 +131,17 @@ def built_in() -> Knowledge:
     aliases: dict[str, str] = {}
     ranks: set[str] = set()
     methods: dict[str, Known] = {}
+    modules: set[str] = set()
+    trees: set[str] = set()
     for entry in sorted(files("spmdlint.knowledge").iterdir(), key=lambda e: e.name):
         if entry.name.endswith(".toml"):
             tables = tomllib.loads(entry.read_text(encoding="utf-8"))
             read_tables(tables, entry.name, functions, aliases)
             read_tables({"functions": tables.get("methods", {})}, entry.name, methods, {})
             ranks.update(tables.get("environment", {}).get("identity", ()))
-    return Knowledge(functions, aliases, frozenset(ranks), methods)
+            modules.update(tables.get("arrays", {}).get("modules", ()))
+            trees.update(tables.get("arrays", {}).get("except", ()))
+    return Knowledge(functions, aliases, frozenset(ranks), methods, frozenset(modules), frozenset(trees))
 
 
 def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Known], aliases: dict[str, str]) -> None:

@@ -171,7 +171,9 @@ def main() -> int:
 
 def _print_abstentions(results: list[Judged]) -> None:
     kinds = Counter(
-        (each.program.case.stack, each.program.case.fault, each.error[:160]) for each in results if each.verdict == "other"
+        (each.program.case.stack, each.program.case.fault, each.error[:160])
+        for each in results
+        if each.verdict == "other"
     )
     for kind, count in kinds.most_common(40):
         print(count, kind)

@@ -140,34 +140,36 @@ FORMS = (_plain, _parameter, _default, _closure, _field, _static)
 def surround(draw: Draw, writer: Writer, core: str) -> str:
     """Define a step that calls the core inside something of JAX or Python; its name in the main module."""
     step = writer.fresh("step")
+    if step == "step":
+        writer.add(MAIN, "def used(x, y):", "    return x + 0 * jnp.sum(y)")
     body = draw.pick(*BODIES)
     writer.add(MAIN, f"def {step}(x):", *(f"    {line}" for line in body.format(core=core).split("\n")))
     return step
 
 
-# The core's result may be of any shape and is thrown away: what is checked is names, not arithmetic.
+# The core's result may be of any shape. ``used`` makes it part of the step's, so that JAX does not drop the collective.
 BODIES = (
-    "_ = {core}(x)\nreturn x",
-    "reduce = {core}\nreduce(x)\nreturn x",
-    "def body(carry, _):\n    {core}(x)\n    return carry, None\n\nreturn jax.lax.scan(body, x, None, length=2)[0]",
-    "return lax.fori_loop(0, 2, lambda i, y: ({core}(x), y)[1], x)",
-    "return lax.cond(x.sum() > 0, lambda y: ({core}(x), y)[1], lambda y: y, x)",
-    "jax.grad(lambda y: ({core}(jax.lax.stop_gradient(x)), (y * y).sum())[1])(x)\nreturn x",
-    "value, grads = jax.value_and_grad(lambda y: ({core}(x), (y * y).sum())[1])(x)\nreturn x",
-    "jax.tree.map({core}, {{'w': x, 'b': x}})\nreturn x",
-    "for _ in range(2):\n    {core}(x)\nreturn x",
-    "if True:\n    {core}(x)\nreturn x",
-    "with jax.named_scope('reduce'):\n    {core}(x)\nreturn x",
-    "jax.checkpoint(lambda y: ({core}(y), y)[1])(x)\nreturn x",
-    "results = [{core}(y) for y in (x, x)]\nreturn x",
-    "table = {{'reduce': {core}, 'keep': lambda y: y}}\ntable['reduce'](x)\nreturn table['keep'](x)",
-    "jax.eval_shape({core}, x)\nreturn x",
-    "list(map({core}, [x, x]))\nreturn x",
-    "y, pull = jax.vjp(lambda y: ({core}(x), y)[1], x)\nreturn pull(y)[0]",
-    "try:\n    {core}(x)\nfinally:\n    y = x\nreturn y",
-    "jax.jit({core})(x)\nreturn x",
-    "_, second = (x, {core}(x))\nreturn x",
-    "return (lambda y, unused: y)(x, {core}(x))",
+    "return used(x, {core}(x))",
+    "y = {core}(x)\nreturn used(x, y)",
+    "reduce = {core}\nreturn used(x, reduce(x))",
+    "def body(carry, _):\n    return used(carry, {core}(x)), None\n\nreturn jax.lax.scan(body, x, None, length=2)[0]",
+    "return lax.fori_loop(0, 2, lambda i, y: used(y, {core}(x)), x)",
+    "return lax.cond(x.sum() > 0, lambda y: used(y, {core}(x)), lambda y: y, x)",
+    "return jax.grad(lambda y: used(y * y, {core}(jax.lax.stop_gradient(x))).sum())(x)",
+    "value, grads = jax.value_and_grad(lambda y: used(y * y, {core}(x)).sum())(x)\nreturn grads",
+    "y = jax.tree.map({core}, {{'w': x, 'b': x}})\nreturn used(x, y['w'])",
+    "for _ in range(2):\n    x = used(x, {core}(x))\nreturn x",
+    "if True:\n    x = used(x, {core}(x))\nreturn x",
+    "with jax.named_scope('reduce'):\n    y = {core}(x)\nreturn used(x, y)",
+    "return jax.checkpoint(lambda y: used(y, {core}(y)))(x)",
+    "results = [{core}(y) for y in (x, x)]\nreturn used(x, results[0])",
+    "table = {{'reduce': {core}, 'keep': lambda y: y}}\nreturn table['keep'](used(x, table['reduce'](x)))",
+    "results = list(map({core}, [x, x]))\nreturn used(x, results[1])",
+    "y, pull = jax.vjp(lambda y: used(y, {core}(x)), x)\nreturn pull(y)[0] + y",
+    "try:\n    y = {core}(x)\nfinally:\n    z = x\nreturn used(z, y)",
+    "return used(x, jax.jit({core})(x))",
+    "z, y = (x, {core}(x))\nreturn used(z, y)",
+    "return (lambda y, z: used(z, y))({core}(x), x)",
 )
 
 

@@ -80,7 +80,8 @@ def trace(program: Program) -> tuple[Verdict, str]:
 def _trace(run, program: Program) -> None:
     argument = np.zeros(program.shape, np.float32)
     abstract = any("AbstractMesh" in text for _, text in program.texts)
-    if abstract and program.case.fault not in PERMUTATION_FAULTS:
+    # Nothing can be lowered over an abstract mesh, nor pbroadcast on CPU devices.
+    if (abstract or program.case.collective == "pbroadcast") and program.case.fault not in PERMUTATION_FAULTS:
         jax.eval_shape(run, argument)
         return
     lowered = jax.jit(run).lower(argument)

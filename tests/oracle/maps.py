@@ -67,7 +67,9 @@ def layers(draw: Draw, stack: str) -> tuple[Layer, ...]:
     if stack == "shard_map-shard_map":
         axes = ((name(), 2), (name(), 4))
         names = tuple(n for n, _ in axes)
-        return tuple(Layer(kind, axes, (n,), _some(draw, n)) for kind, n in zip(("subset", "inner"), names, strict=True))
+        return tuple(
+            Layer(kind, axes, (n,), _some(draw, n)) for kind, n in zip(("subset", "inner"), names, strict=True)
+        )
     found = []
     for kind in {"shard_map-subset": ["subset"], "shard_map-context": ["context"]}.get(stack, stack.split("-")):
         if kind in ("pmap", "vmap"):
@@ -212,7 +214,7 @@ def _over_mesh(draw: Draw, writer: Writer, layer: Layer, function: str, fault: s
     if draw.maybe():
         writer.need(MAIN, "from jax import shard_map")
         library = "shard_map"
-    return _written(draw, writer, library, function, options, "f", marked)
+    return _written(draw, writer, library, function, options, "", marked)
 
 
 def spec(draw: Draw, writer: Writer, over: tuple[str, ...]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import hypothesis.strategies as st
-
 from carrying import carry, hand_over, surround
 from collectives import BY_NAME, COLLECTIVES, write
 from maps import SPARE, STACKS, Layer, apply, layers, mesh, spec
@@ -36,10 +35,12 @@ class Case:
         kinds, collective, fault = self.kinds, BY_NAME[self.collective], self.fault
         if collective.devices and set(kinds) == {"vmap"}:
             return False
+        if collective.name == "ragged_all_to_all" and "vmap" in kinds:
+            return False
         if fault == "half":
-            return collective.tuples
+            return collective.tuples and (collective.name != "all_gather" or "vmap" not in kinds)
         if fault == "unnamed":
-            return "pmap" in kinds or "vmap" in kinds
+            return "pmap" in kinds or kinds[-1] == "vmap"
         if fault == "no-function":
             return kinds[0] in ("pmap", "vmap")
         if fault == "level":
@@ -53,10 +54,12 @@ class Case:
         if fault in SPEC_FAULTS:
             return "shard_map" in kinds
         if fault in PERMUTATION_FAULTS:
-            # Under vmap, JAX applies pairs with a repeated end without a word.
-            return collective.permuted and "vmap" not in kinds and self.stack != "smap"
+            # Under vmap, JAX applies pairs with a repeated end without a word; a pmap's size is that of its argument.
+            unsized = self.stack == "pmap" and fault == "perm-range"
+            return collective.permuted and "vmap" not in kinds and self.stack != "smap" and not unsized
         if fault in GROUP_FAULTS:
-            return collective.grouped and "vmap" not in kinds and self.stack != "smap"
+            unsized = self.stack == "pmap" and fault == "groups-size"
+            return collective.grouped and "vmap" not in kinds and self.stack != "smap" and not unsized
         return True
 
 
@@ -108,7 +111,7 @@ def build(draw: Draw, case: Case) -> Program:
     if not marks:
         # The mark of a collective that is right is none.
         writer.lines = {m: [line.removesuffix(HERE) for line in lines] for m, lines in writer.lines.items()}
-    step = hand_over(draw, writer, surround(draw, writer, "x.copy" if case.fault == "level" else core))
+    step = hand_over(draw, writer, surround(draw, writer, "(lambda y: y)" if case.fault == "level" else core))
     if case.fault == "level":
         step = "(lambda x: x * 2)"
     elif case.fault == "constraint":
@@ -131,16 +134,18 @@ def build(draw: Draw, case: Case) -> Program:
 def _axis(draw: Draw, case: Case, stack: tuple[Layer, ...]) -> tuple[str | tuple[str, ...], int]:
     """The axis that the collective names, and its size."""
     collective = BY_NAME[case.collective]
-    candidates = [
-        (layer, name) for layer in stack for name in layer.bound if layer.devices or not collective.devices
+    inner = stack[
+        max((n for n, layer in enumerate(stack) if layer.devices and n and not stack[n - 1].devices), default=0) :
     ]
+    # A vmap's axis cannot be named inside a pmap or shard_map that it maps: JAX traces that and fails to lower it.
+    candidates = [(layer, name) for layer in inner for name in layer.bound if layer.devices or not collective.devices]
     if case.fault in (*PERMUTATION_FAULTS, *GROUP_FAULTS):
         candidates = [(layer, name) for layer, name in candidates if layer.size(name) > 2] or candidates
     layer, name = draw.pick(*candidates)
     if case.fault == "level":
         layer, name = stack[-1], stack[-1].bound[0]
     elif case.fault == "unnamed":
-        layer = next(each for each in stack if each.kind in ("pmap", "vmap"))
+        layer = stack[_layer_of_fault(draw, case, stack)]
         name = layer.bound[0]
     size = layer.size(name)
     if case.fault == "unbound":
@@ -149,7 +154,8 @@ def _axis(draw: Draw, case: Case, stack: tuple[Layer, ...]) -> tuple[str | tuple
         name = next(n for n, _ in layer.axes if n not in layer.bound)
     if case.fault == "half":
         return draw.pick((name, SPARE[0]), (SPARE[0], name)), size
-    if collective.tuple_only or (collective.tuples and case.fault == NO_FAULT and draw.maybe()):
+    single = collective.name == "all_gather" and any(each.kind == "vmap" for each in stack)
+    if collective.tuple_only or (collective.tuples and not single and case.fault == NO_FAULT and draw.maybe()):
         others = tuple(n for other in stack for n in other.bound if other.devices == layer.devices and n != name)
         return (name, *others) if collective.tuples and draw.maybe() else (name,), size
     return name, size
@@ -158,7 +164,8 @@ def _axis(draw: Draw, case: Case, stack: tuple[Layer, ...]) -> tuple[str | tuple
 def _layer_of_fault(draw: Draw, case: Case, stack: tuple[Layer, ...]) -> int:
     kinds = ("pmap", "vmap") if case.fault in ("unnamed", "no-function") else ("pmap", "vmap", "smap")
     if case.fault in ("unnamed", "no-function"):
-        return next(n for n, layer in enumerate(stack) if layer.kind in kinds)
+        found = [n for n, layer in enumerate(stack) if layer.kind in kinds]
+        return found[-1] if case.fault == "unnamed" else found[0]
     return next((n for n, layer in enumerate(stack) if layer.kind not in kinds), 0)
 
 
@@ -184,16 +191,18 @@ def _finished(
         jitted = draw.maybe()
         writer.add(MAIN, f"run = jax.jit({mapped})" if jitted else f"run = {mapped}")
         if not jitted:
-            writer.add(MAIN, "run(jnp.zeros((8, 8)))")
+            writer.add(MAIN, draw.pick("jax.eval_shape(run, jnp.zeros((8, 8)))", "jax.jit(run)(jnp.zeros((8, 8)))"))
         return writer.texts()
-    style = draw.pick("name", "jit", "def", "build", "main")
+    # What nothing runs is nobody's mistake yet, and a vmap alone runs nothing.
+    vmaps = all(layer.kind == "vmap" for layer in stack)
+    style = draw.pick("jit", "main") if vmaps else draw.pick("name", "jit", "def", "build", "main")
     if style == "def":
         writer.add(MAIN, "def run(x):", f"    return {mapped}(x)")
     elif style == "build":
         writer.add(MAIN, "def build():", f"    return {mapped}", "", "run = build()")
     elif style == "main":
         writer.add(MAIN, "def main():", f"    jax.eval_shape({mapped}, jnp.zeros({shape}))")
-        writer.add(MAIN, f"run = {mapped}", "if __name__ == '__main__':", "    main()")
+        writer.add(MAIN, f"run = {mapped}", "", "if __name__ == '__main__':", "    main()")
     else:
         writer.add(MAIN, f"run = {mapped}" if style == "name" else f"run = jax.jit({mapped})")
     return writer.texts()

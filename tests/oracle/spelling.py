@@ -105,9 +105,15 @@ def _computed(draw: Draw, writer: Writer, user: str, home: str, name: Name) -> s
 
 def _decided(draw: Draw, writer: Writer, user: str, home: str, name: Name) -> str:
     flag = writer.fresh("FLAG")
-    writer.add(home, f"{flag} = {draw.pick('True', 'None')}")
-    reference = writer.refer(draw, flag, home, user)
-    return draw.pick(f"({name!r} if {reference} is not ... else 'spare')", f"(None or {name!r})", f"('' or {name!r})")
+    value, text = draw.pick(
+        ("True", "({name!r} if {flag} else 'spare')"),
+        ("None", "('spare' if {flag} is not None else {name!r})"),
+        ("None", "({flag} or {name!r})"),
+        ("''", "({flag} or {name!r})"),
+        ("'small'", "({name!r} if {flag} == 'small' else 'spare')"),
+    )
+    writer.add(home, f"{flag} = {value}")
+    return text.format(name=name, flag=writer.refer(draw, flag, home, user))
 
 
 def _returned(draw: Draw, writer: Writer, user: str, home: str, name: Name) -> str:

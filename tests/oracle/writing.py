@@ -76,7 +76,12 @@ class Writer:
         found = {}
         for module in MODULES:
             if module in self.lines:
-                common = ["from functools import partial", "import jax", "import jax.numpy as jnp", "from jax import lax"]
+                common = [
+                    "from functools import partial",
+                    "import jax",
+                    "import jax.numpy as jnp",
+                    "from jax import lax",
+                ]
                 head = [*common, "from jax.sharding import PartitionSpec as P", *self.imports.get(module, ())]
                 found[module] = "\n".join([*head, *self.lines[module]]) + "\n"
         return found
