@@ -20,6 +20,8 @@ from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+MAX_BELOW = 24
+"""Functions below one that are searched for maps."""
 MAX_NEEDS = 24
 """Axes needed by one function in one frame; more are not followed."""
 
@@ -171,8 +173,18 @@ class FreeAxes:
         return known is not None and known.kind == "map" and known.spans
 
     def _holds_map(self, function: FunctionValue, use: MapUse) -> bool:
+        """Does a function, or what it calls, call a map over devices, as code around the devices does."""
         targets = self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True)
-        return any(self._calls_a_map(target.frame) for target in targets)
+        pending, seen = [target.frame for target in targets], set[Frame]()
+        while pending and len(seen) < MAX_BELOW:
+            frame = pending.pop()
+            if frame in seen:
+                continue
+            seen.add(frame)
+            if self._calls_a_map(frame):
+                return True
+            pending += [edge.target.frame for edge in self.reach.edges.get(frame, ()) if edge.target.way == "call"]
+        return False
 
     def _meant_to_fail(self, use: MapUse) -> bool:
         if expects_failure(self.ev, use.frame, use.site.number):

@@ -404,6 +404,8 @@ class Evaluator:
         known = self.knowledge.get(name)
         if known is not None and known.kind == "identity":
             return one(External("spmdlint.identity"))
+        if known is not None and known.kind == "decorator" and arguments.positional:
+            return arguments.positional[0]
         if name == "spmdlint.identity":
             return arguments.positional[0] if arguments.positional else ANYTHING
         modelled = standard.call(self, name, arguments, frame)
@@ -415,6 +417,8 @@ class Evaluator:
             return one(Called(callee, site))
         if known.kind == "currying":
             return self._call_partial(callee, arguments, site, frame)
+        if known.kind == "decorator" and arguments.positional:
+            return arguments.positional[0]
         if known.function and self.argument(callee, known.function[0]) is None and not callee.arguments.open:
             # `jax.jit(static_argnums=0)` waits for its function, as `partial(jax.jit, static_argnums=0)` does.
             merged = Arguments(

@@ -107,14 +107,20 @@ class Objects:
             return True
         if cls.outer is None:
             return False
-        operations = self.ev.function(cls.outer).operations
-        for number, operation in enumerate(operations):
-            if isinstance(operation, s.MakeClass) and operation.body == cls.ref.index:
-                return any(self._is_field_maker(cls.outer, o) for o in operations[number:] if _decorates(o))
-        return False
+        return any(self._is_field_maker(cls.outer, call) for call in self._decorators(cls.outer, cls))
 
-    def _is_field_maker(self, frame: Frame, call: s.Operation) -> bool:
-        assert isinstance(call, s.Call)
+    def _decorators(self, frame: Frame, cls: ClassValue) -> Iterator[s.Call]:
+        """The decorators of a class, innermost first."""
+        decorated: int | None = None
+        for number, operation in enumerate(self.ev.function(frame).operations):
+            if isinstance(operation, s.MakeClass) and operation.body == cls.ref.index:
+                decorated = number
+            elif isinstance(operation, s.Call) and operation.decorator and operation.arguments:
+                if operation.arguments[0].value == decorated:
+                    decorated = number
+                    yield operation
+
+    def _is_field_maker(self, frame: Frame, call: s.Call) -> bool:
         names = {v.name for v in self.ev.value(frame, call.function) if isinstance(v, (External, Applied))}
         return any(name in _FIELD_MAKERS or name.endswith(".dataclass") for name in names)
 
@@ -327,10 +333,6 @@ class Objects:
         cls = self.project.enclosing_class(owners[0])
         assert cls is not None
         return self._in_lineage([self.class_of(cls)], name, Instance(self.class_of(cls))) or ANYTHING
-
-
-def _decorates(operation: s.Operation) -> bool:
-    return isinstance(operation, s.Call) and operation.decorator
 
 
 def _annotated(operation: s.Operation) -> bool:

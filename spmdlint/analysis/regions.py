@@ -93,8 +93,14 @@ class Regions:
             axes = self.calls.names(given) if given is not None else Axes(open=True)
             if not axes.open and len(axes.names) == 1:
                 (name,) = axes.names
-                around = region.use.bound if name in region.use.bound.names else region.binds
-                yield region, known, frozenset() if around.open else around.sizes_of(name)
+                yield region, known, self._sizes(region, name)
+
+    def _sizes(self, region: Region, name: str) -> frozenset[int]:
+        """The sizes of an axis: from the map that binds it, or from the mesh that it takes over from one around it."""
+        around = region.use.bound if name in region.use.bound.names else region.binds
+        if not any(axis == name for axis, _ in around.sizes):
+            around = self.calls.mesh_of(region.map.applied)
+        return frozenset() if around.open else around.sizes_of(name)
 
     # -- 109
 

@@ -16,7 +16,7 @@ else:
 
 Kind = Literal[
     "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
-    "constraint", "context",
+    "constraint", "context", "decorator",
 ]  # fmt: skip
 Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "completion", "hash"]
 
@@ -32,6 +32,7 @@ class Known:
     - *apply*: calls its function now; *currying*: `functools.partial`; *identity*: a decorator that changes nothing;
     - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec;
     - *sharding*: puts a spec on a mesh; *constraint*: shards a value by a spec, inside of what is traced;
+    - *decorator*: gives back what it decorates, or, without that, a decorator which does;
     - *context*: sets its mesh for the code after it or in its block.
 
     ``sizes``: the parameter of a mesh that is the sizes of its axes. ``ambient``: without a mesh it takes that of the

@@ -32,10 +32,11 @@ def _parameter(draw: Draw, writer: Writer, call: Call, name: Name, home: str) ->
     function, axis = writer.fresh("reduce"), spell(draw, writer, MAIN, name)
     style = draw.pick("positional", "keyword", "partial", "lambda", "kwargs", "twice", "optional")
     default = "=None" if style == "optional" else ""
+    line = call("x", "axis", home)
     writer.add(home, f"def {function}(x, axis{default}):")
     if style == "optional":
         writer.add(home, "    if axis is None:", "        return x")
-    writer.add(home, f"    return {call('x', 'axis', home)}{HERE}")
+    writer.add(home, f"    return {line}{HERE}")
     there = writer.refer(draw, function, home, MAIN)
     if style == "partial":
         return draw.pick(f"partial({there}, axis={axis})", f"partial(partial({there}), axis={axis})")
@@ -92,6 +93,7 @@ def _field(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -> str
     style = draw.pick("init", "default", "dataclass", "class", "super", "base", "property", "field")
     axis = spell(draw, writer, home, name) if style in ("class", "default", "property") else ""
     given = "" if axis else spell(draw, writer, MAIN, name)
+    line = call("x", "self.axis", home)
     if style == "init":
         writer.add(home, f"class {cls}:", "    def __init__(self, axis):", "        self.axis = axis")
     elif style == "default":
@@ -113,7 +115,7 @@ def _field(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -> str
             writer.add(home, "    def __init__(self, axis, width=8):", "        super().__init__(axis)")
     method = draw.pick("reduce", "__call__", "helper")
     self_method = "_reduce" if method == "helper" else method
-    writer.add(home, f"    def {self_method}(self, x):", f"        return {call('x', 'self.axis', home)}{HERE}")
+    writer.add(home, f"    def {self_method}(self, x):", f"        return {line}{HERE}")
     if method == "helper":
         writer.add(home, "    def reduce(self, x):", "        return self._reduce(x)")
     there = writer.refer(draw, cls, home, MAIN)
@@ -137,12 +139,17 @@ def _static(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -> st
 FORMS = (_plain, _parameter, _default, _closure, _field, _static)
 
 
-def surround(draw: Draw, writer: Writer, core: str) -> str:
-    """Define a step that calls the core inside something of JAX or Python; its name in the main module."""
+def surround(draw: Draw, writer: Writer, core: str, *, array: bool = False) -> str:
+    """Define a step that calls the core inside something of JAX or Python; its name in the main module.
+
+    ``array``: the step must give an array for sure. What a loop of JAX or a gradient gives has the tree of what goes
+    in, which a reader of the text cannot know.
+    """
     step = writer.fresh("step")
     if step == "step":
         writer.add(MAIN, "def used(x, y):", "    return x + 0 * jnp.sum(y)")
-    body = draw.pick(*BODIES)
+    bodies = [body for body in BODIES if body.split("\n")[-1].startswith("return used(")] if array else BODIES
+    body = draw.pick(*bodies)
     writer.add(MAIN, f"def {step}(x):", *(f"    {line}" for line in body.format(core=core).split("\n")))
     return step
 
@@ -151,12 +158,12 @@ def surround(draw: Draw, writer: Writer, core: str) -> str:
 BODIES = (
     "return used(x, {core}(x))",
     "y = {core}(x)\nreturn used(x, y)",
-    "reduce = {core}\nreturn used(x, reduce(x))",
+    "go = {core}\nreturn used(x, go(x))",
     "def body(carry, _):\n    return used(carry, {core}(x)), None\n\nreturn jax.lax.scan(body, x, None, length=2)[0]",
     "return lax.fori_loop(0, 2, lambda i, y: used(y, {core}(x)), x)",
     "return lax.cond(x.sum() > 0, lambda y: used(y, {core}(x)), lambda y: y, x)",
-    "return jax.grad(lambda y: used(y * y, {core}(jax.lax.stop_gradient(x))).sum())(x)",
-    "value, grads = jax.value_and_grad(lambda y: used(y * y, {core}(x)).sum())(x)\nreturn grads",
+    "grads, y = jax.grad(lambda y: ((y * y).sum(), {core}(x)), has_aux=True)(x)\nreturn used(grads, y)",
+    "value, grads = jax.value_and_grad(lambda y: used(y * y, {core}(x)).sum())(x)\nreturn used(grads, value)",
     "y = jax.tree.map({core}, {{'w': x, 'b': x}})\nreturn used(x, y['w'])",
     "for _ in range(2):\n    x = used(x, {core}(x))\nreturn x",
     "if True:\n    x = used(x, {core}(x))\nreturn x",

@@ -71,10 +71,12 @@ def layers(draw: Draw, stack: str) -> tuple[Layer, ...]:
             Layer(kind, axes, (n,), _some(draw, n)) for kind, n in zip(("subset", "inner"), names, strict=True)
         )
     found = []
+    # JAX mixes up the sizes of a pmap's axis and a vmap's around it when it lowers them.
+    size = draw.pick(4, 2, 8) if stack.startswith("vmap-pmap") else 0
     for kind in {"shard_map-subset": ["subset"], "shard_map-context": ["context"]}.get(stack, stack.split("-")):
         if kind in ("pmap", "vmap"):
             own = name()
-            found.append(Layer(kind, ((own, draw.pick(4, 2, 8)),), (own,)))
+            found.append(Layer(kind, ((own, size or draw.pick(4, 2, 8)),), (own,)))
         elif kind == "experimental":
             found[-1] = Layer("experimental", found[-1].axes, found[-1].bound, found[-1].over)
         else:
@@ -160,7 +162,9 @@ def mesh(draw: Draw, writer: Writer, axes: tuple[tuple[str, int], ...], *, conte
     name, names = writer.fresh("mesh"), tuple(n for n, _ in axes)
     sizes = tuple(size for _, size in axes)
     spelled = spell(draw, writer, home, names)
-    style = draw.pick("Mesh", "make_mesh", *(() if context else ("AbstractMesh",)), "keywords", "returned")
+    style = draw.pick(
+        "Mesh", "make_mesh", *(() if context or writer.lowered else ("AbstractMesh",)), "keywords", "returned"
+    )
     types = f"axis_types=(jax.sharding.AxisType.Auto,) * {len(sizes)}"
     text = f"jax.sharding.Mesh(np.array(jax.devices()).reshape({sizes}), {spelled})"
     if style == "AbstractMesh":

@@ -15,6 +15,8 @@ NAME_FAULTS = ("unbound", "half", "unnamed", "outside", "level", "subset")
 SPEC_FAULTS = ("spec-axis", "repeated", "arity-in", "arity-out", "manual-axis", "constraint")
 PERMUTATION_FAULTS = ("perm-source", "perm-destination", "perm-range")
 GROUP_FAULTS = ("groups-twice", "groups-size")
+LOWERED = ("repeated", "constraint", *PERMUTATION_FAULTS, *GROUP_FAULTS)
+"""The faults that tracing alone does not bring to light."""
 FAULTS = (*NAME_FAULTS, *SPEC_FAULTS, *PERMUTATION_FAULTS, *GROUP_FAULTS, "no-function")
 
 
@@ -36,6 +38,8 @@ class Case:
         if collective.devices and set(kinds) == {"vmap"}:
             return False
         if collective.name == "ragged_all_to_all" and "vmap" in kinds:
+            return False
+        if collective.name == "pbroadcast" and fault in LOWERED:
             return False
         if fault == "half":
             return collective.tuples and (collective.name != "all_gather" or "vmap" not in kinds)
@@ -100,7 +104,11 @@ def programs(case: Case) -> st.SearchStrategy[Program]:
 
 def build(draw: Draw, case: Case) -> Program:
     """Write one program."""
-    writer, stack, collective = Writer(), layers(draw, case.stack), BY_NAME[case.collective]
+    writer, stack, collective = (
+        Writer(lowered=case.fault in LOWERED),
+        layers(draw, case.stack),
+        BY_NAME[case.collective],
+    )
     marks = case.fault not in (*SPEC_FAULTS, "no-function")
     name, size = _axis(draw, case, stack)
 
@@ -111,7 +119,8 @@ def build(draw: Draw, case: Case) -> Program:
     if not marks:
         # The mark of a collective that is right is none.
         writer.lines = {m: [line.removesuffix(HERE) for line in lines] for m, lines in writer.lines.items()}
-    step = hand_over(draw, writer, surround(draw, writer, "(lambda y: y)" if case.fault == "level" else core))
+    inner = "(lambda y: y)" if case.fault == "level" else core
+    step = hand_over(draw, writer, surround(draw, writer, inner, array=case.fault == "arity-out"))
     if case.fault == "level":
         step = "(lambda x: x * 2)"
     elif case.fault == "constraint":
@@ -156,7 +165,7 @@ def _axis(draw: Draw, case: Case, stack: tuple[Layer, ...]) -> tuple[str | tuple
         return draw.pick((name, SPARE[0]), (SPARE[0], name)), size
     single = collective.name == "all_gather" and any(each.kind == "vmap" for each in stack)
     if collective.tuple_only or (collective.tuples and not single and case.fault == NO_FAULT and draw.maybe()):
-        others = tuple(n for other in stack for n in other.bound if other.devices == layer.devices and n != name)
+        others = tuple(n for other in inner for n in other.bound if other.devices == layer.devices and n != name)
         return (name, *others) if collective.tuples and draw.maybe() else (name,), size
     return name, size
 

@@ -34,8 +34,9 @@ class Draw:
 
 @dataclass
 class Writer:
-    """Modules as they grow."""
+    """Modules as they grow. ``lowered``: JAX finds the fault when it lowers the program, so its mesh must be real."""
 
+    lowered: bool = False
     imports: dict[str, list[str]] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=dict)
     _given: dict[str, int] = field(default_factory=dict)
