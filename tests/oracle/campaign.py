@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -92,10 +93,8 @@ def shrunk(judged: Judged, count: int, seed: int) -> Judged:
             least[0] = again
             raise AssertionError(judged.outcome)
 
-    try:
+    with contextlib.suppress(AssertionError):
         fails()
-    except AssertionError:
-        pass
     return least[0]
 
 
