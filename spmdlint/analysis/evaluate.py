@@ -204,7 +204,7 @@ class Evaluator:
 
     def attribute(self, base: Value, name: str, frame: Frame) -> Values:
         """What ``base.name`` may be."""
-        modelled = standard.attribute(base, name)
+        modelled = standard.attribute(self, base, name)
         if modelled is not None:
             return modelled
         if isinstance(base, External):

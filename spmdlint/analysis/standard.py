@@ -68,12 +68,13 @@ def method(callee: Member, arguments: Arguments) -> Values | None:
     return None
 
 
-def attribute(base: Value, name: str) -> Values | None:
+def attribute(ev: Evaluator, base: Value, name: str) -> Values | None:
     """What an attribute of one of Python's own objects is."""
     if isinstance(base, DictionaryValue) and name == "get":
         return one(Member(base, name))
     if isinstance(base, Applied) and base.name == "types.SimpleNamespace":
-        return base.arguments.keyword(name) or ANYTHING
+        known = base.arguments.keyword(name)
+        return ANYTHING if known is None or name in ev.project.fields_set_from_outside else known
     return None
 
 
