@@ -16,10 +16,9 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     """Does an operation stand where its author expects an exception of any kind, or replaces what it would call."""
     function = evaluator.function(frame)
     if frame.outer is not None and function.kind in ("lambda", "function"):
-        if any(
-            expects_failure(evaluator, frame.outer, use) for use in _uses(evaluator.function(frame.outer), function)
-        ):
-            return True
+        for use in _uses(evaluator.function(frame.outer), function):
+            if expects_failure(evaluator, frame.outer, use):
+                return True
     for entered, operation in enumerate(function.operations[:number]):
         if isinstance(operation, s.Enter) and _is_raises(function, operation.manager):
             ends = [n for n, o in enumerate(function.operations) if _leaves(o, operation.manager)]

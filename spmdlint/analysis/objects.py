@@ -115,10 +115,11 @@ class Objects:
         for number, operation in enumerate(self.ev.function(frame).operations):
             if isinstance(operation, s.MakeClass) and operation.body == cls.ref.index:
                 decorated = number
-            elif isinstance(operation, s.Call) and operation.decorator and operation.arguments:
-                if operation.arguments[0].value == decorated:
-                    decorated = number
-                    yield operation
+            elif not isinstance(operation, s.Call) or not operation.decorator or not operation.arguments:
+                continue
+            elif operation.arguments[0].value == decorated:
+                decorated = number
+                yield operation
 
     def _is_field_maker(self, frame: Frame, call: s.Call) -> bool:
         names = {v.name for v in self.ev.value(frame, call.function) if isinstance(v, (External, Applied))}

@@ -29,7 +29,7 @@ from maps import STACKS
 from programs import FAULTS, NO_FAULT, Case, Program, cases, programs
 
 FAULTY = 0.72
-"""The share of programs with a fault: with it, 10,000 programs hold every pair of map, collective and fault 30 times."""
+"""The share of programs with a fault: so, 10,000 programs hold every pair of map, collective and fault 30 times."""
 
 
 def schedule(total: int, seed: int) -> list[Case]:
