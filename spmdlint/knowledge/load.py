@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
+
+from spmdlint.errors import UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -85,8 +88,14 @@ class Known:
         return self.parameters[: self.parameters.index("*")] if "*" in self.parameters else self.parameters
 
 
-class KnowledgeError(Exception):
+class KnowledgeError(UsageError):
     """A table of knowledge is not as it should be."""
+
+
+_TABLES = ("aliases", "functions", "methods")
+"""What a user's knowledge may hold."""
+_PARAMETERS = ("axes", "mesh", "sizes", "only", "groups", "permutation", "callback", "seed", "label")
+"""Keys whose value is the name of a parameter."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,24 @@ class Knowledge:
         return self.functions.get(name)
 
 
+def extended(base: Knowledge, tables: Mapping[str, Any], where: str) -> Knowledge:
+    """What is known with a user's own tables, which come before those that are built in.
+
+    Raises:
+        KnowledgeError: a table, a key or a value is not one of those described in :class:`Known`.
+
+    """
+    if not tables:
+        return base
+    for table in tables:
+        if table not in _TABLES:
+            raise KnowledgeError(f"{where} has the table {table!r}. {_nearest(table, _TABLES)}")
+    functions, methods, aliases = dict(base.functions), dict(base.methods), dict(base.aliases)
+    read_tables(tables, where, functions, aliases)
+    read_tables({"functions": tables.get("methods", {})}, where, methods, {})
+    return replace(base, functions=functions, methods=methods, aliases=aliases)
+
+
 @lru_cache(maxsize=1)
 def built_in() -> Knowledge:
     """The tables that come with the linter."""
@@ -152,19 +179,12 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
         KnowledgeError: a key or a value is not one of those described in :class:`Known`.
 
     """
-    aliases.update(tables.get("aliases", {}))
-    allowed = {f.name for f in fields(Known)} - {"name"}
-    for name, table in tables.get("functions", {}).items():
-        for key in table:
-            if key not in allowed:
-                raise KnowledgeError(
-                    f"{where}: {name} has the key {key!r}; known keys are {', '.join(sorted(allowed))}."
-                )
-        kind = table.get("kind")
-        if kind is not None and kind not in get_args(Kind):
-            raise KnowledgeError(
-                f"{where}: {name} has the kind {kind!r}; it must be one of {', '.join(get_args(Kind))}."
-            )
+    for name, home in _table(tables, "aliases", where).items():
+        if not isinstance(home, str):
+            raise KnowledgeError(f"{where}: the alias {name!r} is {home!r}; it must be the name that it stands for.")
+        aliases[name] = home
+    for name, table in _table(tables, "functions", where).items():
+        _verify(name, table, where)
         function = table.get("function", [])
         functions[name] = Known(
             **{
@@ -176,3 +196,46 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
                 "function": (function,) if isinstance(function, str) else tuple(function),
             }
         )
+
+
+def _table(tables: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
+    found = tables.get(name, {})
+    if not isinstance(found, Mapping):
+        raise KnowledgeError(f"{where}: {name!r} is {found!r}; it must be a table.")
+    return found
+
+
+def _verify(name: str, table: object, where: str) -> None:
+    """Refuse what is not described in :class:`Known`."""
+    if not isinstance(table, Mapping):
+        raise KnowledgeError(f"{where}: {name!r} is {table!r}; it must be a table.")
+    expected = {f.name: str(f.type) for f in fields(Known) if f.name != "name"}
+    for key, value in table.items():
+        if key not in expected:
+            raise KnowledgeError(f"{where}: {name!r} has the key {key!r}. {_nearest(key, expected)}")
+        if not _fits(expected[key], value) and not (key == "function" and isinstance(value, str)):
+            raise KnowledgeError(f"{where}: {key!r} of {name!r} is {value!r}; it must be {_words(expected[key])}.")
+    for key, choices in (("kind", get_args(Kind)), ("source", get_args(Source))):
+        if key in table and table[key] not in choices:
+            raise KnowledgeError(f"{where}: {key!r} of {name!r} is {table[key]!r}. {_nearest(table[key], choices)}")
+    function = table.get("function", ())
+    named = [table[key] for key in _PARAMETERS if key in table]
+    named += [function] if isinstance(function, str) else function
+    for parameter in named if "parameters" in table else ():
+        if parameter not in table["parameters"]:
+            raise KnowledgeError(f"{where}: {name!r} names {parameter!r}, which is none of its parameters; add it.")
+
+
+def _fits(kind: str, value: object) -> bool:
+    if kind.startswith("tuple"):
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return isinstance(value, bool if kind == "bool" else str)
+
+
+def _words(kind: str) -> str:
+    return "a list of strings" if kind.startswith("tuple") else "true or false" if kind == "bool" else "a string"
+
+
+def _nearest(word: str, choices: Collection[str]) -> str:
+    near = get_close_matches(word, list(choices), n=1)
+    return f"Did you mean {near[0]!r}?" if near else f"It can be {', '.join(sorted(choices))}."
