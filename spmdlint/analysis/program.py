@@ -11,6 +11,7 @@ from spmdlint.analysis.axes import FreeAxes, Unbound
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.constants import TracedConstant, traced_constants
 from spmdlint.analysis.divergence import Divergence, Divergences
+from spmdlint.analysis.edits import Edits
 from spmdlint.analysis.effects import Effects
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.facets import Facets
@@ -156,6 +157,16 @@ class Program:
         return Origins(self.evaluator, self.calls, self.reach, ListingOrder(self.knowledge))
 
     # -- places and texts
+
+    @cached_property
+    def edits(self) -> Edits:
+        """Edits that would mend a finding."""
+        return Edits(self.evaluator)
+
+    def function_name(self, site: Site) -> str:
+        """The function that an operation stands in; empty for the top level of a module."""
+        function = self.project.function(site.ref)
+        return "" if function.kind == "module" else "the lambda" if function.kind == "lambda" else function.name
 
     def place(self, site: Site) -> Place:
         """Where an operation stands."""
