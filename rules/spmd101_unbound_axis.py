@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from spmdlint.diagnostics import Diagnostic, Fix, Related, sentence
@@ -74,9 +75,8 @@ class UnboundAxis(Rule):
         names = sorted(found.bound.names)
         near = next(iter(get_close_matches(need.axis, names, n=1) or names[:1]), None)
         if near is not None:
-            way_out = (
-                f"Bound here: {bound}; did you mean {near!r}? Name that, or bind {need.axis!r} in the {found.way}."
-            )
+            instead = f"Name that, or bind {need.axis!r} in the {found.way}."
+            way_out = f"Bound here: {bound}; did you mean {near!r}? {instead}"
         elif found.way in ("pmap", "smap", "vmap"):
             way_out = f'Pass axis_name="{need.axis}" to the {found.way} at {where}.'
         elif found.way == "shard_map":
@@ -97,7 +97,7 @@ class UnboundAxis(Rule):
     def _path(self, program: Program, found: Unbound) -> Iterator[Related]:
         """The calls from the root down to the collective."""
         sites = [*found.need.path, found.need.site]
-        for site, below in zip(sites, sites[1:], strict=False):
+        for site, below in pairwise(sites):
             inner = program.function_name(below)
             yield Related(program.place(site), f"This call leads into {inner}." if inner else "This call leads to it.")
 
@@ -105,6 +105,8 @@ class UnboundAxis(Rule):
         """The nearest bound name, or a name for the axis of a map that has none."""
         need = found.need
         if near is not None:
+            if len(found.bound.names) > 1 and not get_close_matches(need.axis, [near]):
+                return None
             edits = program.edits.renamed_axis(need.site, need.axis, near)
             return Fix("unsafe", f"Name the axis {near!r}.", edits) if edits else None
         if found.way in ("pmap", "vmap") and found.root.ref.path == need.site.ref.path:

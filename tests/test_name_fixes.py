@@ -11,7 +11,7 @@ CASES = {
     ),
     "a name in a tuple": (
         "import jax\n\ndef f(x):\n    return jax.lax.psum(x, axis_name=('data', 'modle'))\n\n"
-        'run = jax.pmap(jax.vmap(f, axis_name="model"), axis_name="data")\n',
+        + 'run = jax.pmap(jax.vmap(f, axis_name="model"), axis_name="data")\n',
         "axis_name=('data', \"model\")",
     ),
     "no name": (
