@@ -10,8 +10,14 @@ CASES = {
         'jax.lax.psum(x, "data")',
     ),
     "a name in a tuple": (
-        "import jax\n\ndef f(x):\n    return jax.lax.psum(x, axis_name=('data', 'modle'))\n\n"
-        + 'run = jax.pmap(jax.vmap(f, axis_name="model"), axis_name="data")\n',
+        """\
+import jax
+
+def f(x):
+    return jax.lax.psum(x, axis_name=('data', 'modle'))
+
+run = jax.pmap(jax.vmap(f, axis_name="model"), axis_name="data")
+""",
         "axis_name=('data', \"model\")",
     ),
     "no name": (

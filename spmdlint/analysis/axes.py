@@ -15,7 +15,7 @@ from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.intent import expects_failure, handles_unbound_names
 from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.reach import MapUse, Reach
-from spmdlint.analysis.values import Applied, Arguments, External, Frame, FunctionValue, Site, Value, certain
+from spmdlint.analysis.values import Applied, Arguments, External, Frame, FunctionValue, Site, Value, certain, truth
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -87,6 +87,8 @@ class FreeAxes:
         needs: list[Need] = []
         if isinstance(callee, External):
             needs.extend(self._collective(callee, arguments, site))
+        elif isinstance(callee, Applied):
+            needs.extend(self._layer(callee, arguments, site))
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
             needs.extend(replace(need, path=(site, *need.path)) for need in self.left_over(target))
         if needs and not (handles_unbound_names(self.ev, frame, number) or expects_failure(self.ev, frame, number)):
@@ -103,6 +105,29 @@ class FreeAxes:
         if not axes.open:
             for name in sorted(axes.names):
                 yield Need(name, callee.name.rsplit(".", 1)[-1], site)
+
+    def _layer(self, layer: Applied, arguments: Arguments, site: Site) -> Iterator[Need]:
+        """What calling a library's layer needs, where it is sure that the layer communicates."""
+        known = self.ev.knowledge.get(layer.name)
+        if known is None or known.kind != "layer" or known.axes is None:
+            return
+        given = self.ev.argument(layer, known.axes)
+        axes = self.calls.names(given) if given is not None else NO_AXES
+        switch = known.when or known.unless
+        answer = self._switch(layer, known, switch, arguments) if switch is not None else None
+        if not axes.open and answer == (known.when is not None):
+            for name in sorted(axes.names):
+                yield Need(name, layer.name.rsplit(".", 1)[-1], site)
+
+    def _switch(self, layer: Applied, known: Known, switch: str, arguments: Arguments) -> bool | None:
+        """The switch of a layer, given to the call or to the layer itself; None where it is not known."""
+        values = arguments.keyword(switch)
+        position = known.called.index(switch) if switch in known.called else len(arguments.positional)
+        if values is None and position < len(arguments.positional):
+            values = arguments.positional[position]
+        if values is None and not arguments.open:
+            values = self.ev.argument(layer, switch)
+        return truth(values) if values is not None else None
 
     def left_over(self, target: Target) -> Iterator[Need]:
         """The needs of a target that the map on the way to it does not meet."""

@@ -71,10 +71,25 @@ class Calls:
             inner = certain(self.ev.objects.attribute(callee, "__call__"))
             if isinstance(inner, FunctionValue):
                 yield from self.targets(inner, arguments, depth, arrays=arrays)
+        elif isinstance(callee, Member):
+            yield from self._forwarded(callee, arguments, depth)
         elif isinstance(callee, External):
             yield from self._apply(callee.name, arguments, depth)
         elif isinstance(callee, Applied):
             yield from self._applied(callee, arguments, depth, arrays=arrays)
+
+    def _forwarded(self, callee: Member, arguments: Arguments, depth: int) -> Iterator[Target]:
+        """A library's method that runs one of the object's own."""
+        known = self.knowledge.get(callee.name)
+        if known is None or known.kind != "forward" or known.method is None or not isinstance(callee.base, Instance):
+            return
+        if arguments.keyword("method") is not None or len(arguments.positional) < len(known.parameters):
+            return
+        inner = certain(self.ev.objects.attribute(callee.base, known.method))
+        keywords = tuple((name, values) for name, values in arguments.keywords if name not in known.drops)
+        rest = Arguments(arguments.positional[len(known.parameters) :], keywords, arguments.open)
+        if isinstance(inner, FunctionValue):
+            yield from self.targets(inner, rest, depth)
 
     def _apply(self, name: str, arguments: Arguments, depth: int) -> Iterator[Target]:
         """A library's function that calls the functions it is given, here and now."""

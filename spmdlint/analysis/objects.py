@@ -21,6 +21,7 @@ from spmdlint.analysis.values import (
     Free,
     FunctionValue,
     Instance,
+    Member,
     SuperValue,
     Value,
     Values,
@@ -166,11 +167,17 @@ class Objects:
                 return join(stored, found, ANYTHING)
             if stored:
                 return stored if not found else join(stored, found)
-            if found:
-                return found
-            return ANYTHING
+            return found or self._of_library(cls, name, receiver)
         finally:
             self._active.discard(key)
+
+    def _of_library(self, cls: ClassValue, name: str, receiver: Instance | None) -> Values:
+        """A method that a library's base class has, where it runs one of the object's own."""
+        for base in self.library_bases(cls) if receiver is not None else ():
+            known = self.ev.knowledge.get(f"{base}.{name}")
+            if known is not None and known.kind == "forward" and receiver is not None:
+                return one(Member(receiver, known.name))
+        return ANYTHING
 
     def _stored(self, lineage: list[ClassValue], name: str, instance: Instance) -> Values:
         sets: list[Values] = []

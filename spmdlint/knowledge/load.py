@@ -19,7 +19,7 @@ else:
 
 Kind = Literal[
     "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
-    "constraint", "context", "decorator",
+    "constraint", "context", "decorator", "layer", "forward",
 ]  # fmt: skip
 Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "completion", "hash"]
 
@@ -36,6 +36,10 @@ class Known:
     - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec;
     - *sharding*: puts a spec on a mesh; *constraint*: shards a value by a spec, inside of what is traced;
     - *decorator*: gives back what it decorates, or, without that, a decorator which does;
+    - *layer*: makes something that, when it is called, communicates over ``axes``, but not ``unless`` that parameter is
+      true or only ``when`` it is, of itself or, by position in ``called``, of the call;
+    - *forward*: a method that hands what follows its ``parameters`` to ``method`` of the same object, without the
+      keywords in ``drops``;
     - *context*: sets its mesh for the code after it or in its block.
 
     ``sizes``: the parameter of a mesh that is the sizes of its axes. ``ambient``: without a mesh it takes that of the
@@ -64,6 +68,11 @@ class Known:
     permutation: str | None = None
     sources: bool = False
     ordered: bool = False
+    called: tuple[str, ...] = ()
+    when: str | None = None
+    unless: str | None = None
+    method: str | None = None
+    drops: tuple[str, ...] = ()
     specs: tuple[str, ...] = ()
     needs_function: bool = False
     opaque: bool = False
@@ -193,6 +202,8 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
                 "parameters": tuple(table.get("parameters", ())),
                 "specs": tuple(table.get("specs", ())),
                 "needs": tuple(table.get("needs", ())),
+                "called": tuple(table.get("called", ())),
+                "drops": tuple(table.get("drops", ())),
                 "function": (function,) if isinstance(function, str) else tuple(function),
             }
         )
