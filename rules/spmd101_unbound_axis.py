@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.diagnostics import Diagnostic, Fix, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -71,17 +72,17 @@ class UnboundAxis(Rule):
         else:
             how = f"the {found.way} at {where} runs it and binds {bound or 'no axis name'}"
         more = f" ({found.more} more collectives under it need it too)" if found.more else ""
-        near = get_close_matches(need.axis, sorted(found.bound.names), n=1) or sorted(found.bound.names)[:1]
-        if near:
-            way_out = f"Name a bound axis here (did you mean {near[0]!r}?), or bind {need.axis!r} in the {found.way}."
+        names = sorted(found.bound.names)
+        near = next(iter(get_close_matches(need.axis, names, n=1) or names[:1]), None)
+        if near is not None:
+            instead = f"Name that, or bind {need.axis!r} in the {found.way}."
+            way_out = f"Bound here: {bound}; did you mean {near!r}? {instead}"
         elif found.way in ("pmap", "smap", "vmap"):
             way_out = f'Pass axis_name="{need.axis}" to the {found.way} at {where}.'
         elif found.way == "shard_map":
             way_out = f"Give the shard_map at {where} a mesh that has the axis {need.axis!r}."
         else:
             way_out = f"Run it under a pmap or shard_map that binds {need.axis!r}, or without the collective."
-        related = [Related(root, sentence(how))]
-        related += [Related(program.place(site), "This call leads to the collective.") for site in need.path]
         return Diagnostic(
             code=self.code,
             name=self.name,
@@ -89,5 +90,26 @@ class UnboundAxis(Rule):
             message=f"{need.collective} names the axis {need.axis!r}, which nothing binds: {how}{more}.",
             place=place,
             help=way_out,
-            related=tuple(related),
+            related=(Related(root, sentence(how)), *self._path(program, found)),
+            fix=self._fix(program, found, near),
         )
+
+    def _path(self, program: Program, found: Unbound) -> Iterator[Related]:
+        """The calls from the root down to the collective."""
+        sites = [*found.need.path, found.need.site]
+        for site, below in pairwise(sites):
+            inner = program.function_name(below)
+            yield Related(program.place(site), f"This call leads into {inner}." if inner else "This call leads to it.")
+
+    def _fix(self, program: Program, found: Unbound, near: str | None) -> Fix | None:
+        """The nearest bound name, or a name for the axis of a map that has none."""
+        need = found.need
+        if near is not None:
+            if len(found.bound.names) > 1 and not get_close_matches(need.axis, [near]):
+                return None
+            edits = program.edits.renamed_axis(need.site, need.axis, near)
+            return Fix("unsafe", f"Name the axis {near!r}.", edits) if edits else None
+        if found.way in ("pmap", "vmap") and found.root.ref.path == need.site.ref.path:
+            edits = program.edits.added_keyword(found.root, f'axis_name="{need.axis}"')
+            return Fix("unsafe", f"Pass axis_name to the {found.way}.", edits) if edits else None
+        return None

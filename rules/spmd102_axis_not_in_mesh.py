@@ -16,9 +16,10 @@ class AxisNotInMesh(Rule):
 
     ## What it does
 
-    Compares the axes of every `PartitionSpec` in a `NamedSharding`, and in the `in_specs` and `out_specs` of a
-    `shard_map`, with the axes of the mesh that it is put on, across functions and files. Under
-    `shard_map(axis_names=...)` only those axes may be named.
+    Compares the axes of every `PartitionSpec` in a `NamedSharding`, in the `in_specs` and `out_specs` of a
+    `shard_map` and in a `with_sharding_constraint` with the axes of the mesh that it is put on, across functions and
+    files. Under `shard_map(axis_names=...)` only those axes may be named, and they must be the mesh's themselves. Where
+    no mesh is given, it is one of those that the program sets by `jax.set_mesh`, if all of them are known.
 
     ## Why it matters
 
@@ -66,12 +67,14 @@ class AxisNotInMesh(Rule):
             guess = f" (did you mean {near[0]!r}?)" if near else ""
             user = found.library.rsplit(".", 1)[-1]
             at = program.where(found.user, place.path)
+            who = f"This {user}" if found.user == found.site else "The spec"
+            use = Related(program.place(found.user), f"The {user} puts the spec on its mesh here.")
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
-                message=f"The spec names the axis {found.axis!r}, but the mesh of the {user} at {at} has {has}.",
+                message=f"{who} names the axis {found.axis!r}, but the mesh of the {user} at {at} has {has}.",
                 place=place,
                 help=f"Name one of the mesh's axes{guess}, or give the mesh an axis {found.axis!r}.",
-                related=(Related(program.place(found.user), f"The {user} puts the spec on its mesh here."),),
+                related=() if found.user == found.site else (use,),
             )

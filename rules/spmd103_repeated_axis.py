@@ -20,7 +20,8 @@ class RepeatedAxis(Rule):
 
     ## Why it matters
 
-    A mesh axis can shard one dimension of an array. JAX raises when the mesh or the sharding is made.
+    A mesh axis can shard one dimension of an array: JAX raises when the sharding is made. A mesh with one name twice
+    loses an axis, in some versions of JAX without a word until the first computation over it.
 
     ## Example
 

@@ -16,7 +16,8 @@ class SpecStructure(Rule):
     ## What it does
 
     Compares a tuple of `in_specs` with the positional parameters of the mapped function, and a tuple of `out_specs`
-    with the tuple that the function returns.
+    with the tuple that the function returns, or with the one array where that is certain. `partial`, `jit` and wrappers
+    that pass everything on are seen through.
 
     ## Why it matters
 
@@ -68,7 +69,9 @@ class SpecStructure(Rule):
             told.add((found.site, found.parameter))
             due = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
             name = "the lambda" if found.function == "<lambda>" else found.function
-            if found.results:
+            if found.single:
+                fact = f"{name} returns one array and no tuple"
+            elif found.results:
                 fact = f"{name} returns a tuple of {due}"
             else:
                 fact = f"{name} takes {due} argument{'' if due == '1' else 's'}"

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 
 
 class BadPermutation(Rule):
-    """A permutation sends two values to one place, or one value twice.
+    """A permutation sends two values to one place, one value twice, or names a device that the axis has not.
 
     ## What it does
 
-    Finds `ppermute` and `pshuffle` whose `perm` is written out and has two pairs with the same source or the same
-    destination.
+    Finds `ppermute` and `pshuffle` whose `perm`, written out or made by a comprehension over what is known, has two
+    pairs with the same source or the same destination, or names a device that the axis does not have where the size of
+    the axis is known: from the shape of the mesh that the map around it is over.
 
     ## Why it matters
 
@@ -46,7 +47,8 @@ class BadPermutation(Rule):
 
     ## Limits
 
-    Permutations that are computed are not evaluated. A partial permutation is legal: what receives nothing gets zeros.
+    Permutations that depend on the size of the axis at run time are not evaluated. A partial permutation is legal: what
+    receives nothing gets zeros.
     """
 
     code = "SPMD106"
@@ -54,15 +56,23 @@ class BadPermutation(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
-        for found in program.specs.permutations():
+        for found in (*program.specs.permutations(), *program.regions.permutations()):
             if found.site in told:
                 continue
             told.add(found.site)
+            if found.size is None:
+                message = f"Two pairs of this permutation have the {found.role} {found.device}."
+                way_out = "Name each device at most once as a source and at most once as a destination."
+            else:
+                message = (
+                    f"This permutation has the {found.role} {found.device}, but only {found.size} devices take part."
+                )
+                way_out = f"Name devices from 0 to {found.size - 1}, or compute the pairs from the size of the axis."
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
-                message=f"Two pairs of this permutation have the {found.role} {found.repeated}.",
+                message=message,
                 place=program.place(found.site),
-                help="Name each device at most once as a source and at most once as a destination.",
+                help=way_out,
             )

@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, Fix
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program
+    from spmdlint.rule import MissingFunction, Program
 
 
 class MapNeedsFunction(Rule):
@@ -66,5 +66,10 @@ class MapNeedsFunction(Rule):
                 severity=self.severity,
                 message=f"{found.library} needs the function to map as an argument; this call raises a TypeError.",
                 place=program.place(found.site),
+                fix=self._fix(program, found),
                 help=f"As a decorator, write functools.partial({found.library}{keywords}) for {short}.",
             )
+
+    def _fix(self, program: Program, found: MissingFunction) -> Fix | None:
+        edits = program.edits.as_partial(found.site)
+        return Fix("unsafe", "Write it with functools.partial.", edits) if edits else None

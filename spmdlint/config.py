@@ -72,6 +72,8 @@ class Config:
     src: tuple[Path, ...] = ()
     jax_version: tuple[int, ...] | None = None
     multi_process: MultiProcess = "auto"
+    knowledge: Mapping[str, Any] = field(default_factory=dict)
+    """What the project's own libraries mean, in tables as those in spmdlint/knowledge; read where it is used."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """Where each field that is not at its default was set, in words that a message can use."""
 
@@ -149,6 +151,12 @@ def _multi_process(value: object, _root: Path) -> MultiProcess:
     raise ValueError
 
 
+def _tables(value: object, _root: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError
+    return value
+
+
 _SELECTORS = "a list of strings: codes, prefixes of codes or names of rules"
 
 KEYS = (
@@ -196,6 +204,13 @@ KEYS = (
         '"auto"',
         "Whether the program runs as several processes; `auto` looks for signs of it.",
         _multi_process,
+    ),
+    Key(
+        "knowledge",
+        "a table that holds the tables `functions`, `methods` and `aliases`",
+        "{}",
+        "What functions of your own or of other libraries mean; see [Knowledge of your own](#knowledge-of-your-own).",
+        _tables,
     ),
 )
 

@@ -188,3 +188,67 @@ def test_rules_on_trial_need_preview(project, plugin):
     project.write({"spmdlint.toml": "preview = true\n"})
     assert project.spawn("check", env=environment).status == 1
     assert project.spawn("check", "--no-preview", env=environment).status == 0
+
+
+ACME = """
+[knowledge.functions."acme.over_hosts"]
+parameters = ["function", "axis"]
+kind = "map"
+function = "function"
+axes = "axis"
+spans = true
+
+[knowledge.functions."acme.mean"]
+parameters = ["x", "axis"]
+kind = "collective"
+axes = "axis"
+
+[knowledge.functions."acme.meet"]
+parallel = true
+
+[knowledge.aliases]
+"acme.compat.rank" = "jax.process_index"
+"""
+OVER_HOSTS = """\
+import acme
+from acme.compat import rank
+
+
+def loss(x):
+    return acme.mean(x, "data")
+
+
+right = acme.over_hosts(loss, "data")
+wrong = acme.over_hosts(loss, axis="model")
+if rank() == 0:
+    acme.meet()
+"""
+
+
+def test_knowledge_of_the_users_own(project):
+    project.write({"train.py": OVER_HOSTS})
+    assert project.check().found == []
+    project.write({"spmdlint.toml": ACME})
+    assert project.check().found == [("train.py", 6, "SPMD101"), ("train.py", 12, "SPMD301")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[knowledge.function.f]", "'functions'"),
+        ("[knowledge.functions.f]\nkinds = 'map'", "'kind'"),
+        ("[knowledge.functions.f]\nkind = 'maps'", "'map'"),
+        ("[knowledge.functions.f]\nsource = 'clocks'", "'clock'"),
+        ("[knowledge.functions.f]\nparallel = 'yes'", "true or false"),
+        ("[knowledge.functions.f]\nparameters = 'x'", "a list of strings"),
+        ("[knowledge.functions.f]\nparameters = ['x']\naxes = 'axis'", "'axis', which is none of its parameters"),
+        ("[knowledge.aliases]\nf = 1", "the name that it stands for"),
+        ("knowledge = 1", "a table"),
+    ],
+)
+def test_knowledge_that_is_wrong_is_refused(project, text, said):
+    project.write({"train.py": "import jax\n", "spmdlint.toml": text})
+    outcome = project.check()
+    assert outcome.status == 2
+    assert said in outcome.err
+    assert "spmdlint.toml" in outcome.err

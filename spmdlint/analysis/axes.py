@@ -15,10 +15,13 @@ from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.intent import expects_failure, handles_unbound_names
 from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.reach import MapUse, Reach
-from spmdlint.analysis.values import Applied, Arguments, External, Frame, Site, Value, certain
+from spmdlint.analysis.values import Applied, Arguments, External, Frame, FunctionValue, Site, Value, certain, truth
+from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+MAX_BELOW = 24
+"""Functions below one that are searched for maps."""
 MAX_NEEDS = 24
 """Axes needed by one function in one frame; more are not followed."""
 
@@ -84,6 +87,8 @@ class FreeAxes:
         needs: list[Need] = []
         if isinstance(callee, External):
             needs.extend(self._collective(callee, arguments, site))
+        elif isinstance(callee, Applied):
+            needs.extend(self._layer(callee, arguments, site))
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
             needs.extend(replace(need, path=(site, *need.path)) for need in self.left_over(target))
         if needs and not (handles_unbound_names(self.ev, frame, number) or expects_failure(self.ev, frame, number)):
@@ -100,6 +105,29 @@ class FreeAxes:
         if not axes.open:
             for name in sorted(axes.names):
                 yield Need(name, callee.name.rsplit(".", 1)[-1], site)
+
+    def _layer(self, layer: Applied, arguments: Arguments, site: Site) -> Iterator[Need]:
+        """What calling a library's layer needs, where it is sure that the layer communicates."""
+        known = self.ev.knowledge.get(layer.name)
+        if known is None or known.kind != "layer" or known.axes is None:
+            return
+        given = self.ev.argument(layer, known.axes)
+        axes = self.calls.names(given) if given is not None else NO_AXES
+        switch = known.when or known.unless
+        answer = self._switch(layer, known, switch, arguments) if switch is not None else None
+        if not axes.open and answer == (known.when is not None):
+            for name in sorted(axes.names):
+                yield Need(name, layer.name.rsplit(".", 1)[-1], site)
+
+    def _switch(self, layer: Applied, known: Known, switch: str, arguments: Arguments) -> bool | None:
+        """The switch of a layer, given to the call or to the layer itself; None where it is not known."""
+        values = arguments.keyword(switch)
+        position = known.called.index(switch) if switch in known.called else len(arguments.positional)
+        if values is None and position < len(arguments.positional):
+            values = arguments.positional[position]
+        if values is None and not arguments.open:
+            values = self.ev.argument(layer, switch)
+        return truth(values) if values is not None else None
 
     def left_over(self, target: Target) -> Iterator[Need]:
         """The needs of a target that the map on the way to it does not meet."""
@@ -140,7 +168,7 @@ class FreeAxes:
     def _at_maps(self) -> Iterator[Unbound]:
         for use in self.reach.uses:
             known = self.ev.knowledge.get(use.applied.name)
-            if known is None or not (known.kind == "jit" or known.spans) or self._meant_to_fail(use):
+            if known is None or not self._runs(known, use) or self._meant_to_fail(use):
                 continue
             if use.frame not in self.reach.trusted or use.site in self.reach.inner:
                 continue
@@ -152,6 +180,36 @@ class FreeAxes:
                     for need in self.left_over(target):
                         if need.axis not in binds.names:
                             yield Unbound(need, use.site, use.applied.name.rsplit(".", 1)[-1], binds | target.binds)
+
+    def _runs(self, known: Known, use: MapUse) -> bool:
+        """Does what is made here run on its own: a jit, a map over devices, or a vmap of one.
+
+        A vmap of anything else may be meant for the inside of a map that the project does not hold.
+        """
+        if known.kind == "jit" or known.spans:
+            return True
+        return known.kind == "map" and any(
+            self._spans(function) or (isinstance(function, FunctionValue) and self._holds_map(function, use))
+            for function in self.calls.functions_in(known, use.applied.arguments)
+        )
+
+    def _spans(self, value: Value) -> bool:
+        known = self.ev.knowledge.get(value.name) if isinstance(value, Applied) else None
+        return known is not None and known.kind == "map" and known.spans
+
+    def _holds_map(self, function: FunctionValue, use: MapUse) -> bool:
+        """Does a function, or what it calls, call a map over devices, as code around the devices does."""
+        targets = self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True)
+        pending, seen = [target.frame for target in targets], set[Frame]()
+        while pending and len(seen) < MAX_BELOW:
+            frame = pending.pop()
+            if frame in seen:
+                continue
+            seen.add(frame)
+            if self._calls_a_map(frame):
+                return True
+            pending += [edge.target.frame for edge in self.reach.edges.get(frame, ()) if edge.target.way == "call"]
+        return False
 
     def _meant_to_fail(self, use: MapUse) -> bool:
         if expects_failure(self.ev, use.frame, use.site.number):
@@ -181,11 +239,12 @@ class FreeAxes:
         function = self.ev.function(frame)
         if function.kind == "module":
             return True
-        return any(
-            isinstance(operation, s.Call) and self._calls_map(frame, operation) for operation in function.operations
-        )
+        return self._calls_a_map(frame)
+
+    def _calls_a_map(self, frame: Frame) -> bool:
+        operations = self.ev.function(frame).operations
+        return any(isinstance(operation, s.Call) and self._calls_map(frame, operation) for operation in operations)
 
     def _calls_map(self, frame: Frame, operation: s.Call) -> bool:
-        callee: Value | None = certain(self.ev.value(frame, operation.function))
-        known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
-        return known is not None and known.kind == "map" and known.spans
+        callee = certain(self.ev.value(frame, operation.function))
+        return callee is not None and self._spans(callee)

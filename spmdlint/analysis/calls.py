@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from spmdlint.analysis.axisnames import ANY_AXES as ANY_AXES
+from spmdlint.analysis.axisnames import NO_AXES as NO_AXES
+from spmdlint.analysis.axisnames import Axes as Axes
+from spmdlint.analysis.contexts import Contexts
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.standard import listed
 from spmdlint.analysis.values import (
+    ANYTHING,
     Applied,
     Arguments,
+    Called,
     ClassValue,
     Collection,
     Constant,
@@ -18,28 +25,16 @@ from spmdlint.analysis.values import (
     Frame,
     FunctionValue,
     Instance,
+    Member,
     Value,
     Values,
     certain,
+    constant,
 )
 from spmdlint.knowledge.load import Known
+from spmdlint.program.summary import Call
 
 Way = Literal["call", "transform", "apply", "jit", "map"]
-
-
-@dataclass(frozen=True, slots=True)
-class Axes:
-    """Names of axes; ``open`` where there may be others."""
-
-    names: frozenset[str] = frozenset()
-    open: bool = False
-
-    def __or__(self, other: Axes) -> Axes:
-        return Axes(self.names | other.names, self.open or other.open)
-
-
-NO_AXES = Axes()
-ANY_AXES = Axes(open=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +53,7 @@ class Calls:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self.knowledge = evaluator.knowledge
+        self.contexts = Contexts(self)
 
     def targets(self, callee: Value, arguments: Arguments, depth: int, *, arrays: bool = False) -> Iterator[Target]:
         """The frames of the project that run when a value is called with these arguments."""
@@ -75,10 +71,25 @@ class Calls:
             inner = certain(self.ev.objects.attribute(callee, "__call__"))
             if isinstance(inner, FunctionValue):
                 yield from self.targets(inner, arguments, depth, arrays=arrays)
+        elif isinstance(callee, Member):
+            yield from self._forwarded(callee, arguments, depth)
         elif isinstance(callee, External):
             yield from self._apply(callee.name, arguments, depth)
         elif isinstance(callee, Applied):
             yield from self._applied(callee, arguments, depth, arrays=arrays)
+
+    def _forwarded(self, callee: Member, arguments: Arguments, depth: int) -> Iterator[Target]:
+        """A library's method that runs one of the object's own."""
+        known = self.knowledge.get(callee.name)
+        if known is None or known.kind != "forward" or known.method is None or not isinstance(callee.base, Instance):
+            return
+        if arguments.keyword("method") is not None or len(arguments.positional) < len(known.parameters):
+            return
+        inner = certain(self.ev.objects.attribute(callee.base, known.method))
+        keywords = tuple((name, values) for name, values in arguments.keywords if name not in known.drops)
+        rest = Arguments(arguments.positional[len(known.parameters) :], keywords, arguments.open)
+        if isinstance(inner, FunctionValue):
+            yield from self.targets(inner, rest, depth)
 
     def _apply(self, name: str, arguments: Arguments, depth: int) -> Iterator[Target]:
         """A library's function that calls the functions it is given, here and now."""
@@ -143,14 +154,36 @@ class Calls:
             given = self.ev.argument(applied, known.axes)
             if given is None:
                 return ANY_AXES if applied.arguments.open else NO_AXES
-            return self.names(given)
-        if known.mesh is not None:
-            only = self.ev.argument(applied, known.only) if known.only is not None else None
-            if only is not None:
-                return self.names(only)
-            given = self.ev.argument(applied, known.mesh)
-            return self.of_mesh(given) if given is not None else ANY_AXES
-        return ANY_AXES
+            axes = self.names(given)
+            return replace(axes, sizes=frozenset((name, self._own_size(applied)) for name in axes.names))
+        if known.mesh is None:
+            return ANY_AXES
+        mesh = self.mesh_of(applied)
+        only = self.ev.argument(applied, known.only) if known.only is not None else None
+        if only is None or constant(only) == Constant(None):
+            return mesh
+        narrowed = self.names(only)
+        if narrowed.open or not narrowed.names:
+            # An empty set of names stands for all of the mesh's.
+            return ANY_AXES if narrowed.open else mesh
+        if mesh.open:
+            return narrowed
+        # Names that the mesh lacks are a fault of their own.
+        return mesh & narrowed.names if narrowed.names <= mesh.names else ANY_AXES
+
+    def _own_size(self, applied: Applied) -> int | None:
+        given = constant(self.ev.argument(applied, "axis_size") or ANYTHING)
+        return given.value if given is not None and isinstance(given.value, int) else None
+
+    def mesh_of(self, applied: Applied) -> Axes:
+        """The axes of the mesh that a map or sharding is over: the one that it is given, or that of the context."""
+        known = self.knowledge.get(applied.name)
+        given = self.ev.argument(applied, known.mesh) if known is not None and known.mesh is not None else None
+        if given is not None and constant(given) != Constant(None):
+            return self.of_mesh(given)
+        if applied.arguments.open or known is None or not known.ambient:
+            return ANY_AXES
+        return self.contexts.axes(applied.site.ref.path)
 
     def of_mesh(self, values: Values) -> Axes:
         """The axes of a mesh."""
@@ -159,8 +192,40 @@ class Calls:
             known = self.knowledge.get(mesh.name)
             if known is not None and known.kind == "mesh" and known.axes is not None:
                 given = self.ev.argument(mesh, known.axes)
-                return self.names(given) if given is not None else ANY_AXES
+                if given is None:
+                    return ANY_AXES
+                axes = self.names(given)
+                return replace(axes, sizes=self._sizes(mesh, known, given, axes))
         return ANY_AXES
+
+    def _sizes(self, mesh: Applied, known: Known, names: Values, axes: Axes) -> frozenset[tuple[str, int | None]]:
+        """The sizes of a mesh's axes, as far as they are written out."""
+        unknown = frozenset((name, None) for name in axes.names)
+        spelled = listed(names)
+        given = self.ev.argument(mesh, known.sizes) if known.sizes is not None else None
+        sizes = self._shape(given) if given is not None else None
+        if spelled is None or sizes is None or len(spelled) != len(sizes):
+            return unknown
+        found: set[tuple[str, int | None]] = set()
+        for name, size in zip(map(constant, spelled), map(constant, sizes), strict=True):
+            if name is None or not isinstance(name.value, str):
+                return unknown
+            found.add((name.value, size.value if size is not None and isinstance(size.value, int) else None))
+        return frozenset(found)
+
+    def _shape(self, values: Values) -> list[Values] | None:
+        """The lengths of dimensions: a tuple of them, or an array of devices that is given a shape."""
+        value = certain(values)
+        if isinstance(value, Applied):
+            known = self.knowledge.get(value.name)
+            given = self.ev.argument(value, known.sizes) if known is not None and known.sizes is not None else None
+            return self._shape(given) if given is not None else None
+        if isinstance(value, Called) and isinstance(value.function, Member) and value.function.name == "reshape":
+            call = self.ev.project.function(value.site.ref).operations[value.site.number]
+            assert isinstance(call, Call)
+            shape = self.ev.arguments(self.ev.free_frame(value.site.ref), call).positional
+            return listed(shape[0]) if len(shape) == 1 and listed(shape[0]) is not None else list(shape)
+        return listed(values)
 
     def names(self, values: Values) -> Axes:
         """The axis names that a value spells: a string, a tuple of them, None for no axis."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spmdlint.analysis import folding
+from spmdlint.analysis import comprehension, folding, standard
 from spmdlint.analysis.bindings import bind
 from spmdlint.analysis.cfg import Flow
 from spmdlint.analysis.memo import Memo
@@ -88,7 +88,7 @@ class Evaluator:
             s.Next: self._next,
             s.Item: self._item,
             s.Enter: lambda f, n, o: self._entered(self.value(f, o.manager)),
-            s.Collected: self._collected,
+            s.Collected: lambda f, n, o: comprehension.collected(self, f, o),
             s.Await: lambda f, n, o: self.value(f, o.value),
             s.Store: lambda f, n, o: self.value(f, o.value),
         }
@@ -204,6 +204,9 @@ class Evaluator:
 
     def attribute(self, base: Value, name: str, frame: Frame) -> Values:
         """What ``base.name`` may be."""
+        modelled = standard.attribute(self, base, name)
+        if modelled is not None:
+            return modelled
         if isinstance(base, External):
             return one(External(self.knowledge.canonical(f"{base.name}.{name}")))
         if isinstance(base, ModuleValue):
@@ -222,14 +225,14 @@ class Evaluator:
         index = constant(self.value(frame, operation.index))
 
         def step(base: Value) -> Values:
-            return ANYTHING if index is None else element(base, index.value)
+            return ANYTHING if index is None else self.element(base, index.value)
 
         return self.each(self.value(frame, operation.base), step)
 
     def _item(self, frame: Frame, number: int, operation: s.Item) -> Values:
         if operation.star:
             return ANYTHING
-        return self.each(self.value(frame, operation.value), lambda base: element(base, operation.index))
+        return self.each(self.value(frame, operation.value), lambda base: self.element(base, operation.index))
 
     def _next(self, frame: Frame, number: int, operation: s.Next) -> Values:
         def step(base: Value) -> Values:
@@ -301,11 +304,6 @@ class Evaluator:
                 items.append((known.value, self.value(frame, value)))
         return one(DictionaryValue(tuple(items), is_open))
 
-    def _collected(self, frame: Frame, number: int, operation: s.Collected) -> Values:
-        if operation.kind in ("dict", "generator"):
-            return ANYTHING
-        return one(Collection(operation.kind, (), open=True))
-
     def _fstring(self, frame: Frame, number: int, operation: s.FString) -> Values:
         parts = [constant(self.value(frame, part)) for part in operation.parts]
         known = [part.value for part in parts if part is not None]
@@ -362,7 +360,7 @@ class Evaluator:
         if isinstance(callee, Applied):
             return self._call_applied(callee, arguments, site, frame)
         if isinstance(callee, Member):
-            return one(Called(callee, site))
+            return standard.method(callee, arguments) or one(Called(callee, site))
         return ANYTHING
 
     def entered_frame(
@@ -406,20 +404,12 @@ class Evaluator:
         known = self.knowledge.get(name)
         if known is not None and known.kind == "identity":
             return one(External("spmdlint.identity"))
+        if known is not None and known.kind == "decorator" and arguments.positional:
+            return arguments.positional[0]
         if name == "spmdlint.identity":
             return arguments.positional[0] if arguments.positional else ANYTHING
-        if name == "builtins.super":
-            return self.objects.super_value(frame, arguments)
-        if name == "builtins.getattr" and len(arguments.positional) >= 2:
-            attribute = constant(arguments.positional[1])
-            if attribute is not None and isinstance(attribute.value, str):
-                wanted = attribute.value
-                return self.each(arguments.positional[0], lambda v: self.attribute(v, wanted, frame))
-        if name in ("builtins.tuple", "builtins.list") and len(arguments.positional) == 1:
-            inner = certain(arguments.positional[0])
-            if isinstance(inner, Collection) and inner.kind != "set":
-                return one(Collection(name.removeprefix("builtins."), inner.elements, inner.open))
-        return one(Applied(name, arguments, site))
+        modelled = standard.call(self, name, arguments, frame)
+        return one(Applied(name, arguments, site)) if modelled is None else modelled
 
     def _call_applied(self, callee: Applied, arguments: Arguments, site: Site, frame: Frame) -> Values:
         known = self.knowledge.get(callee.name)
@@ -427,6 +417,8 @@ class Evaluator:
             return one(Called(callee, site))
         if known.kind == "currying":
             return self._call_partial(callee, arguments, site, frame)
+        if known.kind == "decorator" and arguments.positional:
+            return arguments.positional[0]
         if known.function and self.argument(callee, known.function[0]) is None and not callee.arguments.open:
             # `jax.jit(static_argnums=0)` waits for its function, as `partial(jax.jit, static_argnums=0)` does.
             merged = Arguments(
@@ -463,12 +455,11 @@ class Evaluator:
     def _entered(self, managers: Values) -> Values:
         return frozenset(v if isinstance(v, (Applied, Instance)) else UNKNOWN for v in managers)
 
-
-def element(base: Value, index: object) -> Values:
-    """The element of a known collection or dictionary at a constant index."""
-    if isinstance(base, Collection) and isinstance(index, int) and not base.open and base.kind != "set":
-        if -len(base.elements) <= index < len(base.elements):
-            return base.elements[index]
-    elif isinstance(base, DictionaryValue):
-        return base.get(index) or ANYTHING
-    return ANYTHING
+    def element(self, base: Value, index: object) -> Values:
+        """The element of a known collection or dictionary at a constant index."""
+        if isinstance(base, Collection) and isinstance(index, int) and not base.open and base.kind != "set":
+            if -len(base.elements) <= index < len(base.elements):
+                return base.elements[index]
+        elif isinstance(base, DictionaryValue):
+            return base.get(index) or ANYTHING
+        return ANYTHING

@@ -35,6 +35,10 @@ def binary(symbol: str, left: Values, right: Values) -> Values:
     a, b = certain(left), certain(right)
     if symbol == "+" and isinstance(a, Collection) and isinstance(b, Collection) and a.kind == b.kind:
         return one(Collection(a.kind, a.elements + b.elements, a.open or b.open))
+    if symbol == "%" and isinstance(a, Constant) and isinstance(b, Collection):
+        parts = [constant(element) for element in b.elements]
+        if b.kind == "tuple" and not b.open and isinstance(a.value, str) and all(part is not None for part in parts):
+            return binary("%", left, one(Constant(tuple(part.value for part in parts if part is not None))))
     if symbol in _IDENTITY:
         answer = _same(a, b)
         if answer is not None:

@@ -8,10 +8,17 @@ from spmdlint.program import summary as s
 
 _RAISES = ("raises", "assertRaises", "assertRaisesRegex", "assert_raises", "assertRaisesWithPredicateMatch")
 
+# `mock.patch("jax.lax.psum", ...)`: what is called is not what stands there.
+_REPLACES = ("patch",)
+
 
 def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """Does an operation stand where its author expects an exception of any kind."""
+    """Does an operation stand where its author expects an exception of any kind, or replaces what it would call."""
     function = evaluator.function(frame)
+    if frame.outer is not None and function.kind in ("lambda", "function"):
+        for use in _uses(evaluator.function(frame.outer), function):
+            if expects_failure(evaluator, frame.outer, use):
+                return True
     for entered, operation in enumerate(function.operations[:number]):
         if isinstance(operation, s.Enter) and _is_raises(function, operation.manager):
             ends = [n for n, o in enumerate(function.operations) if _leaves(o, operation.manager)]
@@ -27,6 +34,16 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     )
 
 
+def _uses(outer: s.Function, function: s.Function) -> list[int]:
+    """Where a function is handed on as a value: a lambda where it is made, a `def` where its name is passed."""
+    made = [n for n, o in enumerate(outer.operations) if isinstance(o, s.MakeFunction) and o.function == function.index]
+    if function.kind == "lambda":
+        return made
+    passed = {argument.value for o in outer.operations if isinstance(o, s.Call) for argument in o.arguments}
+    loads = [n for n, o in enumerate(outer.operations) if isinstance(o, s.Load) and o.name == function.name]
+    return loads if loads and all(number in passed for number in loads) else []
+
+
 def _leaves(operation: s.Operation, manager: int) -> bool:
     return isinstance(operation, s.Leave) and operation.manager == manager
 
@@ -39,7 +56,10 @@ def _is_raises(function: s.Function, manager: int) -> bool:
 def _names_raises(function: s.Function, number: int) -> bool:
     operation = function.operations[number]
     name = operation.name if isinstance(operation, (s.Attribute, s.Load)) else ""
-    return name in _RAISES
+    if isinstance(operation, s.Attribute) and name in ("object", "dict"):
+        base = function.operations[operation.base]
+        name = base.name if isinstance(base, (s.Attribute, s.Load)) else ""
+    return name in _RAISES or name in _REPLACES
 
 
 def _holds(function: s.Function, call: s.Call, number: int) -> bool:
@@ -60,6 +80,8 @@ def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bo
     """Is one of these built-in errors caught in the same function if it comes from here."""
     wanted = {f"builtins.{name}" for name in (*errors, "Exception", "BaseException")}
     function = evaluator.function(frame)
+    if _suppressed(evaluator, frame, number, wanted):
+        return True
     block = function.blocks[function.block_of[number]]
     pending = [edge.target for edge in block.edges if edge.kind == "except"]
     seen: set[int] = set()
@@ -75,6 +97,23 @@ def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bo
         if caught.kind is None or _catches(evaluator.value(frame, caught.kind), wanted):
             return True
         pending.extend(edge.target for edge in function.blocks[current].edges if edge.kind == "false")
+    return False
+
+
+def _suppressed(evaluator: Evaluator, frame: Frame, number: int, wanted: set[str]) -> bool:
+    """Is an operation inside of `with contextlib.suppress(...)` for one of these errors."""
+    function = evaluator.function(frame)
+    for entered, operation in enumerate(function.operations[:number]):
+        manager = function.operations[operation.manager] if isinstance(operation, s.Enter) else None
+        if not isinstance(operation, s.Enter) or not isinstance(manager, s.Call):
+            continue
+        callee = evaluator.value(frame, manager.function)
+        if External("contextlib.suppress") not in callee:
+            continue
+        ends = [n for n, o in enumerate(function.operations) if n > entered and _leaves(o, operation.manager)]
+        kinds = [evaluator.value(frame, argument.value) for argument in manager.arguments]
+        if (not ends or number < max(ends)) and any(_catches(kind, wanted) for kind in kinds):
+            return True
     return False
 
 

@@ -7,17 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spmdlint.analysis import standard
 from spmdlint.analysis.values import (
     ANYTHING,
     NOTHING,
     Applied,
     Arguments,
     ClassValue,
+    Collection,
+    Constant,
     External,
     Frame,
     Free,
     FunctionValue,
     Instance,
+    Member,
     SuperValue,
     Value,
     Values,
@@ -39,6 +43,7 @@ _FIELD_MAKERS = (
     "chex.dataclass",
     "equinox.Module",
     "flax.linen.Module",
+    "typing.NamedTuple",
 )
 # Names that methods of every library share: one definition in the project says nothing about an unknown object.
 _COMMON = frozenset(name for kind in (dict, list, set, str, bytes, int, float) for name in dir(kind)) | frozenset(
@@ -103,14 +108,21 @@ class Objects:
             return True
         if cls.outer is None:
             return False
-        operations = self.ev.function(cls.outer).operations
-        for number, operation in enumerate(operations):
-            if isinstance(operation, s.MakeClass) and operation.body == cls.ref.index:
-                return any(self._is_field_maker(cls.outer, o) for o in operations[number:] if _decorates(o))
-        return False
+        return any(self._is_field_maker(cls.outer, call) for call in self._decorators(cls.outer, cls))
 
-    def _is_field_maker(self, frame: Frame, call: s.Operation) -> bool:
-        assert isinstance(call, s.Call)
+    def _decorators(self, frame: Frame, cls: ClassValue) -> Iterator[s.Call]:
+        """The decorators of a class, innermost first."""
+        decorated: int | None = None
+        for number, operation in enumerate(self.ev.function(frame).operations):
+            if isinstance(operation, s.MakeClass) and operation.body == cls.ref.index:
+                decorated = number
+            elif not isinstance(operation, s.Call) or not operation.decorator or not operation.arguments:
+                continue
+            elif operation.arguments[0].value == decorated:
+                decorated = number
+                yield operation
+
+    def _is_field_maker(self, frame: Frame, call: s.Call) -> bool:
         names = {v.name for v in self.ev.value(frame, call.function) if isinstance(v, (External, Applied))}
         return any(name in _FIELD_MAKERS or name.endswith(".dataclass") for name in names)
 
@@ -144,6 +156,10 @@ class Objects:
                 return self._in_lineage(self.lineage(base.cls)[1:], name, base.receiver) or ANYTHING
             receiver = base if isinstance(base, Instance) else None
             cls = base.cls if isinstance(base, Instance) else base
+            if receiver is not None and self._is_enum(cls):
+                known = standard.enum_attribute(receiver, name)
+                if known is not None:
+                    return known
             lineage = self.lineage(cls)
             stored = self._stored(lineage, name, base) if isinstance(base, Instance) else NOTHING
             found = self._in_lineage(lineage, name, receiver or base)
@@ -151,11 +167,17 @@ class Objects:
                 return join(stored, found, ANYTHING)
             if stored:
                 return stored if not found else join(stored, found)
-            if found:
-                return found
-            return ANYTHING
+            return found or self._of_library(cls, name, receiver)
         finally:
             self._active.discard(key)
+
+    def _of_library(self, cls: ClassValue, name: str, receiver: Instance | None) -> Values:
+        """A method that a library's base class has, where it runs one of the object's own."""
+        for base in self.library_bases(cls) if receiver is not None else ():
+            known = self.ev.knowledge.get(f"{base}.{name}")
+            if known is not None and known.kind == "forward" and receiver is not None:
+                return one(Member(receiver, known.name))
+        return ANYTHING
 
     def _stored(self, lineage: list[ClassValue], name: str, instance: Instance) -> Values:
         sets: list[Values] = []
@@ -192,8 +214,18 @@ class Objects:
             last = body.operations[stores[-1]]
             if isinstance(last, s.Declare):
                 return one(Free(cls.ref, name))
+            if isinstance(receiver, ClassValue) and isinstance(last, s.Store) and self._is_enum(receiver):
+                return self.ev.each(self.ev.value(frame, stores[-1]), lambda v: self._enum_member(v, receiver))
             return self.ev.each(self.ev.value(frame, stores[-1]), lambda v: self._bound(v, receiver))
         return NOTHING
+
+    def _is_enum(self, cls: ClassValue) -> bool:
+        return any(name in standard.ENUMS for name in self.library_bases(cls))
+
+    def _enum_member(self, value: Value, cls: ClassValue) -> Values:
+        if isinstance(value, (Constant, Collection)):
+            return standard.enum_member(cls, value)
+        return self._bound(value, cls)
 
     def _field(self, lineage: list[ClassValue], cls: ClassValue, name: str, instance: Instance) -> Values | None:
         """The value of a dataclass-like field; None if the name is no field."""
@@ -212,7 +244,7 @@ class Objects:
             return instance.arguments.positional[position]
         if instance.arguments.open or isinstance(annotated[-1], s.Declare):
             return one(Free(cls.ref, name))
-        return self.ev.value(self.ev.frame(cls.ref, {}, cls.outer, 0), body.stores[name][-1])
+        return standard.default_of(self.ev.value(self.ev.frame(cls.ref, {}, cls.outer, 0), body.stores[name][-1]))
 
     def _own_fields(self, cls: ClassValue) -> list[str]:
         body = self.project.function(cls.ref)
@@ -309,10 +341,6 @@ class Objects:
         cls = self.project.enclosing_class(owners[0])
         assert cls is not None
         return self._in_lineage([self.class_of(cls)], name, Instance(self.class_of(cls))) or ANYTHING
-
-
-def _decorates(operation: s.Operation) -> bool:
-    return isinstance(operation, s.Call) and operation.decorator
 
 
 def _annotated(operation: s.Operation) -> bool:

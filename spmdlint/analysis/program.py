@@ -11,16 +11,19 @@ from spmdlint.analysis.axes import FreeAxes, Unbound
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.constants import TracedConstant, traced_constants
 from spmdlint.analysis.divergence import Divergence, Divergences
+from spmdlint.analysis.edits import Edits
 from spmdlint.analysis.effects import Effects
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.exceptions import ExceptionPath, ExceptionPaths
 from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.given import Given, Inputs
+from spmdlint.analysis.inside import Inside
 from spmdlint.analysis.listing import ListingOrder
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
 from spmdlint.analysis.reach import Reach, Visitor
+from spmdlint.analysis.regions import Regions
 from spmdlint.analysis.seeds import Seeds
 from spmdlint.analysis.shuffle import ShuffledOrder
 from spmdlint.analysis.specs import Specs
@@ -121,6 +124,11 @@ class Program:
         """Meshes, specs, permutations and maps as they are made."""
         return Specs(self.evaluator, self.calls, self.reach)
 
+    @cached_property
+    def regions(self) -> Regions:
+        """Collectives and constraints, and the maps that they run inside of."""
+        return Regions(Inside(self.calls, self.reach), self.specs, self.reach)
+
     # -- the analyses
 
     @cached_property
@@ -157,6 +165,16 @@ class Program:
         return Origins(self.evaluator, self.calls, self.reach, ListingOrder(self.knowledge))
 
     # -- places and texts
+
+    @cached_property
+    def edits(self) -> Edits:
+        """Edits that would mend a finding."""
+        return Edits(self.evaluator)
+
+    def function_name(self, site: Site) -> str:
+        """The function that an operation stands in; empty for the top level of a module."""
+        function = self.project.function(site.ref)
+        return "" if function.kind == "module" else "the lambda" if function.kind == "lambda" else function.name
 
     def place(self, site: Site) -> Place:
         """Where an operation stands."""

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from spmdlint.analysis.calls import Axes, Calls
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.intent import expects_failure, handles
+from spmdlint.analysis.permutations import BadGroups, BadPermutation, groups, no_partition, repeated
 from spmdlint.analysis.reach import MapUse, Reach
+from spmdlint.analysis.structure import Structure, WrongStructure
 from spmdlint.analysis.values import (
+    NOTHING,
     Applied,
-    Arguments,
     Collection,
     Constant,
     DictionaryValue,
-    FunctionValue,
     Site,
     Values,
     certain,
-    constant,
 )
 
 
@@ -41,28 +41,6 @@ class RepeatedAxis:
     site: Site
     axis: str
     what: str
-
-
-@dataclass(frozen=True, slots=True)
-class WrongStructure:
-    """Specs or axes for another number of arguments or results than the function has."""
-
-    site: Site
-    parameter: str
-    given: int
-    least: int
-    most: int
-    function: str
-    results: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BadPermutation:
-    """Pairs of a permutation that share a source or a destination."""
-
-    site: Site
-    repeated: int
-    role: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +72,24 @@ class Specs:
     def not_in_mesh(self) -> Iterator[AxisNotInMesh]:
         """Axes of specs that their mesh lacks."""
         for use in self._applications():
+            yield from self._narrowed_to_none(use)
             axes = self._axes_for_specs(use.applied)
             if axes is None or axes.open:
                 continue
-            for spec in self._specs(use.applied):
+            for spec in self.specs_of(use.applied):
                 for name in self._names_in(spec):
                     if name not in axes.names:
                         yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
+
+    def _narrowed_to_none(self, use: MapUse) -> Iterator[AxisNotInMesh]:
+        """Names that a map is to bind although its mesh lacks them."""
+        known = self.ev.knowledge.get(use.applied.name)
+        only = self.ev.argument(use.applied, known.only) if known is not None and known.only is not None else None
+        mesh = self.calls.mesh_of(use.applied)
+        narrowed = self.calls.names(only) if only is not None else None
+        if narrowed is not None and not narrowed.open and not mesh.open:
+            for name in sorted(narrowed.names - mesh.names):
+                yield AxisNotInMesh(use.site, name, use.site, use.applied.name, mesh)
 
     def repeated(self) -> Iterator[RepeatedAxis]:
         """Axes that stand twice in a mesh, or in one spec that is put on a mesh."""
@@ -110,42 +99,46 @@ class Specs:
                 given = self.ev.argument(use.applied, known.axes)
                 for name in _twice(self._spelled(given)) if given is not None else ():
                     yield RepeatedAxis(use.site, name, "mesh")
-            for spec in self._specs(use.applied):
+            for spec in self.specs_of(use.applied):
                 for name in _twice(self._names_in(spec)):
                     yield RepeatedAxis(spec.site, name, "spec")
 
     def _axes_for_specs(self, applied: Applied) -> Axes | None:
         """The axes that the specs of an application may name; None if it takes no specs."""
         known = self.ev.knowledge.get(applied.name)
-        if known is None or not known.specs or known.mesh is None:
+        if known is None or not known.specs:
             return None
-        only = self.ev.argument(applied, known.only) if known.only is not None else None
-        if only is not None:
-            narrowed = self.calls.names(only)
-            if narrowed.open or narrowed.names:
-                return narrowed
-        mesh = self.ev.argument(applied, known.mesh)
-        return self.calls.of_mesh(mesh) if mesh is not None else None
+        return self.calls.bound(applied) if known.kind == "map" else self.calls.mesh_of(applied)
 
-    def _specs(self, applied: Applied) -> Iterator[Applied]:
+    def named_by(self, applied: Applied) -> list[str]:
+        """The axes that the specs of an application name, in those of its shardings too."""
+        known = self.ev.knowledge.get(applied.name)
+        found: list[str] = []
+        for parameter in known.specs if known is not None else ():
+            for leaf in self._leaves(self.ev.argument(applied, parameter) or NOTHING, "spec", "sharding"):
+                inner = self.ev.knowledge.get(leaf.name)
+                found += self.named_by(leaf) if inner is not None and inner.kind == "sharding" else self._names_in(leaf)
+        return found
+
+    def specs_of(self, applied: Applied) -> Iterator[Applied]:
         """The partition specs in the arguments of an application, wherever they stand in a pytree."""
         known = self.ev.knowledge.get(applied.name)
         for parameter in known.specs if known is not None else ():
             values = self.ev.argument(applied, parameter)
             if values is not None:
-                yield from self._leaves(values)
+                yield from self._leaves(values, "spec")
 
-    def _leaves(self, values: Values) -> Iterator[Applied]:
+    def _leaves(self, values: Values, *kinds: str) -> Iterator[Applied]:
         value = certain(values)
         if isinstance(value, Collection):
             for element in value.elements:
-                yield from self._leaves(element)
+                yield from self._leaves(element, *kinds)
         elif isinstance(value, DictionaryValue):
             for _, element in value.items:
-                yield from self._leaves(element)
+                yield from self._leaves(element, *kinds)
         elif isinstance(value, Applied):
             known = self.ev.knowledge.get(value.name)
-            if known is not None and known.kind == "spec":
+            if known is not None and known.kind in kinds:
                 yield value
 
     def _names_in(self, spec: Applied) -> list[str]:
@@ -164,58 +157,31 @@ class Specs:
 
     def structure(self) -> Iterator[WrongStructure]:
         """Tuples of specs that do not fit the function's parameters or results."""
+        check = Structure(self.calls)
         for use in self._applications():
-            known = self.ev.knowledge.get(use.applied.name)
-            if known is None or "in_specs" not in known.specs:
-                continue
-            for function in self.calls.functions_in(known, use.applied.arguments):
-                if isinstance(function, FunctionValue):
-                    yield from self._parameters(use, function)
-                    yield from self._results(use, function)
+            yield from check.check(use)
 
-    def _parameters(self, use: MapUse, function: FunctionValue) -> Iterator[WrongStructure]:
-        values = self.ev.argument(use.applied, "in_specs")
-        given = certain(values) if values is not None else None
-        if not isinstance(given, Collection) or given.open or given.kind != "tuple":
-            return
-        definition = self.ev.project.function(function.ref)
-        positional = [f for f in definition.formals if f.kind in ("positional-only", "standard")]
-        if any(f.kind == "*" for f in definition.formals):
-            return
-        bound = 1 if function.receiver is not None else 0
-        least = sum(1 for f in positional if not f.default) - bound
-        most = len(positional) - bound
-        count = len(given.elements)
-        if not least <= count <= most:
-            yield WrongStructure(use.site, "in_specs", count, least, most, definition.name, results=False)
-
-    def _results(self, use: MapUse, function: FunctionValue) -> Iterator[WrongStructure]:
-        values = self.ev.argument(use.applied, "out_specs")
-        given = certain(values) if values is not None else None
-        if not isinstance(given, Collection) or given.open or given.kind != "tuple":
-            return
-        for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
-            result = certain(self.ev.returned(target.frame))
-            if isinstance(result, Collection) and not result.open and result.kind == "tuple":
-                count, due = len(given.elements), len(result.elements)
-                if count != due:
-                    name = self.ev.project.function(function.ref).name
-                    yield WrongStructure(use.site, "out_specs", count, due, due, name, results=True)
-
-    # -- 106, 108
+    # -- 106, 107, 108
 
     def permutations(self) -> Iterator[BadPermutation]:
         """Permutations in which two pairs share a source, or a destination."""
         for use in self._applications():
-            given = self.ev.argument(use.applied, "perm")
-            pairs = certain(given) if given is not None else None
-            if not isinstance(pairs, Collection) or pairs.open:
-                continue
-            for position, role in enumerate(("source", "destination")):
-                ends = [_end(pair, position) for pair in pairs.elements]
-                repeated = next((e for n, e in enumerate(ends) if e is not None and e in ends[:n]), None)
-                if repeated is not None:
-                    yield BadPermutation(use.site, repeated, role)
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is not None and known.permutation is not None:
+                given = self.ev.argument(use.applied, known.permutation)
+                bad = repeated(use.site, known, given)
+                if bad is not None:
+                    yield bad
+
+    def groups(self) -> Iterator[BadGroups]:
+        """Groups that are no partition."""
+        for use in self._applications():
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is not None and known.groups is not None:
+                devices = groups(self.ev.argument(use.applied, known.groups))
+                bad = no_partition(use.site, devices) if devices is not None else None
+                if bad is not None:
+                    yield bad
 
     def missing_functions(self) -> Iterator[MissingFunction]:
         """Maps called with everything but their function."""
@@ -230,12 +196,3 @@ class Specs:
 
 def _twice(names: list[str]) -> list[str]:
     return sorted({name for position, name in enumerate(names) if name in names[:position]})
-
-
-def _end(pair: Values, position: int) -> int | None:
-    value = certain(pair)
-    if isinstance(value, Collection) and len(value.elements) == 2:
-        end = constant(value.elements[position])
-        if end is not None and isinstance(end.value, int):
-            return end.value
-    return None

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
+
+from spmdlint.errors import UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-Kind = Literal["map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding"]
+Kind = Literal[
+    "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
+    "constraint", "context", "decorator", "layer", "forward",
+]  # fmt: skip
 Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "completion", "hash"]
 
 
@@ -28,8 +34,18 @@ class Known:
     - *jit*: returns its function compiled; *transform*: returns a function that calls its function, nothing bound;
     - *apply*: calls its function now; *currying*: `functools.partial`; *identity*: a decorator that changes nothing;
     - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec;
-    - *sharding*: puts a spec on a mesh.
+    - *sharding*: puts a spec on a mesh; *constraint*: shards a value by a spec, inside of what is traced;
+    - *decorator*: gives back what it decorates, or, without that, a decorator which does;
+    - *layer*: makes something that, when it is called, communicates over ``axes``, but not ``unless`` that parameter is
+      true or only ``when`` it is, of itself or, by position in ``called``, of the call;
+    - *forward*: a method that hands what follows its ``parameters`` to ``method`` of the same object, without the
+      keywords in ``drops``;
+    - *context*: sets its mesh for the code after it or in its block.
 
+    ``sizes``: the parameter of a mesh that is the sizes of its axes. ``ambient``: without a mesh it takes that of the
+    context. ``groups``: the parameter of a collective that splits its axis into groups. ``permutation``: the one that
+    says who sends to whom, in pairs, or as the sources by destination where ``sources`` is true.
+    ``ordered``: the order of its axes decides what it gives.
     ``specs``: the parameters that are partition specs for the axes of ``mesh``. ``needs_function``: it cannot be called
     without its function, to be a decorator. ``spans``: it runs over several devices. ``by_hand``: it hands every
     process the rows of its own devices, so that arrays beside it are local. ``parallel``: every process must make the
@@ -46,7 +62,18 @@ class Known:
     function: tuple[str, ...] = ()
     axes: str | None = None
     mesh: str | None = None
+    sizes: str | None = None
+    ambient: bool = False
     only: str | None = None
+    groups: str | None = None
+    permutation: str | None = None
+    sources: bool = False
+    ordered: bool = False
+    called: tuple[str, ...] = ()
+    when: str | None = None
+    unless: str | None = None
+    method: str | None = None
+    drops: tuple[str, ...] = ()
     specs: tuple[str, ...] = ()
     needs_function: bool = False
     opaque: bool = False
@@ -72,8 +99,14 @@ class Known:
         return self.parameters[: self.parameters.index("*")] if "*" in self.parameters else self.parameters
 
 
-class KnowledgeError(Exception):
+class KnowledgeError(UsageError):
     """A table of knowledge is not as it should be."""
+
+
+_TABLES = ("aliases", "functions", "methods")
+"""What a user's knowledge may hold."""
+_PARAMETERS = ("axes", "mesh", "sizes", "only", "groups", "permutation", "callback", "seed", "label")
+"""Keys whose value is the name of a parameter."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +117,8 @@ class Knowledge:
     aliases: Mapping[str, str]
     ranks: frozenset[str] = frozenset()
     methods: Mapping[str, Known] = field(default_factory=dict)
+    array_modules: frozenset[str] = frozenset()
+    no_arrays: frozenset[str] = frozenset()
 
     def canonical(self, name: str) -> str:
         """The name that a dotted name is known by; the longest alias that fits its beginning counts."""
@@ -101,8 +136,31 @@ class Knowledge:
                 return name
         return name
 
+    def gives_array(self, name: str) -> bool:
+        """Does a function give one array, as nearly all of its module do."""
+        module, _, function = name.rpartition(".")
+        return module in self.array_modules and function not in self.no_arrays
+
     def get(self, name: str) -> Known | None:
         return self.functions.get(name)
+
+
+def extended(base: Knowledge, tables: Mapping[str, Any], where: str) -> Knowledge:
+    """What is known with a user's own tables, which come before those that are built in.
+
+    Raises:
+        KnowledgeError: a table, a key or a value is not one of those described in :class:`Known`.
+
+    """
+    if not tables:
+        return base
+    for table in tables:
+        if table not in _TABLES:
+            raise KnowledgeError(f"{where} has the table {table!r}. {_nearest(table, _TABLES)}")
+    functions, methods, aliases = dict(base.functions), dict(base.methods), dict(base.aliases)
+    read_tables(tables, where, functions, aliases)
+    read_tables({"functions": tables.get("methods", {})}, where, methods, {})
+    return replace(base, functions=functions, methods=methods, aliases=aliases)
 
 
 @lru_cache(maxsize=1)
@@ -112,13 +170,17 @@ def built_in() -> Knowledge:
     aliases: dict[str, str] = {}
     ranks: set[str] = set()
     methods: dict[str, Known] = {}
+    modules: set[str] = set()
+    trees: set[str] = set()
     for entry in sorted(files("spmdlint.knowledge").iterdir(), key=lambda e: e.name):
         if entry.name.endswith(".toml"):
             tables = tomllib.loads(entry.read_text(encoding="utf-8"))
             read_tables(tables, entry.name, functions, aliases)
             read_tables({"functions": tables.get("methods", {})}, entry.name, methods, {})
             ranks.update(tables.get("environment", {}).get("identity", ()))
-    return Knowledge(functions, aliases, frozenset(ranks), methods)
+            modules.update(tables.get("arrays", {}).get("modules", ()))
+            trees.update(tables.get("arrays", {}).get("except", ()))
+    return Knowledge(functions, aliases, frozenset(ranks), methods, frozenset(modules), frozenset(trees))
 
 
 def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Known], aliases: dict[str, str]) -> None:
@@ -128,19 +190,12 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
         KnowledgeError: a key or a value is not one of those described in :class:`Known`.
 
     """
-    aliases.update(tables.get("aliases", {}))
-    allowed = {f.name for f in fields(Known)} - {"name"}
-    for name, table in tables.get("functions", {}).items():
-        for key in table:
-            if key not in allowed:
-                raise KnowledgeError(
-                    f"{where}: {name} has the key {key!r}; known keys are {', '.join(sorted(allowed))}."
-                )
-        kind = table.get("kind")
-        if kind is not None and kind not in get_args(Kind):
-            raise KnowledgeError(
-                f"{where}: {name} has the kind {kind!r}; it must be one of {', '.join(get_args(Kind))}."
-            )
+    for name, home in _table(tables, "aliases", where).items():
+        if not isinstance(home, str):
+            raise KnowledgeError(f"{where}: the alias {name!r} is {home!r}; it must be the name that it stands for.")
+        aliases[name] = home
+    for name, table in _table(tables, "functions", where).items():
+        _verify(name, table, where)
         function = table.get("function", [])
         functions[name] = Known(
             **{
@@ -149,6 +204,51 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
                 "parameters": tuple(table.get("parameters", ())),
                 "specs": tuple(table.get("specs", ())),
                 "needs": tuple(table.get("needs", ())),
+                "called": tuple(table.get("called", ())),
+                "drops": tuple(table.get("drops", ())),
                 "function": (function,) if isinstance(function, str) else tuple(function),
             }
         )
+
+
+def _table(tables: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
+    found = tables.get(name, {})
+    if not isinstance(found, Mapping):
+        raise KnowledgeError(f"{where}: {name!r} is {found!r}; it must be a table.")
+    return found
+
+
+def _verify(name: str, table: object, where: str) -> None:
+    """Refuse what is not described in :class:`Known`."""
+    if not isinstance(table, Mapping):
+        raise KnowledgeError(f"{where}: {name!r} is {table!r}; it must be a table.")
+    expected = {f.name: str(f.type) for f in fields(Known) if f.name != "name"}
+    for key, value in table.items():
+        if key not in expected:
+            raise KnowledgeError(f"{where}: {name!r} has the key {key!r}. {_nearest(key, expected)}")
+        if not _fits(expected[key], value) and not (key == "function" and isinstance(value, str)):
+            raise KnowledgeError(f"{where}: {key!r} of {name!r} is {value!r}; it must be {_words(expected[key])}.")
+    for key, choices in (("kind", get_args(Kind)), ("source", get_args(Source))):
+        if key in table and table[key] not in choices:
+            raise KnowledgeError(f"{where}: {key!r} of {name!r} is {table[key]!r}. {_nearest(table[key], choices)}")
+    function = table.get("function", ())
+    named = [table[key] for key in _PARAMETERS if key in table]
+    named += [function] if isinstance(function, str) else function
+    for parameter in named if "parameters" in table else ():
+        if parameter not in table["parameters"]:
+            raise KnowledgeError(f"{where}: {name!r} names {parameter!r}, which is none of its parameters; add it.")
+
+
+def _fits(kind: str, value: object) -> bool:
+    if kind.startswith("tuple"):
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return isinstance(value, bool if kind == "bool" else str)
+
+
+def _words(kind: str) -> str:
+    return "a list of strings" if kind.startswith("tuple") else "true or false" if kind == "bool" else "a string"
+
+
+def _nearest(word: str, choices: Collection[str]) -> str:
+    near = get_close_matches(word, list(choices), n=1)
+    return f"Did you mean {near[0]!r}?" if near else f"It can be {', '.join(sorted(choices))}."

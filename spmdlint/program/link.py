@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from spmdlint.program.summary import Function, Load, StoreAttribute, Summary
+from spmdlint.program.summary import Call, Const, Function, Load, StoreAttribute, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,9 @@ class Project:
             for function in module.summary.functions:
                 receiver = function.formals[0].name if function.formals else None
                 for operation in function.operations:
-                    if isinstance(operation, StoreAttribute):
+                    if isinstance(operation, Call):
+                        found |= _set_by_name(function, operation)
+                    elif isinstance(operation, StoreAttribute):
                         base = function.operations[operation.base]
                         if not isinstance(base, Load) or base.name != receiver:
                             found.add(operation.name)
@@ -152,6 +154,16 @@ class Project:
         if parent is not None and self.modules[ref.path].summary.functions[parent].kind == "class":
             return FunctionRef(ref.path, parent)
         return None
+
+
+def _set_by_name(function: Function, call: Call) -> set[str]:
+    """The attribute that `setattr` with a literal name sets."""
+    callee = function.operations[call.function]
+    if isinstance(callee, Load) and callee.name == "setattr" and len(call.arguments) == 3:
+        name = function.operations[call.arguments[1].value]
+        if isinstance(name, Const) and isinstance(name.value, str):
+            return {name.value}
+    return set()
 
 
 def link(

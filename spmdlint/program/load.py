@@ -13,7 +13,7 @@ from spmdlint.config import Config
 from spmdlint.files.nesting import too_deep
 from spmdlint.files.read import Source
 from spmdlint.files.screen import components, relevant
-from spmdlint.knowledge.load import built_in
+from spmdlint.knowledge.load import built_in, extended
 from spmdlint.program.link import link
 from spmdlint.program.lower import LoweringError, lower
 from spmdlint.program.summary import Comment, Summary
@@ -49,7 +49,7 @@ def load(
 
     ``screen=False`` lowers every file, which takes longer and finds the same.
     """
-    knowledge = built_in()
+    knowledge = extended(built_in(), config.knowledge, config.origins.get("knowledge", "The knowledge"))
     texts = {source.path: source.text for source in sources}
     component = components(texts)
     wanted = relevant(texts, component, knowledge) if screen else set(texts)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class ShadowedAxis(Rule):
+    """A map binds an axis name that a map around it binds already.
+
+    ## What it does
+
+    Finds maps (`pmap`, `vmap(axis_name=...)`, `shard_map`, ...) inside of a map that binds the same name: given to it
+    directly, or called from its function.
+
+    ## Why it matters
+
+    Inside, the name means the inner axis alone: a `psum` that is meant to go over the devices sums over the rows of
+    one, and nothing raises.
+
+    ## Example
+
+    ```python
+    import jax
+
+    def loss(x):
+        return jax.lax.pmean(x, "batch")
+
+    step = jax.pmap(jax.vmap(loss, axis_name="batch"), axis_name="batch")
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+
+    def loss(x):
+        return jax.lax.pmean(x, ("devices", "batch"))
+
+    step = jax.pmap(jax.vmap(loss, axis_name="batch"), axis_name="devices")
+    ```
+
+    ## Limits
+
+    On trial (`--preview`): a name that is shadowed on purpose is reported, too.
+    """
+
+    code = "SPMD105"
+    name = "shadowed-axis"
+    severity = "warning"
+    preview = True
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.regions.shadowed():
+            if (found.site, found.axis) in told:
+                continue
+            told.add((found.site, found.axis))
+            place = program.place(found.site)
+            library, outer = (name.rsplit(".", 1)[-1] for name in (found.library, found.outer_library))
+            around = f"the {outer} at {program.where(found.outer, place.path)}"
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=f"This {library} binds the axis name {found.axis!r}, which {around} binds already.",
+                place=place,
+                help="Give the two axes different names, and let each collective say which one it means.",
+                related=(Related(program.place(found.outer), f"The {outer} binds {found.axis!r} here."),),
+            )

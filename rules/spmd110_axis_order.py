@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class AxisOrder(Rule):
+    """A collective names several axes in another order than the spec that sharded the array over them.
+
+    ## What it does
+
+    Looks inside every `shard_map` for collectives whose result depends on the order of their axes (`all_gather`,
+    `axis_index`, `psum_scatter`, `all_to_all`, `ppermute`, ...) and which name the axes of one of its specs in another
+    order than the spec does.
+
+    ## Why it matters
+
+    `P(("data", "model"))` numbers the shards with "data" as the slow axis. Gathering over `("model", "data")` puts them
+    together in another order: the program runs and its rows are shuffled.
+
+    ## Example
+
+    ```python
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+
+    def whole(x):
+        return jax.lax.all_gather(x, ("model", "data"), tiled=True)
+
+    gathered = jax.shard_map(whole, mesh=mesh, in_specs=P(("data", "model")), out_specs=P(), check_vma=False)
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+
+    def whole(x):
+        return jax.lax.all_gather(x, ("data", "model"), tiled=True)
+
+    gathered = jax.shard_map(whole, mesh=mesh, in_specs=P(("data", "model")), out_specs=P(), check_vma=False)
+    ```
+
+    ## Limits
+
+    Reductions (`psum`, `pmean`, ...) do not depend on the order and are never reported. A `shard_map` whose specs name
+    the axes in both orders is not reported either.
+    """
+
+    code = "SPMD110"
+    name = "axis-order"
+    severity = "warning"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.regions.axis_orders():
+            if found.site in told:
+                continue
+            told.add(found.site)
+            place = program.place(found.site)
+            at = program.where(found.spec, place.path)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=f"{found.collective} names {found.axes}, but the spec at {at} shards over {found.specified}.",
+                place=place,
+                help=f"Name the axes in one order; the spec's is {found.specified}.",
+                related=(Related(program.place(found.spec), "The spec gives the shards their order here."),),
+            )

@@ -1,0 +1,30 @@
+"""Sets of axis names, with the sizes of the axes where they are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Names of axes; ``open`` where there may be others. ``sizes``: what each may be, None where that is not known."""
+
+    names: frozenset[str] = frozenset()
+    open: bool = False
+    sizes: frozenset[tuple[str, int | None]] = frozenset()
+
+    def __or__(self, other: Axes) -> Axes:
+        return Axes(self.names | other.names, self.open or other.open, self.sizes | other.sizes)
+
+    def __and__(self, names: frozenset[str]) -> Axes:
+        """Those with one of these names only."""
+        return Axes(self.names & names, self.open, frozenset(pair for pair in self.sizes if pair[0] in names))
+
+    def sizes_of(self, name: str) -> frozenset[int]:
+        """The sizes that an axis may have; none where one of them is not known."""
+        found = {size for axis, size in self.sizes if axis == name}
+        return frozenset(size for size in found if size is not None) if None not in found else frozenset()
+
+
+NO_AXES = Axes()
+ANY_AXES = Axes(open=True)

@@ -1,0 +1,195 @@
+"""The oracle's run: random programs, JAX's verdict on each, the linter's, and where they differ.
+
+``python tests/oracle/campaign.py --programs 10000`` is the long form; the tests run a short one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import sys
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+sys.path.insert(0, str(Path(__file__).parent))
+
+import hypothesis
+from collectives import BY_NAME
+from hypothesis import HealthCheck, Phase, given, settings
+from judging import Judged, judge
+from maps import STACKS
+from programs import FAULTS, NO_FAULT, Case, Program, cases, programs
+
+FAULTY = 0.72
+"""The share of programs with a fault: so, 10,000 programs hold every pair of map, collective and fault 30 times."""
+
+
+def schedule(total: int, seed: int) -> list[Case]:
+    """The case of each program: within one fault, every map and every collective alike."""
+    chance = random.Random(seed)
+    by_fault: dict[str, list[Case]] = {fault: [] for fault in (NO_FAULT, *FAULTS)}
+    for case in cases():
+        by_fault[case.fault].append(case)
+    for held in by_fault.values():
+        held.sort(key=_diagonal)
+    # A fault that few cases can have gets fewer programs than one of all maps and collectives.
+    weights = {
+        fault: max(len({case.stack for case in held}), len({case.collective for case in held}))
+        for fault, held in by_fault.items()
+        if fault
+    }
+    scale = FAULTY * total / sum(weights.values())
+    counts = {fault: round(weight * scale) for fault, weight in weights.items()}
+    counts[NO_FAULT] = total - sum(counts.values())
+    chosen = [by_fault[fault][n % len(by_fault[fault])] for fault, count in counts.items() for n in range(count)]
+    chance.shuffle(chosen)
+    return chosen
+
+
+def _diagonal(case: Case) -> tuple[int, int]:
+    """An order in which neighbours differ both in the map and in the collective."""
+    stack, collective = STACKS.index(case.stack), list(BY_NAME).index(case.collective)
+    return ((collective - stack) % len(BY_NAME), stack)
+
+
+def drawn(case: Case, count: int, seed: int) -> list[Program]:
+    """Programs of a case, as Hypothesis draws them; without the plainest one, with which it always begins."""
+    found: list[Program] = []
+
+    @hypothesis.seed(zlib.crc32(f"{seed} {case}".encode()))
+    @_settings(count + 1, (Phase.generate,))
+    @given(programs(case))
+    def collect(program: Program) -> None:
+        found.append(program)
+
+    collect()
+    return found[1 : count + 1]
+
+
+def _settings(count: int, phases: tuple[Phase, ...]) -> settings:
+    return settings(
+        max_examples=count, phases=phases, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+
+
+def shrunk(judged: Judged, count: int, seed: int) -> Judged:
+    """The plainest program of the same case that is judged alike; the given one where Hypothesis finds none."""
+    least = [judged]
+
+    @hypothesis.seed(seed)
+    @_settings(count, (Phase.generate, Phase.shrink))
+    @given(programs(judged.program.case))
+    def fails(program: Program) -> None:
+        again = judge(program)
+        if again.outcome == judged.outcome:
+            least[0] = again
+            raise AssertionError(judged.outcome)
+
+    with contextlib.suppress(AssertionError):
+        fails()
+    return least[0]
+
+
+def run(total: int, seed: int, only: str = "") -> Iterator[Judged]:
+    """Judge ``total`` programs."""
+    wanted = Counter(case for case in schedule(total, seed) if only in f"{case.stack}/{case.collective}/{case.fault}")
+    for case, count in wanted.items():
+        for program in drawn(case, count, seed):
+            yield judge(program)
+
+
+def summary(results: list[Judged]) -> dict[str, object]:
+    """What a run showed, as numbers."""
+    outcomes = Counter(each.outcome for each in results)
+    told = len(results) - outcomes["abstained"]
+    faulty = [each for each in results if each.verdict == "faulty"]
+    recall = {}
+    for fault in FAULTS:
+        of_kind = [each for each in faulty if each.program.case.fault == fault]
+        recall[fault] = [sum(each.outcome == "agreed" for each in of_kind), len(of_kind)]
+    return {
+        "programs": len(results),
+        "faulty": len(faulty),
+        "abstained": outcomes["abstained"],
+        "agreement": outcomes["agreed"] / told if told else 0.0,
+        "outcomes": dict(outcomes),
+        "recall": recall,
+        "pairs": _least_pairs(results),
+    }
+
+
+def _least_pairs(results: list[Judged]) -> dict[str, list[object]]:
+    """How often the rarest pair of each two of map, collective and fault was seen, among the possible ones."""
+    every = cases()
+    keys = {
+        "map, collective": lambda case: (case.stack, case.collective),
+        "map, fault": lambda case: (case.stack, case.fault),
+        "collective, fault": lambda case: (case.collective, case.fault),
+    }
+    found: dict[str, list[object]] = {}
+    for label, key in keys.items():
+        seen = Counter(key(each.program.case) for each in results)
+        rarest = min({key(case) for case in every}, key=lambda pair: (seen[pair], pair))
+        found[label] = [seen[rarest], *rarest]
+    return found
+
+
+def show(judged: Judged) -> str:
+    """A disagreement to read."""
+    lines = [f"--- {judged.outcome}: {judged.program.case}", f"JAX: {judged.error[:300] or 'traces'}"]
+    lines += [f"linter: {judged.findings or 'silent'}"]
+    for name, text in judged.program.texts:
+        lines += [f"## {name}.py", *(f"{row:3} {line}" for row, line in enumerate(text.split("\n"), start=1))]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run, report, and end with 1 where the linter and JAX disagree."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="cases whose map/collective/fault holds this text")
+    parser.add_argument("--show", type=int, default=10, help="how many disagreements of each kind to shrink and print")
+    parser.add_argument("--abstentions", action="store_true", help="print what JAX says of what it cannot judge")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    results = list(run(options.programs, options.seed, options.only))
+    told = summary(results)
+    wrong = [each for each in results if each.outcome not in ("agreed", "abstained")]
+    if options.json:
+        print(json.dumps({**told, "disagreements": [show(each) for each in wrong]}))
+        return 1 if wrong else 0
+    for key, value in told.items():
+        print(f"{key}: {value}")
+    if options.abstentions:
+        _print_abstentions(results)
+    shown: Counter[tuple[str, str]] = Counter()
+    for each in wrong:
+        kind = (each.outcome, each.program.case.fault)
+        shown[kind] += 1
+        if shown[kind] <= options.show:
+            print(show(shrunk(each, 60, options.seed)))
+    return 1 if wrong else 0
+
+
+def _print_abstentions(results: list[Judged]) -> None:
+    kinds = Counter(
+        (each.program.case.stack, each.program.case.fault, each.error[:160])
+        for each in results
+        if each.verdict == "other"
+    )
+    for kind, count in kinds.most_common(40):
+        print(count, kind)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
