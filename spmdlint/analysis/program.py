@@ -23,12 +23,14 @@ from spmdlint.analysis.origins import Origins
 from spmdlint.analysis.reach import Reach, Visitor
 from spmdlint.analysis.seeds import Seeds
 from spmdlint.analysis.shuffle import ShuffledOrder
+from spmdlint.analysis.removed import RemovedNames, UseOfRemoved
 from spmdlint.analysis.specs import Specs
 from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
 from spmdlint.analysis.values import Site
 from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
+from spmdlint.knowledge.removed import Version, removals
 from spmdlint.program.link import Project
 
 MultiProcessSetting = Literal["auto", "always", "never"]
@@ -37,7 +39,8 @@ MultiProcessSetting = Literal["auto", "always", "never"]
 class Program:
     """A linked project. Every analysis runs when it is first asked for, once.
 
-    ``preview``: analyses may also tell what is less sure than a default rule has to be.
+    ``preview``: analyses may also tell what is less sure than a default rule has to be. ``jax_version`` is the version
+    that the program is written for, None for the newest; ``multi_process`` whether it runs as several processes.
     """
 
     def __init__(
@@ -46,11 +49,13 @@ class Program:
         knowledge: Knowledge,
         *,
         preview: bool = False,
+        jax_version: Version | None = None,
         multi_process: MultiProcessSetting = "auto",
     ) -> None:
         self.project = project
         self.knowledge = knowledge
         self.preview = preview
+        self.jax_version = jax_version
         self.multi_process = multi_process
         self.evaluator = Evaluator(project, knowledge)
         self.calls = Calls(self.evaluator)
@@ -115,6 +120,9 @@ class Program:
     @cached_property
     def _inputs(self) -> Inputs:
         return Inputs(self.evaluator, self.reach, self.effects, self._facets, self._multi, preview=self.preview)
+    def removed_names(self) -> Iterator[UseOfRemoved]:
+        """Names and parameters that the configured version of JAX does not have."""
+        return RemovedNames(self.evaluator, removals(), self.jax_version).uses()
 
     @cached_property
     def specs(self) -> Specs:
