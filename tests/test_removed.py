@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import warnings
 
 import pytest
@@ -47,12 +48,9 @@ def test_what_to_put_in_its_place_exists(name):
 def test_a_parameter_is_gone():
     for function, entries in TABLE.parameters.items():
         module, _, name = function.rpartition(".")
-        call = getattr(importlib.import_module(module), name)
-        for parameter, removed in entries.items():
-            if removed.gone(INSTALLED):
-                with pytest.raises(TypeError, match=parameter), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    call(abs, **{parameter: None})
+        there = inspect.signature(getattr(importlib.import_module(module), name)).parameters
+        gone = {parameter for parameter, removed in entries.items() if removed.gone(INSTALLED)}
+        assert gone.isdisjoint(there)
 
 
 PROGRAM = """\

@@ -25,12 +25,14 @@ from spmdlint.analysis.seeds import Seeds
 from spmdlint.analysis.shuffle import ShuffledOrder
 from spmdlint.analysis.removed import RemovedNames, UseOfRemoved
 from spmdlint.analysis.specs import Specs
+from spmdlint.analysis.starting import Starting
 from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
 from spmdlint.analysis.values import Site
 from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.removed import Version, removals
+from spmdlint.knowledge.startup import startup
 from spmdlint.program.link import Project
 
 MultiProcessSetting = Literal["auto", "always", "never"]
@@ -123,6 +125,11 @@ class Program:
     def removed_names(self) -> Iterator[UseOfRemoved]:
         """Names and parameters that the configured version of JAX does not have."""
         return RemovedNames(self.evaluator, removals(), self.jax_version).uses()
+
+    @cached_property
+    def starting(self) -> Starting:
+        """How the program starts: initialize that comes late, or more than once."""
+        return Starting(self.evaluator, self.calls, self.reach, self.variance, startup())
 
     @cached_property
     def specs(self) -> Specs:
