@@ -70,7 +70,7 @@ class LateInitialize(Rule):
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
-                message=f"{found.initialize.name} comes too late: {work}() at {at} has started JAX's backend before it.",
+                message=f"{found.initialize.name} comes too late: {work}() at {at} has started JAX's backend by then.",
                 place=place,
                 help="Call it first in the program, before anything computes or asks for devices, and before modules "
                 "are imported that do.",

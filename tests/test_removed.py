@@ -45,6 +45,7 @@ def test_what_to_put_in_its_place_exists(name):
     assert exists(TABLE.names[name].use)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_parameter_is_gone():
     for function, entries in TABLE.parameters.items():
         module, _, name = function.rpartition(".")

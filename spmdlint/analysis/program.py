@@ -17,6 +17,7 @@ from spmdlint.analysis.exceptions import ExceptionPath, ExceptionPaths
 from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.given import Given, Inputs
 from spmdlint.analysis.listing import ListingOrder
+from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
@@ -33,6 +34,7 @@ from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.removed import Version, removals
 from spmdlint.knowledge.startup import startup
+from spmdlint.knowledge.typing import typing_table
 from spmdlint.program.link import Project
 
 MultiProcessSetting = Literal["auto", "always", "never"]
@@ -130,6 +132,11 @@ class Program:
     def starting(self) -> Starting:
         """How the program starts: initialize that comes late, or more than once."""
         return Starting(self.evaluator, self.calls, self.reach, self.variance, startup())
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """Mapped bodies, typed over the axes of their mesh."""
+        return Bodies(self.evaluator, self.calls, self.reach, typing_table())
 
     @cached_property
     def specs(self) -> Specs:
