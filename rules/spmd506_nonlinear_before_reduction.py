@@ -84,6 +84,7 @@ class NonlinearBeforeReduction(Rule):
                 place=place,
                 help=f"Reduce over {event.axis!r} first, and take the function of the result.",
                 related=(
+                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
                     Related(program.place(event.site), f"The {event.name} comes here."),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),

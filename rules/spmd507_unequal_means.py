@@ -81,6 +81,7 @@ class UnequalMeans(Rule):
                 place=place,
                 help=f"Sum both over {event.axis!r} by jax.lax.psum, and divide then.",
                 related=(
+                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
                     Related(program.place(event.site), f"The {event.name} comes here."),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),

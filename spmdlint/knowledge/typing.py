@@ -29,6 +29,9 @@ class Typing:
     methods: str
     update_methods: frozenset[str]
     replace_methods: frozenset[str]
+    apply_methods: frozenset[str]
+    other_results: frozenset[str]
+    keys: frozenset[str]
 
     def of(self, name: str) -> Typed | None:
         """The class of a function; None where it is not known."""
@@ -52,10 +55,5 @@ def typing_table() -> Typing:
                 below.append((name, typed))
             else:
                 exact[name] = typed
-    return Typing(
-        exact,
-        tuple(below),
-        table["methods"],
-        frozenset(table["update_methods"]),
-        frozenset(table["replace_methods"]),
-    )
+    sets = ("update_methods", "replace_methods", "apply_methods", "other_results", "keys")
+    return Typing(exact, tuple(below), table["methods"], **{name: frozenset(table[name]) for name in sets})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spmdlint.analysis.meshtypes import transforms
-from spmdlint.analysis.meshtypes.primitives import drawn, moved, place_on_axis, reduced
+from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, drawn, moved, place_on_axis, reduced, shared_draws
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
@@ -76,7 +76,23 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
     method = typer.ev.function(scope.frame).operations[operation.function]
     if isinstance(method, s.Attribute) and not isinstance(callee, External):
         return _method(typer, scope, method, passed, site)
+    function = flat(typer.type(scope, operation.function))
+    if isinstance(method, s.Load) and function.default != "unknown" and not function.literal and function != ALL_ALIKE:
+        return _model(typer, [function], passed, site)
     return _unknown(passed)
+
+
+def _model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
+    """A model of a library, or a tree that can be called, on arrays: what it gives varies if an array does."""
+    if passed.open or any(name in typer.table.other_results for name, _ in passed.keywords):
+        return UNKNOWN
+    keys = [flat(each) for name, each in passed.keywords if name in typer.table.keys]
+    arrays = [flat(each) for each in passed.types]
+    arrays += [flat(each) for name, each in passed.keywords if name not in typer.table.keys]
+    for key in keys:
+        drawn_inside = replace(key, marks=frozenset((Mark("drawn", EVERY_AXIS, site),)))
+        typer.tell(shared_draws("joined", [drawn_inside, *arrays], site))
+    return typer.combine("joined", [*model, *arrays], site)
 
 
 def _passed(typer: Typer, scope: Scope, operation: s.Call) -> Passed:
@@ -110,7 +126,7 @@ def apply(typer: Typer, scope: Scope, callee: Value, passed: Passed, site: Site)
     if scope.depth > MAX_DEPTH:
         return UNKNOWN
     if isinstance(callee, FunctionValue):
-        return _enter(typer, scope, callee, passed)
+        return _enter(typer, scope, callee, passed, site)
     if isinstance(callee, Instance):
         inner = certain(typer.ev.objects.attribute(callee, "__call__"))
         return apply(typer, scope, inner, passed, site) if isinstance(inner, FunctionValue) else None
@@ -125,7 +141,7 @@ def apply(typer: Typer, scope: Scope, callee: Value, passed: Passed, site: Site)
     return None
 
 
-def _enter(typer: Typer, scope: Scope, function: FunctionValue, passed: Passed) -> Type:
+def _enter(typer: Typer, scope: Scope, function: FunctionValue, passed: Passed, site: Site) -> Type:
     """A function of the project, in a scope of its own."""
     values = Arguments() if passed.open else passed.values
     frame = typer.ev.entered_frame(function, values, scope.frame.depth + 1)
@@ -136,7 +152,7 @@ def _enter(typer: Typer, scope: Scope, function: FunctionValue, passed: Passed) 
     if inner is None:
         inner = Scope(frame, parameters, scope, scope.depth + 1)
         scope.inner.append(inner)
-    return typer.returned(inner)
+    return typer.entered(inner, site)
 
 
 def bind_types(typer: Typer, function: FunctionValue, passed: Passed) -> dict[str, Type]:
@@ -310,6 +326,8 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, passed: Passed, sit
         return Record(tuple(items.items()), rest)
     if name in ("items", "values", "keys", "get", "copy", "pop"):
         return _of_mapping(base, name, passed)
+    if name in typer.table.apply_methods:
+        return _model(typer, [flat(base)], passed, site)
     if name in typer.table.update_methods and _has_gradients(passed):
         return _updated(typer, [replace(leaf, default="unknown") for leaf in (*passed.all(), flat(base))], site)
     if _is_indexed_update(typer, scope, method):

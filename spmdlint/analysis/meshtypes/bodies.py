@@ -44,9 +44,13 @@ class Unreduced:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A hazard at an operation of a body, and the map whose body it is; ``by_hand`` for a map over rows."""
+    """A hazard at an operation of a body, and the map whose body it is; ``by_hand`` for a map over rows.
+
+    ``path``: the calls in the body that lead to where it began.
+    """
 
     event: Event
+    path: tuple[Site, ...]
     map: Site
     library: str
     by_hand: bool
@@ -105,27 +109,30 @@ class Bodies:
     # -- maps with specs
 
     def _by_specs(self, use: MapUse, function: Value) -> Iterator[Unreduced]:
-        checked = self._checked(use.applied)
-        if checked is not None:
-            for claim in self.claims_of(use):
-                yield from self._broken(use, claim, checked, self._name(function))
+        typer, found = self._with_specs(use)
+        if typer is not None:
+            for claim in found:
+                yield from self._broken(use, typer, claim, self._name(function))
 
     def claims_of(self, use: MapUse) -> list[Claim]:
         """What a map with specs claims of each output of its body, with the output's type."""
+        return self._with_specs(use)[1]
+
+    def _with_specs(self, use: MapUse) -> tuple[Typer | None, list[Claim]]:
         known = self.ev.knowledge.get(use.applied.name)
         checked = self._checked(use.applied)
         given = self.ev.argument(use.applied, "in_specs")
         out = self.ev.argument(use.applied, "out_specs")
         functions = list(self.calls.functions_in(known, use.applied.arguments)) if known is not None else []
         if checked is None or out is None or len(functions) != 1:
-            return []
+            return None, []
         typer = Typer(self.ev, self.calls, self.table, Region(checked, by_hand=False))
         inside = spec_type(self.ev, given) if given is not None else UNKNOWN
         result = self._typed(typer, use, functions[0], inside)
         self._keep(typer, use, by_hand=False)
-        return claims(self.ev, out, result)
+        return typer, claims(self.ev, out, result)
 
-    def _broken(self, use: MapUse, claim: Claim, checked: bool, body: str) -> Iterator[Unreduced]:
+    def _broken(self, use: MapUse, typer: Typer, claim: Claim, body: str) -> Iterator[Unreduced]:
         leaf = claim.given
         bound = self.calls.bound(use.applied)
         for axis in sorted(leaf.names - claim.named):
@@ -135,10 +142,24 @@ class Bodies:
             if held.state not in DIFFERENT and held.state != "mixed":
                 continue
             gradient = leaf.marked("gradient", axis)
-            share = gradient is not None or held.state == "partial"
-            mixed = held.state == "mixed"
-            library = use.applied.name.rpartition(".")[2]
-            yield Unreduced(use.site, library, axis, checked, mixed, share, gradient, held.origin, claim.spec, body)
+            yield Unreduced(
+                map=use.site,
+                library=use.applied.name.rpartition(".")[2],
+                axis=axis,
+                checked=typer.region.checked,
+                mixed=held.state == "mixed",
+                share=gradient is not None or held.state == "partial",
+                gradient=gradient,
+                origin=self._in_body(typer, use, held.origin),
+                spec=claim.spec,
+                body=body,
+            )
+
+    @staticmethod
+    def _in_body(typer: Typer, use: MapUse, origin: Site | None) -> Site | None:
+        """Where something comes about, as seen from the body: there, or at the call that leads there."""
+        path = [site for site in typer.paths.get(origin, ()) if site != use.site] if origin is not None else []
+        return path[0] if path else origin
 
     def _checked(self, applied: Applied) -> bool | None:
         """Does JAX check the specs; None where that is not known."""
@@ -205,4 +226,5 @@ class Bodies:
 
     def _keep(self, typer: Typer, use: MapUse, *, by_hand: bool) -> None:
         for event in typer.events:
-            self._met.setdefault(Met(event, use.site, use.applied.name.rpartition(".")[2], by_hand))
+            path = tuple(site for site in typer.paths.get(event.mark.site, ()) if site != use.site)
+            self._met.setdefault(Met(event, path, use.site, use.applied.name.rpartition(".")[2], by_hand))

@@ -54,7 +54,7 @@ def computed(typed: Typed, operands: Sequence[Leaf], site: Site, *, whole: bool 
     known = [leaf for leaf in operands if leaf.default != "bottom"]
     if not known:
         return LITERAL if not operands else operands[0]
-    axes = [(axis, _meet(typed, known, axis, whole)) for axis in each_axis(known)]
+    axes = [(axis, _meet(typed, known, axis, site if whole else None)) for axis in each_axis(known)]
     default = together(leaf.default for leaf in known)
     literal = all(leaf.literal for leaf in known)
     return leaf_of(axes, default, _marks(typed, known, dict(axes), site), literal)
@@ -70,14 +70,14 @@ def _alike_as(operands: Sequence[Leaf]) -> Leaf:
     return leaf_of(axes, default, frozenset(), literal=True)
 
 
-def _meet(typed: Typed, operands: Sequence[Leaf], axis: str, whole: bool) -> Held:
+def _meet(typed: Typed, operands: Sequence[Leaf], axis: str, whole: Site | None) -> Held:
     helds = [leaf.held(axis) for leaf in operands]
     state = together(held.state for held in helds)
     origin = next((held.origin for held in helds if held.state in (*DIFFERENT, "mixed") and held.origin), None)
     if state != "varying":
         return Held(state, origin)
-    if whole and typed in ("sum", "mean"):
-        return Held("partial", origin)
+    if whole is not None and typed in ("sum", "mean"):
+        return Held("partial", whole)
     different = [held for held in helds if held.state in DIFFERENT]
     shares = all(held.state == "partial" for held in different)
     others_alike = all(held.state in ALIKE for held in helds if held.state not in DIFFERENT)

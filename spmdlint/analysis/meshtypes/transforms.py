@@ -43,7 +43,7 @@ def run(typer: Typer, scope: Scope, function: Value, types: Sequence[Type], site
             return UNKNOWN
         inner = Scope(frame, application.bind_types(typer, function, passed), scope, scope.depth + 1)
         scope.inner.append(inner)
-        return typer.returned(inner)
+        return typer.entered(inner, site)
     return application.apply(typer, scope, function, passed, site) or UNKNOWN
 
 

@@ -7,6 +7,8 @@ body is alike on all devices: every device gets the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.evaluate import Evaluator
@@ -17,8 +19,10 @@ from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
     BOTTOM,
+    DIFFERENT,
     LITERAL,
     UNKNOWN,
+    Held,
     Leaf,
     Many,
     Record,
@@ -40,8 +44,18 @@ _SAME = frozenset(("T", "mT", "real", "imag", "at"))
 _ARITHMETIC: dict[str, Typed] = {"+": "sumlike", "-": "sumlike", "*": "product", "@": "product", "/": "quotient"}
 
 
+def from_here(site: Site, leaf: Leaf) -> Leaf:
+    """The leaf, with what varies in it told to do so from a place on."""
+    axes = tuple((name, Held(held.state, site) if held.state in DIFFERENT else held) for name, held in leaf.axes)
+    return replace(leaf, axes=axes)
+
+
 class Typer:
-    """Types one mapped body. ``events`` are the hazards met on the way."""
+    """Types one mapped body.
+
+    ``events`` are the hazards met on the way; ``paths`` the calls in the body that lead to an operation, where it was
+    first typed.
+    """
 
     def __init__(self, evaluator: Evaluator, calls: Calls, table: Typing, region: Region) -> None:
         self.ev = evaluator
@@ -49,6 +63,8 @@ class Typer:
         self.table = table
         self.region = region
         self.events: dict[Event, None] = {}
+        self.calling: list[Site] = []
+        self.paths: dict[Site, tuple[Site, ...]] = {}
         self._memo: Memo[Type] = Memo(BOTTOM, UNKNOWN)
 
     def tell(self, events: Iterable[Event]) -> None:
@@ -60,8 +76,20 @@ class Typer:
         """What a function returns: each way's value, or another's."""
         return self._memo.once((scope, "return"), lambda: self._returned(scope))
 
+    def entered(self, scope: Scope, site: Site) -> Type:
+        """What a function returns that is called here."""
+        self.calling.append(site)
+        try:
+            return self.returned(scope)
+        finally:
+            self.calling.pop()
+
     def _returned(self, scope: Scope) -> Type:
-        types = [each for _, each in self.returns(scope)]
+        found = self.returns(scope)
+        if len(found) == 1:
+            return found[0][1]
+        # Where the ways differ, a reader wants to see the one that varies.
+        types = [changed(each, partial(from_here, site)) for site, each in found]
         return either_type(types, self.told_apart(scope)) if types else LITERAL
 
     def returns(self, scope: Scope) -> list[tuple[Site, Type]]:
@@ -153,6 +181,7 @@ class Typer:
         return self.combine(typed, self.types(scope, numbers), site)
 
     def combine(self, typed: Typed, operands: list[Leaf], site: Site, *, whole: bool = False) -> Leaf:
+        self.paths.setdefault(site, tuple(self.calling))
         self.tell(shared_draws(typed, operands, site))
         return computed(typed, operands, site, whole=whole)
 
