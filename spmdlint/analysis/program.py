@@ -24,6 +24,7 @@ from spmdlint.analysis.origins import Origins
 from spmdlint.analysis.reach import Reach, Visitor
 from spmdlint.analysis.seeds import Seeds
 from spmdlint.analysis.shuffle import ShuffledOrder
+from spmdlint.analysis.reading import Reads, WholeRead
 from spmdlint.analysis.removed import RemovedNames, UseOfRemoved
 from spmdlint.analysis.specs import Specs
 from spmdlint.analysis.starting import Starting
@@ -32,6 +33,7 @@ from spmdlint.analysis.unordered import ListingLoop, Listings, ListingShare, Set
 from spmdlint.analysis.values import Site
 from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
+from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.removed import Version, removals
 from spmdlint.knowledge.startup import startup
 from spmdlint.knowledge.typing import typing_table
@@ -132,6 +134,11 @@ class Program:
     def starting(self) -> Starting:
         """How the program starts: initialize that comes late, or more than once."""
         return Starting(self.evaluator, self.calls, self.reach, self.variance, startup())
+
+    def whole_reads(self) -> Iterator[WholeRead]:
+        """Reads of arrays that no process holds as a whole."""
+        if self.multi_process != "never":
+            yield from Reads(self.evaluator, self.reach, self._multi, reading()).found()
 
     @cached_property
     def bodies(self) -> Bodies:
