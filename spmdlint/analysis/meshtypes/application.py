@@ -28,6 +28,7 @@ from spmdlint.analysis.values import (
     Collection,
     Constant,
     External,
+    Frame,
     FunctionValue,
     Instance,
     Site,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from spmdlint.analysis.meshtypes.typer import Typer
 
 MAX_DEPTH = 16
+MAX_SCOPES = 1000
+"""Calls followed in one mapped body, with other types or from other places; beyond, results are unknown."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +150,16 @@ def _enter(typer: Typer, scope: Scope, function: FunctionValue, passed: Passed, 
     frame = typer.ev.entered_frame(function, values, scope.frame.depth + 1)
     if frame is None or passed.open:
         return UNKNOWN
-    parameters = bind_types(typer, function, passed)
+    return enter_frame(typer, scope, frame, bind_types(typer, function, passed), site)
+
+
+def enter_frame(typer: Typer, scope: Scope, frame: Frame, parameters: dict[str, Type], site: Site) -> Type:
+    """What a function returns in a frame; one scope for all calls from a scope with the same types."""
     inner = next((i for i in scope.inner if i.frame is frame and i.parameters == parameters), None)
     if inner is None:
+        if typer.scopes >= MAX_SCOPES or scope.depth > MAX_DEPTH:
+            return UNKNOWN
+        typer.scopes += 1
         inner = Scope(frame, parameters, scope, scope.depth + 1)
         scope.inner.append(inner)
     return typer.entered(inner, site)

@@ -41,9 +41,7 @@ def run(typer: Typer, scope: Scope, function: Value, types: Sequence[Type], site
         frame = typer.ev.entered_frame(function, Arguments(), scope.frame.depth + 1, arrays=True)
         if frame is None:
             return UNKNOWN
-        inner = Scope(frame, application.bind_types(typer, function, passed), scope, scope.depth + 1)
-        scope.inner.append(inner)
-        return typer.entered(inner, site)
+        return application.enter_frame(typer, scope, frame, application.bind_types(typer, function, passed), site)
     return application.apply(typer, scope, function, passed, site) or UNKNOWN
 
 

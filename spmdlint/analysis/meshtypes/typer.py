@@ -38,7 +38,6 @@ from spmdlint.analysis.values import Instance, Site, certain, constant
 from spmdlint.knowledge.typing import Typed, Typing
 from spmdlint.program import summary as s
 
-MAX_DEPTH = 24
 _OF_SHAPES = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "sharding", "weak_type", "__name__"))
 _SAME = frozenset(("T", "mT", "real", "imag", "at"))
 _ARITHMETIC: dict[str, Typed] = {"+": "sumlike", "-": "sumlike", "*": "product", "@": "product", "/": "quotient"}
@@ -63,6 +62,7 @@ class Typer:
         self.table = table
         self.region = region
         self.events: dict[Event, None] = {}
+        self.scopes = 0
         self.calling: list[Site] = []
         self.paths: dict[Site, tuple[Site, ...]] = {}
         self._memo: Memo[Type] = Memo(BOTTOM, UNKNOWN)
