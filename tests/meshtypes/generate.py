@@ -5,12 +5,29 @@ from __future__ import annotations
 import random
 
 HEAD = """\
+import functools
+import typing
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
 mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+
+
+class Fields(typing.NamedTuple):
+    first: jax.Array
+    second: jax.Array
+
+
+class Pair:
+    def __init__(self, first, second):
+        self.first = first
+        self.second = second
+
+    def total(self):
+        return self.first + self.second
 
 
 def helper(a, b):
@@ -63,6 +80,30 @@ FORMS = (
     "N = jax.checkpoint(lambda v: jnp.exp(v))(a)",
     "N = jax.jit(lambda v: v + b)(a)",
     "N = sum([a, b, c])",
+    "N = lax.switch(1, [lambda v: v, lambda v: v + 1.0], a)",
+    "N = lax.while_loop(lambda v: (v < 3.0) | (v > 9.0), lambda v: v + a * 0.0, a)",
+    "N = lax.fori_loop(0, 2, lambda i, v: v + 1.0, a)",
+    "N = jax.lax.map(lambda v: v + a, jnp.ones(2) * b).sum()",
+    "N = lax.all_gather(a, B, tiled=False).mean() * b",
+    "N = lax.pcast(c, B, to='varying') if False else c",
+    "N = jnp.linalg.norm(jnp.stack([a, b]))",
+    "N = jnp.ones(4).reshape(2, 2).at[0, 1].add(a).mean()",
+    "N = jax.value_and_grad(lambda w, u: w * u * c, argnums=(0, 1))(a, b)[1][1]",
+    "N = jax.grad(lambda w: jax.grad(lambda u: u**3 * b)(w))(a)",
+    "N = jax.grad(lambda w: lax.pmean(w * b, A))(a)",
+    "N = jax.grad(lambda w: (helper(w, b)[0] ** 2, w), has_aux=True)(a)[0]",
+    "N = jax.tree.map(jnp.add, {'p': a}, {'p': b})['p']",
+    "N = functools.partial(helper, b=c)(a)[0]",
+    "N = [v * b for v in (a, c)][1]",
+    "N = max(0, 1) * a",
+    "N = (a if a.ndim == 0 else b)",
+    "N = jax.random.uniform(jax.random.fold_in(jax.random.key(1), lax.axis_index(B)), ()) + a",
+    "N = lax.axis_size(B) * a",
+    "N = (lambda *vs: vs[0] + vs[-1])(a, b, c)",
+    "N = Pair(a, b).total()",
+    "N = Fields(a, b).second",
+    "N = Fields(a, b)._replace(second=c).second",
+    "N = Fields(first=a, second=b).first",
 )
 
 

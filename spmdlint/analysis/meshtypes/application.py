@@ -25,6 +25,7 @@ from spmdlint.analysis.meshtypes.states import (
 from spmdlint.analysis.values import (
     Applied,
     Arguments,
+    ClassValue,
     Collection,
     Constant,
     External,
@@ -49,12 +50,16 @@ MAX_SCOPES = 1000
 
 @dataclass(frozen=True)
 class Passed:
-    """What a call passes: the types, and the values as far as the evaluator knows them."""
+    """What a call passes: the types, and the values as far as the evaluator knows them.
+
+    ``receiver`` is the type of the object whose method is called.
+    """
 
     types: tuple[Type, ...]
     keywords: tuple[tuple[str, Type], ...]
     values: Arguments
     open: bool = False
+    receiver: Type = ALL_ALIKE
 
     def keyword(self, name: str) -> Type | None:
         return next((each for key, each in self.keywords if key == name), None)
@@ -72,11 +77,13 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
     site = Site(scope.frame.ref, number)
     passed = _passed(typer, scope, operation)
     callee = certain(typer.ev.value(scope.frame, operation.function))
+    method = typer.ev.function(scope.frame).operations[operation.function]
+    if isinstance(method, s.Attribute):
+        passed = replace(passed, receiver=typer.type(scope, method.base))
     if callee is not None:
         found = apply(typer, scope, callee, passed, site)
         if found is not None:
             return found
-    method = typer.ev.function(scope.frame).operations[operation.function]
     if isinstance(method, s.Attribute) and not isinstance(callee, External):
         return _method(typer, scope, method, passed, site)
     function = flat(typer.type(scope, operation.function))
@@ -135,6 +142,8 @@ def apply(typer: Typer, scope: Scope, callee: Value, passed: Passed, site: Site)
         return apply(typer, scope, inner, passed, site) if isinstance(inner, FunctionValue) else None
     if isinstance(callee, External):
         return _library(typer, scope, callee.name, passed, site)
+    if isinstance(callee, ClassValue):
+        return _made(typer, callee, passed)
     if isinstance(callee, Applied):
         known = typer.ev.knowledge.get(callee.name)
         if known is not None and known.kind == "currying":
@@ -170,7 +179,7 @@ def bind_types(typer: Typer, function: FunctionValue, passed: Passed) -> dict[st
     definition = typer.ev.project.function(function.ref)
     given: list[Type] = list(passed.types)
     if function.receiver is not None:
-        given.insert(0, ALL_ALIKE)
+        given.insert(0, passed.receiver)
     positional = [f.name for f in definition.formals if f.kind in ("positional-only", "standard")]
     bound: dict[str, Type] = dict(zip(positional, given, strict=False))
     extra: list[tuple[object, Type]] = []
@@ -188,6 +197,16 @@ def bind_types(typer: Typer, function: FunctionValue, passed: Passed) -> dict[st
         elif formal.name not in bound:
             bound[formal.name] = ALL_ALIKE if formal.default else UNKNOWN
     return bound
+
+
+def _made(typer: Typer, cls: ClassValue, passed: Passed) -> Type | None:
+    """An object of a class that has its arguments for fields; any other holds what nobody knows."""
+    fields = typer.ev.objects.field_names(cls)
+    if fields is None or passed.open:
+        return UNKNOWN
+    items: dict[object, Type] = dict(zip(fields, passed.types, strict=False))
+    items.update(passed.keywords)
+    return Record(tuple(items.items()))
 
 
 def _partial(typer: Typer, scope: Scope, callee: Applied, passed: Passed, site: Site) -> Type | None:
