@@ -10,6 +10,7 @@ from typing import Literal
 from spmdlint.analysis.axes import FreeAxes, Unbound
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.constants import TracedConstant, traced_constants
+from spmdlint.analysis.devices import RepeatedDevice, repeated_devices
 from spmdlint.analysis.divergence import Divergence, Divergences
 from spmdlint.analysis.effects import Effects
 from spmdlint.analysis.evaluate import Evaluator
@@ -139,6 +140,10 @@ class Program:
         """Reads of arrays that no process holds as a whole."""
         if self.multi_process != "never":
             yield from Reads(self.evaluator, self.reach, self._multi, reading()).found()
+
+    def repeated_devices(self) -> Iterator[RepeatedDevice]:
+        """Lists of devices with one twice."""
+        return repeated_devices(self.evaluator)
 
     @cached_property
     def bodies(self) -> Bodies:
