@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.intent import expects_failure, handles
 from spmdlint.analysis.values import External, Frame, Site, certain, constant
+from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 
 PARAMETER = "devices"
 _DEPTH = 8
-_SAME = ("numpy.array", "numpy.asarray", "builtins.list", "builtins.tuple", "jax.numpy.array")
 _SHAPES = ("reshape", "ravel", "flatten")
 
 
@@ -52,9 +52,10 @@ def _given(evaluator: Evaluator, frame: Frame, call: s.Call) -> tuple[str, int] 
     """What a call of a map or mesh, or of a partial of one, passes for its devices."""
     callee = certain(evaluator.value(frame, call.function))
     arguments = list(call.arguments)
-    if isinstance(callee, External) and callee.name == "functools.partial" and arguments:
-        callee = certain(evaluator.value(frame, arguments.pop(0).value))
     known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+    if known is not None and known.kind == "currying" and arguments:
+        callee = certain(evaluator.value(frame, arguments.pop(0).value))
+        known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
     if known is None or known.kind not in ("map", "mesh") or PARAMETER not in known.parameters:
         return None
     for argument in arguments:
@@ -111,7 +112,7 @@ def _wrapped(evaluator: Evaluator, frame: Frame, call: s.Call) -> int | None:
     """What an array or list is made of, or an array of another shape."""
     function = evaluator.function(frame)
     callee = certain(evaluator.value(frame, call.function))
-    if isinstance(callee, External) and callee.name in _SAME and call.arguments:
+    if isinstance(callee, External) and callee.name in reading().arrays_of and call.arguments:
         return call.arguments[0].value
     method = function.operations[call.function]
     return method.base if isinstance(method, s.Attribute) and method.name in _SHAPES else None
@@ -138,7 +139,7 @@ def _listing(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> obj
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Call):
         callee = certain(evaluator.value(frame, operation.function))
-        lists = isinstance(callee, External) and callee.name in ("jax.devices", "jax.local_devices")
+        lists = isinstance(callee, External) and callee.name in reading().devices | reading().local
         return callee if lists and not operation.arguments else None
     if isinstance(operation, s.Load) and depth:
         stores = evaluator.flow(frame.ref).reaching(number, operation.name)

@@ -81,7 +81,8 @@ class RemovedNames:
     def _parameters(self, frame: Frame, number: int, operation: s.Call) -> Iterator[UseOfRemoved]:
         callee = self.written(frame, operation.function)
         passed = operation.arguments
-        if callee == "functools.partial" and passed:
+        known = self.ev.knowledge.get(callee)
+        if known is not None and known.kind == "currying" and passed:
             callee = self.written(frame, passed[0].value)
         table = self.removals.parameters.get(callee, {})
         for argument in passed:

@@ -24,6 +24,7 @@ class Reading:
     devices: frozenset[str]
     local: frozenset[str]
     over_all: frozenset[str]
+    arrays_of: frozenset[str]
     makers: Mapping[str, tuple[str, int]]
     from_mesh: Mapping[str, tuple[int, int]]
 
@@ -40,7 +41,7 @@ def _named(name: str, names: frozenset[str]) -> bool:
 def reading() -> Reading:
     """The table that comes with the linter."""
     table = tomllib.loads((files("spmdlint.knowledge") / "reading.toml").read_text(encoding="utf-8"))["reading"]
-    sets = ("readers", "harmless", "methods", "devices", "local", "over_all")
+    sets = ("readers", "harmless", "methods", "devices", "local", "over_all", "arrays_of")
     makers = {name: (keyword, position) for name, (keyword, position) in table["makers"].items()}
     from_mesh = {name: (mesh, specs) for name, (mesh, specs) in table["from_mesh"].items()}
     return Reading(**{name: frozenset(table[name]) for name in sets}, makers=makers, from_mesh=from_mesh)

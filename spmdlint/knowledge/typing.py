@@ -21,17 +21,25 @@ Typed = Literal[
 
 
 @dataclass(frozen=True)
+class Methods:
+    """What methods of objects do that nothing else is known of, by their bare names, as in typing.toml."""
+
+    module: str
+    update: frozenset[str]
+    replace: frozenset[str]
+    apply: frozenset[str]
+    other_results: frozenset[str]
+    keys: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Typing:
-    """The classes, as in typing.toml."""
+    """The classes of functions, exact and below a prefix, and what is not an operation on arrays."""
 
     exact: Mapping[str, Typed]
     below: tuple[tuple[str, Typed], ...]
-    methods: str
-    update_methods: frozenset[str]
-    replace_methods: frozenset[str]
-    apply_methods: frozenset[str]
-    other_results: frozenset[str]
-    keys: frozenset[str]
+    rules: Mapping[str, str]
+    methods: Methods
 
     def of(self, name: str) -> Typed | None:
         """The class of a function; None where it is not known."""
@@ -55,5 +63,6 @@ def typing_table() -> Typing:
                 below.append((name, typed))
             else:
                 exact[name] = typed
-    sets = ("update_methods", "replace_methods", "apply_methods", "other_results", "keys")
-    return Typing(exact, tuple(below), table["methods"], **{name: frozenset(table[name]) for name in sets})
+    methods = table["methods"]
+    sets = {name: frozenset(given) for name, given in methods.items() if name != "module"}
+    return Typing(exact, tuple(below), table["rules"], Methods(module=methods["module"], **sets))

@@ -26,6 +26,43 @@ def test_it_agrees_with_jax():
     assert counts["agree"] > 120
 
 
+CHOSEN = """\
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
+def chosen(x):
+    return jax.lax.cond(x.sum() > 0, lambda: 1.0, lambda: 2.0)
+
+
+run = jax.shard_map(chosen, mesh=mesh, in_specs=P("x"), out_specs=P())
+"""
+ON_JAX = """
+def of_each(x):
+    return chosen(x)[None]
+
+
+print(run(jnp.array([1.0, -1.0])))
+each = jax.shard_map(of_each, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+print(each(jnp.array([1.0, -1.0])).tolist())
+"""
+
+
+def test_a_branch_by_what_varies_varies_though_jax_says_that_it_does_not(project):
+    """The one known disagreement: JAX's check does not count the predicate of a branch, and the devices differ."""
+    pytest.importorskip("jax", minversion="0.8")
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = subprocess.run(
+        [sys.executable, "-c", CHOSEN + ON_JAX], capture_output=True, text=True, timeout=200, env=environment
+    )
+    assert done.stdout.split("\n")[1] == "[1.0, 2.0]", done.stderr
+    project.write({"chosen.py": CHOSEN})
+    assert [code for _, _, code in project.check().found] == ["SPMD504"]
+
+
 @pytest.mark.parametrize("first", get_args(State))
 @pytest.mark.parametrize("second", get_args(State))
 def test_the_order_of_two_does_not_matter(first, second):

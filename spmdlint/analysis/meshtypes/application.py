@@ -94,11 +94,11 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
 
 def _model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
     """A model of a library, or a tree that can be called, on arrays: what it gives varies if an array does."""
-    if passed.open or any(name in typer.table.other_results for name, _ in passed.keywords):
+    if passed.open or any(name in typer.table.methods.other_results for name, _ in passed.keywords):
         return UNKNOWN
-    keys = [flat(each) for name, each in passed.keywords if name in typer.table.keys]
+    keys = [flat(each) for name, each in passed.keywords if name in typer.table.methods.keys]
     arrays = [flat(each) for each in passed.types]
-    arrays += [flat(each) for name, each in passed.keywords if name not in typer.table.keys]
+    arrays += [flat(each) for name, each in passed.keywords if name not in typer.table.methods.keys]
     for key in keys:
         drawn_inside = replace(key, marks=frozenset((Mark("drawn", EVERY_AXIS, site),)))
         typer.tell(shared_draws("joined", [drawn_inside, *arrays], site))
@@ -304,31 +304,31 @@ def _updated(typer: Typer, leaves: list[Leaf], site: Site) -> Leaf:
 
 
 def _collective(typer: Typer, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
-    short = name.rpartition(".")[2]
+    rule = typer.table.rules.get(name)
     given = typer.ev.argument(Applied(name, passed.values, site), known.axes or "")
     axes = typer.calls.names(given) if given is not None else None
     groups = passed.values.keyword("axis_index_groups")
     if axes is None or axes.open or (groups is not None and not _is_none(groups)):
         return UNKNOWN
     names = sorted(axes.names)
-    if short == "axis_index":
+    if rule == "index":
         return place_on_axis(names, site)
-    if short == "axis_size":
+    if rule == "size":
         return LITERAL
     value = passed.get(0, known.parameters[0])
     if value is None:
         return UNKNOWN
-    if short in ("psum", "pmean", "pmax", "pmin"):
+    if rule in ("psum", "pmean", "pmax", "pmin"):
 
         def reduce(leaf: Leaf) -> Leaf:
-            result, events = reduced(leaf, names, short, site)
+            result, events = reduced(leaf, names, rule, site)
             typer.tell(events)
             return result
 
         return changed(value, reduce)
-    if short in ("ragged_all_to_all",) or _to_reduced(passed):
+    if rule is None or _to_reduced(passed):
         return UNKNOWN
-    return changed(value, lambda leaf: moved(leaf, names, short, site))
+    return changed(value, lambda leaf: moved(leaf, names, rule, site))
 
 
 def _is_none(values: object) -> bool:
@@ -348,20 +348,20 @@ def _to_reduced(passed: Passed) -> bool:
 def _method(typer: Typer, scope: Scope, method: s.Attribute, passed: Passed, site: Site) -> Type:
     base = typer.type(scope, method.base)
     name = method.name
-    if name in typer.table.replace_methods:
+    if name in typer.table.methods.replace:
         rest = base.rest if isinstance(base, Record) else base if isinstance(base, Leaf) else flat(base)
         items = dict(base.items) if isinstance(base, Record) else {}
         items.update(passed.keywords)
         return Record(tuple(items.items()), rest)
     if name in ("items", "values", "keys", "get", "copy", "pop"):
         return _of_mapping(base, name, passed)
-    if name in typer.table.apply_methods:
+    if name in typer.table.methods.apply:
         return _model(typer, [flat(base)], passed, site)
-    if name in typer.table.update_methods and _has_gradients(passed):
+    if name in typer.table.methods.update and _has_gradients(passed):
         return _updated(typer, [replace(leaf, default="unknown") for leaf in (*passed.all(), flat(base))], site)
     if _is_indexed_update(typer, scope, method):
         return typer.combine("sumlike" if name == "add" else "joined", [flat(base), *passed.all()], site)
-    typed = typer.table.of(typer.table.methods + name)
+    typed = typer.table.of(typer.table.methods.module + name)
     known_array = isinstance(base, Leaf) and base.default != "unknown"
     if typed is None or not known_array or not _is_array_method(name):
         return _unknown(replace_base(passed, base))

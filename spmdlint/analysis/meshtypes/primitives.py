@@ -195,11 +195,9 @@ def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
     gone = set(axes)
     for axis in gone:
         held = leaf.held(axis)
-        if name in ("all_gather", "pbroadcast"):
-            states[axis] = Held("replicated" if held.state != "unknown" or name == "all_gather" else "unknown")
-        elif name in ("pvary", "pcast", "ppermute", "pshuffle") and held.state in ALIKE:
+        if name == "gather" or (name in ("cast", "permute") and held.state in ALIKE):
             states[axis] = Held("replicated")
-        elif name in ("pvary", "pcast"):
+        elif name == "cast":
             states[axis] = held
         else:
             states[axis] = Held("varying", held.origin or site)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from spmdlint.analysis.meshtypes.typer import Typer
 
 _ROUNDS = 4
-_THROUGH = frozenset(("jit", "checkpoint", "remat", "named_call", "custom_vjp", "custom_jvp", "lru_cache", "cache"))
 
 
 def run(typer: Typer, scope: Scope, function: Value, types: Sequence[Type], site: Site) -> Type:
@@ -53,12 +52,12 @@ def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passe
     function = functions[0]
     if callee.receiver is not None and isinstance(function, FunctionValue):
         function = replace(function, receiver=callee.receiver)
-    short = callee.name.rpartition(".")[2]
-    if short in ("grad", "value_and_grad"):
-        return _derivative(typer, scope, callee, function, passed, site, with_value=short == "value_and_grad")
-    if short in _THROUGH:
+    rule = typer.table.rules.get(callee.name)
+    if rule in ("grad", "value_and_grad"):
+        return _derivative(typer, scope, callee, function, passed, site, with_value=rule == "value_and_grad")
+    if rule == "through":
         return application.apply(typer, scope, function, passed, site)
-    if short == "vmap":
+    if rule == "vmap":
         return _vectorised(typer, scope, callee, function, passed, site)
     return UNKNOWN
 
@@ -152,31 +151,31 @@ def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, pa
 def applied(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
     """A library's function that runs functions now."""
     functions = list(typer.calls.functions_in(known, passed.values))
-    short = name.rpartition(".")[2]
+    rule = typer.table.rules.get(name)
     if passed.open or not functions:
         return UNKNOWN
-    if short == "scan":
+    if rule == "scan":
         return _scan(typer, scope, functions[0], passed, site)
-    if short == "fori_loop":
+    if rule == "fori":
         start = passed.get(3, "init_val") or UNKNOWN
         return _settle(start, lambda c: run(typer, scope, functions[0], (LITERAL, c), site), typer, site)
-    if short == "while_loop" and len(functions) == 2:
+    if rule == "while" and len(functions) == 2:
         start = passed.get(2, "init_val") or UNKNOWN
         return _while(typer, scope, functions, start, site)
-    if short == "cond":
+    if rule == "cond":
         return (
             _branches(typer, scope, functions, passed.types[3:], passed.types[:1], site)
             if len(functions) == 2
             else None
         )
-    if short == "switch":
+    if rule == "switch":
         return _branches(typer, scope, functions, passed.types[2:], passed.types[:1], site)
-    if short == "map" and name.startswith("jax.lax"):
+    if rule == "rows":
         xs = passed.get(1, "xs") or UNKNOWN
         return run(typer, scope, functions[0], (xs,), site)
-    if short == "map" and name.startswith("jax.tree"):
+    if rule == "tree":
         return _over_tree(typer, scope, functions[0], passed.types[1:], site)
-    if short == "eval_shape":
+    if rule == "shapes":
         return LITERAL
     return UNKNOWN
 
