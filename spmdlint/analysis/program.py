@@ -23,10 +23,10 @@ from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
 from spmdlint.analysis.reach import Reach, Visitor
-from spmdlint.analysis.seeds import Seeds
-from spmdlint.analysis.shuffle import ShuffledOrder
 from spmdlint.analysis.reading import Reads, WholeRead
 from spmdlint.analysis.removed import RemovedNames, UseOfRemoved
+from spmdlint.analysis.seeds import Seeds
+from spmdlint.analysis.shuffle import ShuffledOrder
 from spmdlint.analysis.specs import Specs
 from spmdlint.analysis.starting import Starting
 from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
@@ -127,6 +127,7 @@ class Program:
     @cached_property
     def _inputs(self) -> Inputs:
         return Inputs(self.evaluator, self.reach, self.effects, self._facets, self._multi, preview=self.preview)
+
     def removed_names(self) -> Iterator[UseOfRemoved]:
         """Names and parameters that the configured version of JAX does not have."""
         return RemovedNames(self.evaluator, removals(), self.jax_version).uses()
