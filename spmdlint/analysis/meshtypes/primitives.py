@@ -61,11 +61,10 @@ def computed(typed: Typed, operands: Sequence[Leaf], site: Site, *, whole: bool 
 
 
 def _alike_as(operands: Sequence[Leaf]) -> Leaf:
-    axes = [
-        (axis, Held("replicated"))
-        for axis in each_axis(operands)
-        if any(leaf.state(axis) not in ("invariant", "bottom") for leaf in operands)
-    ]
+    axes = []
+    for axis in each_axis(operands):
+        state = together(leaf.state(axis) for leaf in operands)
+        axes.append((axis, Held("replicated" if state == "varying" else state)))
     default: State = "invariant" if all(leaf.default == "invariant" for leaf in operands) else "unknown"
     return leaf_of(axes, default, frozenset(), literal=True)
 
