@@ -2,7 +2,7 @@
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: test lint format demo chaos docs-rules clean
+.PHONY: test lint format demo chaos meshtypes docs-rules clean
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -25,6 +25,10 @@ demo: .venv/ready
 # The long form of a test: 300 random schedules on real processes, resumable.
 chaos: .venv/ready
 	$(BIN)/python tests/runtime/chaos.py --schedules 300 --seed 0 --state chaos.json
+
+# The long form of a test: 5,000 random bodies, as the linter types them and as JAX does.
+meshtypes: .venv/ready
+	$(BIN)/python tests/meshtypes/compare.py 5000
 
 docs-rules: .venv/ready
 	$(BIN)/python docs/generate.py

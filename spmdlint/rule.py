@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.given import Given as Given
     from spmdlint.analysis.origins import Reason as Reason
     from spmdlint.analysis.program import Program as Program
+    from spmdlint.analysis.removed import UseOfRemoved as UseOfRemoved
     from spmdlint.analysis.seeds import ShuffledShare as ShuffledShare
     from spmdlint.analysis.seeds import VaryingSeed as VaryingSeed
     from spmdlint.analysis.specs import MissingFunction as MissingFunction

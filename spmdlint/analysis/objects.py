@@ -246,6 +246,13 @@ class Objects:
             return one(Free(cls.ref, name))
         return standard.default_of(self.ev.value(self.ev.frame(cls.ref, {}, cls.outer, 0), body.stores[name][-1]))
 
+    def field_names(self, cls: ClassValue) -> list[str] | None:
+        """The fields that are the parameters of the constructor, in order; None for a class that has none such."""
+        named = any(name.endswith(".NamedTuple") for name in self.library_bases(cls))
+        if not named and not self.has_fields(cls):
+            return None
+        return list(dict.fromkeys(f for c in reversed(self.lineage(cls)) for f in self._own_fields(c)))
+
     def _own_fields(self, cls: ClassValue) -> list[str]:
         body = self.project.function(cls.ref)
         return [name for name, stores in body.stores.items() if any(_annotated(body.operations[n]) for n in stores)]

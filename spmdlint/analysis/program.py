@@ -10,6 +10,7 @@ from typing import Literal
 from spmdlint.analysis.axes import FreeAxes, Unbound
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.constants import TracedConstant, traced_constants
+from spmdlint.analysis.devices import RepeatedDevice, repeated_devices
 from spmdlint.analysis.divergence import Divergence, Divergences
 from spmdlint.analysis.edits import Edits
 from spmdlint.analysis.effects import Effects
@@ -19,19 +20,27 @@ from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.given import Given, Inputs
 from spmdlint.analysis.inside import Inside
 from spmdlint.analysis.listing import ListingOrder
+from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
 from spmdlint.analysis.reach import Reach, Visitor
+from spmdlint.analysis.reading import Reads, WholeRead
 from spmdlint.analysis.regions import Regions
+from spmdlint.analysis.removed import RemovedNames, UseOfRemoved
 from spmdlint.analysis.seeds import Seeds
 from spmdlint.analysis.shuffle import ShuffledOrder
 from spmdlint.analysis.specs import Specs
+from spmdlint.analysis.starting import Starting
 from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
 from spmdlint.analysis.values import Site
 from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
+from spmdlint.knowledge.reading import reading
+from spmdlint.knowledge.removed import Version, removals
+from spmdlint.knowledge.startup import startup
+from spmdlint.knowledge.typing import typing_table
 from spmdlint.program.link import Project
 
 MultiProcessSetting = Literal["auto", "always", "never"]
@@ -40,7 +49,8 @@ MultiProcessSetting = Literal["auto", "always", "never"]
 class Program:
     """A linked project. Every analysis runs when it is first asked for, once.
 
-    ``preview``: analyses may also tell what is less sure than a default rule has to be.
+    ``preview``: analyses may also tell what is less sure than a default rule has to be. ``jax_version`` is the version
+    that the program is written for, None for the newest; ``multi_process`` whether it runs as several processes.
     """
 
     def __init__(
@@ -49,11 +59,13 @@ class Program:
         knowledge: Knowledge,
         *,
         preview: bool = False,
+        jax_version: Version | None = None,
         multi_process: MultiProcessSetting = "auto",
     ) -> None:
         self.project = project
         self.knowledge = knowledge
         self.preview = preview
+        self.jax_version = jax_version
         self.multi_process = multi_process
         self.evaluator = Evaluator(project, knowledge)
         self.calls = Calls(self.evaluator)
@@ -118,6 +130,29 @@ class Program:
     @cached_property
     def _inputs(self) -> Inputs:
         return Inputs(self.evaluator, self.reach, self.effects, self._facets, self._multi, preview=self.preview)
+
+    def removed_names(self) -> Iterator[UseOfRemoved]:
+        """Names and parameters that the configured version of JAX does not have."""
+        return RemovedNames(self.evaluator, removals(), self.jax_version).uses()
+
+    @cached_property
+    def starting(self) -> Starting:
+        """How the program starts: initialize that comes late, or more than once."""
+        return Starting(self.evaluator, self.calls, self.reach, self.variance, startup())
+
+    def whole_reads(self) -> Iterator[WholeRead]:
+        """Reads of arrays that no process holds as a whole."""
+        if self.multi_process != "never":
+            yield from Reads(self.evaluator, self.reach, self._multi, reading()).found()
+
+    def repeated_devices(self) -> Iterator[RepeatedDevice]:
+        """Lists of devices with one twice."""
+        return repeated_devices(self.evaluator)
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """Mapped bodies, typed over the axes of their mesh."""
+        return Bodies(self.evaluator, self.calls, self.reach, typing_table())
 
     @cached_property
     def specs(self) -> Specs:

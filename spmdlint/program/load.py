@@ -72,9 +72,14 @@ def load(
             errors.append(SyntaxProblem(path, error.row, error.column, message))
     project = link(summaries, (*config.src, config.root), component)
     comments = {path: summary.comments for path, summary in summaries.items()}
-    return Loaded(
-        Program(project, knowledge, preview=config.preview, multi_process=config.multi_process), tuple(errors), comments
+    program = Program(
+        project,
+        knowledge,
+        preview=config.preview,
+        jax_version=config.jax_version,
+        multi_process=config.multi_process,
     )
+    return Loaded(program, tuple(errors), comments)
 
 
 def _parses(text: str) -> bool:

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class SharedKey(Rule):
+    """All devices draw the same random numbers, for data that is different on each.
+
+    ## What it does
+
+    In the body of a `shard_map`, finds random numbers drawn from a key that the specs (or the closure) make the same on
+    every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout. With
+    `--preview`, bodies of `pmap` count, too, where `in_axes` or a closure hands all devices one key.
+
+    ## Why it matters
+
+    The noise of the shards is one and the same: a batch of 1,024 over 128 devices sees eight dropout masks. Nothing
+    fails; the model is a little worse.
+
+    ## Example
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((8,), ("data",))
+
+    def dropout(key, x):
+        keep = jax.random.bernoulli(key, 0.9, x.shape)
+        return jnp.where(keep, x / 0.9, 0.0)
+
+    run = jax.shard_map(dropout, mesh=mesh, in_specs=(P(), P("data")), out_specs=P("data"))
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((8,), ("data",))
+
+    def dropout(key, x):
+        key = jax.random.fold_in(key, jax.lax.axis_index("data"))
+        keep = jax.random.bernoulli(key, 0.9, x.shape)
+        return jnp.where(keep, x / 0.9, 0.0)
+
+    run = jax.shard_map(dropout, mesh=mesh, in_specs=(P(), P("data")), out_specs=P("data"))
+    ```
+
+    ## Limits
+
+    A single random number is left alone: one for all is often meant. So are random matrices that data is multiplied
+    with by `@`, and what is drawn by a library.
+    """
+
+    code = "SPMD502"
+    name = "shared-key"
+    severity = "warning"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.bodies.met():
+            event = found.event
+            if event.hazard != "shared" or (found.by_hand and not program.preview):
+                continue
+            if event.mark.site in told:
+                continue
+            told.add(event.mark.site)
+            place = program.place(event.mark.site)
+            at = program.where(event.site, place.path)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    f"All devices along {event.axis!r} draw the same random numbers here, and at {at} they meet "
+                    "values that are different on each."
+                ),
+                place=place,
+                help=f"Derive a key for each device: jax.random.fold_in(key, jax.lax.axis_index({event.axis!r})).",
+                related=(
+                    Related(program.place(event.site), "Here they are put into values that are sharded."),
+                    Related(program.place(found.map), f"The {found.library} gives all devices the same key."),
+                ),
+            )

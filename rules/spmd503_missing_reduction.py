@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class MissingReduction(Rule):
+    """A gradient or a metric of one device's data is used as if it were that of all.
+
+    ## What it does
+
+    Types the bodies of `shard_map` over the axes of the mesh, through functions, `jax.grad` and loops. Reports where a
+    gradient, or a sum or mean over sharded data, leaves the body under an out spec that says that it is the same on all
+    devices, with the check off and no `psum` or `pmean` on the way. With `--preview`, bodies of a `pmap` that names its
+    axis count, too: gradients that are applied to parameters without a reduction.
+
+    ## Why it matters
+
+    Every device goes on with its own numbers. The replicas drift apart, or the result is that of one shard, and JAX
+    takes whichever copy comes first. Nothing fails.
+
+    ## Example
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((8,), ("data",))
+
+    def loss(w, x):
+        return jnp.mean((x @ w) ** 2)
+
+    def step(w, x):
+        return w - 0.1 * jax.grad(loss)(w, x)
+
+    run = jax.shard_map(step, mesh=mesh, in_specs=(P(), P("data")), out_specs=P(), check_vma=False)
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((8,), ("data",))
+
+    def loss(w, x):
+        return jnp.mean((x @ w) ** 2)
+
+    def step(w, x):
+        grads = jax.lax.pmean(jax.grad(loss)(w, x), "data")
+        return w - 0.1 * grads
+
+    run = jax.shard_map(step, mesh=mesh, in_specs=(P(), P("data")), out_specs=P(), check_vma=False)
+    ```
+
+    ## Limits
+
+    What an unknown function computes, such as an optimizer of a library, is not known to vary. Under the check JAX
+    raises by itself; that is SPMD504.
+    """
+
+    code = "SPMD503"
+    name = "missing-reduction"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.bodies.unreduced():
+            if found.checked or not found.share or (found.spec is None and not program.preview):
+                continue
+            site = found.gradient.site if found.gradient is not None else found.origin or found.map
+            if (site, found.axis) in told:
+                continue
+            told.add((site, found.axis))
+            place = program.place(site)
+            what = "The gradient" if found.gradient is not None else "A sum or mean"
+            way = "On one way through the body, " if found.mixed else ""
+            if found.spec is not None:
+                ends = f"leaves {found.body!r} under an out spec that says that it is the same on all devices"
+            else:
+                ends = f"is applied in {found.body!r}"
+            message = f"{way}{what} of this device's share along {found.axis!r} {ends}, and nothing reduces it."
+            related = [Related(program.place(found.map), f"The {found.library} runs the body.")]
+            if found.spec is not None:
+                related.append(Related(program.place(found.spec), f"This spec does not name {found.axis!r}."))
+            if found.origin is not None:
+                related.append(Related(program.place(found.origin), f"From here it varies along {found.axis!r}."))
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=message[0].upper() + message[1:],
+                place=place,
+                help=f"Reduce it first: jax.lax.pmean(..., {found.axis!r}) for a mean, jax.lax.psum for a sum.",
+                related=tuple(related),
+            )

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class NonlinearBeforeReduction(Rule):
+    """A device's share is bent by a non-linear function before it is reduced.
+
+    ## What it does
+
+    Finds a gradient, a sum or a mean of one device's share of the data that goes through a norm, a clip, a square root,
+    an exponential or the like, and is reduced by `psum` or `pmean` only then.
+
+    ## Why it matters
+
+    The mean of clipped gradients is not the clipped mean, and the root of a mean is not the mean of roots. All devices
+    agree on the wrong number, so no check of replicas sees it, and the result depends on the number of devices.
+
+    ## Example
+
+    ```python
+    import functools
+
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.pmap, axis_name="batch")
+    def step(w, x):
+        grads = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+        grads = grads / jnp.maximum(1.0, jnp.linalg.norm(grads))
+        return w - 0.1 * jax.lax.pmean(grads, "batch")
+    ```
+
+    ## Use instead
+
+    ```python
+    import functools
+
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.pmap, axis_name="batch")
+    def step(w, x):
+        grads = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+        grads = jax.lax.pmean(grads, "batch")
+        return w - 0.1 * grads / jnp.maximum(1.0, jnp.linalg.norm(grads))
+    ```
+
+    ## Limits
+
+    Some authors mean it: a mean of norms as a metric, clipping per replica. Gradients per example (`vmap` of `grad`)
+    are left alone.
+    """
+
+    code = "SPMD506"
+    name = "nonlinear-before-reduction"
+    severity = "warning"
+    preview = True
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.bodies.met():
+            event = found.event
+            if event.hazard != "bent" or event.mark.site in told:
+                continue
+            told.add(event.mark.site)
+            place = program.place(event.mark.site)
+            at = program.where(event.site, place.path)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    f"A non-linear function of this device's share along {event.axis!r} is reduced by {event.name} "
+                    f"at {at} only: the result is not that of the whole batch, and depends on the number of devices."
+                ),
+                place=place,
+                help=f"Reduce over {event.axis!r} first, and take the function of the result.",
+                related=(
+                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    Related(program.place(event.site), f"The {event.name} comes here."),
+                    Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
+                ),
+            )

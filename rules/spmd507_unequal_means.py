@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class UnequalMeans(Rule):
+    """Means over different numbers of examples are averaged with equal weights.
+
+    ## What it does
+
+    Finds a quotient of two sums of one device's share (a sum of masked losses by the sum of the mask), or the gradient
+    of one, that is averaged over the devices by `pmean`.
+
+    ## Why it matters
+
+    Each device has another number of examples, of tokens, of padding. The mean of the quotients weighs a device with
+    three tokens like one with three thousand; the result depends on how the batch was dealt out.
+
+    ## Example
+
+    ```python
+    import functools
+
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.pmap, axis_name="batch")
+    def evaluate(losses, mask):
+        loss = jnp.sum(losses * mask) / jnp.sum(mask)
+        return jax.lax.pmean(loss, "batch")
+    ```
+
+    ## Use instead
+
+    ```python
+    import functools
+
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.pmap, axis_name="batch")
+    def evaluate(losses, mask):
+        total = jax.lax.psum(jnp.sum(losses * mask), "batch")
+        return total / jax.lax.psum(jnp.sum(mask), "batch")
+    ```
+
+    ## Limits
+
+    Where all devices always hold the same number of examples, the two are equal; the linter cannot know that.
+    """
+
+    code = "SPMD507"
+    name = "unequal-means"
+    severity = "warning"
+    preview = True
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        told = set()
+        for found in program.bodies.met():
+            event = found.event
+            if event.hazard != "ratio" or event.mark.site in told:
+                continue
+            told.add(event.mark.site)
+            place = program.place(event.mark.site)
+            at = program.where(event.site, place.path)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    f"This quotient of two sums of this device's share is averaged by {event.name} over "
+                    f"{event.axis!r} at {at}: devices with few examples weigh as much as those with many."
+                ),
+                place=place,
+                help=f"Sum both over {event.axis!r} by jax.lax.psum, and divide then.",
+                related=(
+                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    Related(program.place(event.site), f"The {event.name} comes here."),
+                    Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
+                ),
+            )

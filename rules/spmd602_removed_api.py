@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Edit, Fix, Place
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program, UseOfRemoved
+
+
+class RemovedApi(Rule):
+    """The program uses a name of JAX that the configured version does not have.
+
+    ## What it does
+
+    Compares what is imported and used with a table of the names that JAX has removed: the old homes of meshes, specs
+    and shardings, `xmap`, `jax.tree_map`, `device_put_sharded`, `host_callback` and the like, and parameters such as
+    `check_rep`. The setting `jax-version` says which version counts; without it the newest does.
+
+    ## Why it matters
+
+    The hosts of a job are upgraded one image at a time. What still imports on the machine where it was written raises
+    on the cluster, or on some of its hosts, while the others wait for them.
+
+    ## Example
+
+    ```python
+    import jax
+    from jax.experimental import PartitionSpec as P
+
+    def scaled(params, factor):
+        return jax.tree_map(lambda leaf: leaf * factor, params)
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    def scaled(params, factor):
+        return jax.tree.map(lambda leaf: leaf * factor, params)
+    ```
+
+    ## Limits
+
+    Only names that programs of several devices use are in the table. A use behind a question for the version, behind
+    `hasattr`, or in a `try` that catches the error is left alone.
+    """
+
+    code = "SPMD602"
+    name = "removed-api"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.removed_names():
+            place = program.place(found.site)
+            since = ".".join(map(str, found.removed.since))
+            if found.parameter_of:
+                message = f"{found.parameter_of} has no parameter {found.written!r} since JAX {since}."
+            elif found.removed.name == found.written:
+                message = f"{found.written} does not exist since JAX {since}."
+            else:
+                message = f"{found.written} does not exist: {found.removed.name} is gone since JAX {since}."
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=message,
+                place=place,
+                help=f"Use {found.removed.use} instead, or set jax-version to the version that the program runs on.",
+                fix=_fix(found, place),
+            )
+
+
+def _fix(found: UseOfRemoved, place: Place) -> Fix | None:
+    if not found.in_place:
+        return None
+    use = found.removed.use
+    return Fix("safe", f"Replace it by {use}.", (Edit(place.start, place.end, use),))

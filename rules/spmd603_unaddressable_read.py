@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class UnaddressableRead(Rule):
+    """The host reads the whole of an array of which it holds a part.
+
+    ## What it does
+
+    Finds NumPy functions, `jax.device_get`, `tolist()`, `list()` and loops on an array that is cut along an axis of a
+    mesh over all devices, in a program that is written for several processes: made by `jax.device_put` or
+    `jax.make_array_from_...` with such a sharding, or the result of a `jit` or `shard_map` that says so.
+
+    ## Why it matters
+
+    On one process it works. On several, JAX raises: the other parts lie on devices that this process cannot address.
+
+    ## Example
+
+    ```python
+    import jax
+    import numpy as np
+    from jax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    rows = NamedSharding(mesh, P("data"))
+
+    def mean(local):
+        batch = jax.make_array_from_process_local_data(rows, local)
+        print("process", jax.process_index(), "of", jax.process_count())
+        return np.mean(batch)
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    import numpy as np
+    from jax.experimental import multihost_utils
+    from jax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    rows = NamedSharding(mesh, P("data"))
+
+    def mean(local):
+        batch = jax.make_array_from_process_local_data(rows, local)
+        print("process", jax.process_index(), "of", jax.process_count())
+        return np.mean(multihost_utils.process_allgather(batch, tiled=True))
+    ```
+
+    ## Limits
+
+    Only arrays whose sharding and mesh are known for sure count. An axis of the mesh that lies within one process does
+    not cut an array between processes; the linter does not know the sizes.
+    """
+
+    code = "SPMD603"
+    name = "unaddressable-read"
+    preview = True
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.whole_reads():
+            place = program.place(found.site)
+            at = program.where(found.made, place.path)
+            axes = ", ".join(map(repr, found.axes))
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    f"The array made at {at} is cut along {axes} over the devices of all processes, and "
+                    f"{found.reader} reads all of it: on several processes JAX raises."
+                ),
+                place=place,
+                help="Gather it first by multihost_utils.process_allgather, reduce it under jit, or read its "
+                "addressable_shards.",
+                related=(Related(program.place(found.made), "The array is made here."),),
+            )

@@ -1,0 +1,413 @@
+"""Calls in a mapped body: of the project's functions, of a library's, and of methods of values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.meshtypes import transforms
+from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, drawn, moved, place_on_axis, reduced, shared_draws
+from spmdlint.analysis.meshtypes.scopes import Scope
+from spmdlint.analysis.meshtypes.states import (
+    ALL_ALIKE,
+    LITERAL,
+    UNKNOWN,
+    Leaf,
+    Many,
+    Mark,
+    Record,
+    Row,
+    Type,
+    changed,
+    element_of,
+    flat,
+)
+from spmdlint.analysis.values import (
+    Applied,
+    Arguments,
+    ClassValue,
+    Collection,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Site,
+    Value,
+    certain,
+    constant,
+)
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.meshtypes.typer import Typer
+
+MAX_DEPTH = 16
+MAX_SCOPES = 1000
+"""Calls followed in one mapped body, with other types or from other places; beyond, results are unknown."""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a call passes: the types, and the values as far as the evaluator knows them.
+
+    ``receiver`` is the type of the object whose method is called.
+    """
+
+    types: tuple[Type, ...]
+    keywords: tuple[tuple[str, Type], ...]
+    values: Arguments
+    open: bool = False
+    receiver: Type = ALL_ALIKE
+
+    def keyword(self, name: str) -> Type | None:
+        return next((each for key, each in self.keywords if key == name), None)
+
+    def get(self, position: int, name: str = "") -> Type | None:
+        found = self.keyword(name) if name else None
+        return found if found is not None else self.types[position] if position < len(self.types) else None
+
+    def all(self) -> list[Leaf]:
+        return [flat(each) for each in (*self.types, *(each for _, each in self.keywords))]
+
+
+def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
+    """The type of a call's result."""
+    site = Site(scope.frame.ref, number)
+    passed = _passed(typer, scope, operation)
+    callee = certain(typer.ev.value(scope.frame, operation.function))
+    method = typer.ev.function(scope.frame).operations[operation.function]
+    if isinstance(method, s.Attribute):
+        passed = replace(passed, receiver=typer.type(scope, method.base))
+    if callee is not None:
+        found = apply(typer, scope, callee, passed, site)
+        if found is not None:
+            return found
+    if isinstance(method, s.Attribute) and not isinstance(callee, External):
+        return _method(typer, scope, method, passed, site)
+    function = flat(typer.type(scope, operation.function))
+    if isinstance(method, s.Load) and function.default != "unknown" and not function.literal and function != ALL_ALIKE:
+        return _model(typer, [function], passed, site)
+    return _unknown(passed)
+
+
+def _model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
+    """A model of a library, or a tree that can be called, on arrays: what it gives varies if an array does."""
+    if passed.open or any(name in typer.table.methods.other_results for name, _ in passed.keywords):
+        return UNKNOWN
+    keys = [flat(each) for name, each in passed.keywords if name in typer.table.methods.keys]
+    arrays = [flat(each) for each in passed.types]
+    arrays += [flat(each) for name, each in passed.keywords if name not in typer.table.methods.keys]
+    for key in keys:
+        drawn_inside = replace(key, marks=frozenset((Mark("drawn", EVERY_AXIS, site),)))
+        typer.tell(shared_draws("joined", [drawn_inside, *arrays], site))
+    return typer.combine("joined", [*model, *arrays], site)
+
+
+def _passed(typer: Typer, scope: Scope, operation: s.Call) -> Passed:
+    types: list[Type] = []
+    keywords: list[tuple[str, Type]] = []
+    is_open = False
+    for argument in operation.arguments:
+        given = typer.type(scope, argument.value)
+        if argument.star == "*" and isinstance(given, Row):
+            types.extend(given.elements)
+        elif argument.star == "**" and isinstance(given, Record) and given.rest is None:
+            keywords.extend((str(key), each) for key, each in given.items)
+        elif argument.star:
+            is_open = True
+        elif argument.keyword is not None:
+            keywords.append((argument.keyword, given))
+        elif not is_open:
+            types.append(given)
+    return Passed(tuple(types), tuple(keywords), typer.ev.arguments(scope.frame, operation), is_open)
+
+
+def _unknown(passed: Passed) -> Type:
+    """What is computed from alike values alone is alike, by whatever it is computed."""
+    leaves = passed.all()
+    alike = leaves and all(leaf.default == "invariant" and not leaf.axes for leaf in leaves)
+    return ALL_ALIKE if alike and not passed.open else UNKNOWN
+
+
+def apply(typer: Typer, scope: Scope, callee: Value, passed: Passed, site: Site) -> Type | None:
+    """The result of calling a value; None if nothing is known of it."""
+    if scope.depth > MAX_DEPTH:
+        return UNKNOWN
+    if isinstance(callee, FunctionValue):
+        return _enter(typer, scope, callee, passed, site)
+    if isinstance(callee, Instance):
+        inner = certain(typer.ev.objects.attribute(callee, "__call__"))
+        return apply(typer, scope, inner, passed, site) if isinstance(inner, FunctionValue) else None
+    if isinstance(callee, External):
+        return _library(typer, scope, callee.name, passed, site)
+    if isinstance(callee, ClassValue):
+        return _made(typer, callee, passed)
+    if isinstance(callee, Applied):
+        known = typer.ev.knowledge.get(callee.name)
+        if known is not None and known.kind == "currying":
+            return _partial(typer, scope, callee, passed, site)
+        if known is not None and known.function:
+            return transforms.transformed(typer, scope, callee, known, passed, site)
+    return None
+
+
+def _enter(typer: Typer, scope: Scope, function: FunctionValue, passed: Passed, site: Site) -> Type:
+    """A function of the project, in a scope of its own."""
+    values = Arguments() if passed.open else passed.values
+    frame = typer.ev.entered_frame(function, values, scope.frame.depth + 1)
+    if frame is None or passed.open:
+        return UNKNOWN
+    return enter_frame(typer, scope, frame, bind_types(typer, function, passed), site)
+
+
+def enter_frame(typer: Typer, scope: Scope, frame: Frame, parameters: dict[str, Type], site: Site) -> Type:
+    """What a function returns in a frame; one scope for all calls from a scope with the same types."""
+    inner = next((i for i in scope.inner if i.frame is frame and i.parameters == parameters), None)
+    if inner is None:
+        if typer.scopes >= MAX_SCOPES or scope.depth > MAX_DEPTH:
+            return UNKNOWN
+        typer.scopes += 1
+        inner = Scope(frame, parameters, scope, scope.depth + 1)
+        scope.inner.append(inner)
+    return typer.entered(inner, site)
+
+
+def bind_types(typer: Typer, function: FunctionValue, passed: Passed) -> dict[str, Type]:
+    """The types of a function's parameters in a call."""
+    definition = typer.ev.project.function(function.ref)
+    given: list[Type] = list(passed.types)
+    if function.receiver is not None:
+        given.insert(0, passed.receiver)
+    positional = [f.name for f in definition.formals if f.kind in ("positional-only", "standard")]
+    bound: dict[str, Type] = dict(zip(positional, given, strict=False))
+    extra: list[tuple[object, Type]] = []
+    names = {f.name for f in definition.formals if f.kind in ("standard", "keyword-only")}
+    for name, each in passed.keywords:
+        if name in names:
+            bound[name] = each
+        else:
+            extra.append((name, each))
+    for formal in definition.formals:
+        if formal.kind == "*":
+            bound[formal.name] = Row(tuple(given[len(positional) :]))
+        elif formal.kind == "**":
+            bound[formal.name] = Record(tuple(extra))
+        elif formal.name not in bound:
+            bound[formal.name] = ALL_ALIKE if formal.default else UNKNOWN
+    return bound
+
+
+def _made(typer: Typer, cls: ClassValue, passed: Passed) -> Type | None:
+    """An object of a class that has its arguments for fields; any other holds what nobody knows."""
+    fields = typer.ev.objects.field_names(cls)
+    if fields is None or passed.open:
+        return UNKNOWN
+    items: dict[object, Type] = dict(zip(fields, passed.types, strict=False))
+    items.update(passed.keywords)
+    return Record(tuple(items.items()))
+
+
+def _partial(typer: Typer, scope: Scope, callee: Applied, passed: Passed, site: Site) -> Type | None:
+    first = certain(callee.arguments.positional[0]) if callee.arguments.positional else None
+    if first is None:
+        return None
+    before = _bound_before(typer, scope, callee)
+    merged = Passed(
+        (*before.types[1:], *passed.types),
+        (*before.keywords, *passed.keywords),
+        Arguments(
+            (*callee.arguments.positional[1:], *passed.values.positional),
+            (*callee.arguments.keywords, *passed.values.keywords),
+            callee.arguments.open or passed.values.open,
+        ),
+        before.open or passed.open,
+    )
+    return apply(typer, scope, first, merged, site)
+
+
+def _bound_before(typer: Typer, scope: Scope, callee: Applied) -> Passed:
+    """What a partial was given where it was made; outside of the body, that is alike everywhere."""
+    current: Scope | None = scope
+    while current is not None and current.frame.ref != callee.site.ref:
+        current = current.caller
+    operation = typer.ev.project.function(callee.site.ref).operations[callee.site.number]
+    if current is not None and isinstance(operation, s.Call):
+        return _passed(typer, current, operation)
+    return Passed(
+        tuple(ALL_ALIKE for _ in callee.arguments.positional),
+        tuple((name, ALL_ALIKE) for name, _ in callee.arguments.keywords),
+        callee.arguments,
+        callee.arguments.open,
+    )
+
+
+# -- libraries
+
+
+def _library(typer: Typer, scope: Scope, name: str, passed: Passed, site: Site) -> Type | None:
+    known = typer.ev.knowledge.get(name)
+    if known is not None and known.kind == "collective":
+        return _collective(typer, name, known, passed, site)
+    if known is not None and known.kind == "apply":
+        return transforms.applied(typer, scope, name, known, passed, site)
+    if name in ("builtins.zip", "builtins.enumerate"):
+        elements = [element_of(each) for each in passed.types]
+        return Many(Row(tuple([LITERAL, *elements[:1]] if name == "builtins.enumerate" else elements)))
+    if name in ("builtins.tuple", "builtins.list", "builtins.dict", "builtins.reversed") and len(passed.types) == 1:
+        return passed.types[0]
+    if name == "builtins.dict" and not passed.types:
+        return Record(tuple(passed.keywords))
+    return _typed(typer, name, passed, site)
+
+
+def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
+    typed = typer.table.of(name)
+    if typed is None or passed.open:
+        return None
+    if typed == "draw":
+        return drawn(flat(passed.types[0]), site) if passed.types and not _scalar(passed) else UNKNOWN
+    if typed == "key":
+        first = flat(passed.types[0]) if passed.types else LITERAL
+        return Many(replace(computed_key(typer, passed, site), literal=first.literal))
+    if typed == "update":
+        return _updated(typer, passed.all(), site)
+    if typed == "linear" and len(passed.types) == 1 and not isinstance(passed.types[0], Leaf):
+        return typer.combine("linear", [flat(passed.types[0])], site)
+    whole = len(passed.types) == 1 and not any(n in ("axis", "where") for n, _ in passed.keywords)
+    if typed == "mean" and passed.keyword("where") is not None:
+        return typer.combine("joined", passed.all(), site)
+    return typer.combine(typed, passed.all(), site, whole=whole)
+
+
+def computed_key(typer: Typer, passed: Passed, site: Site) -> Leaf:
+    return typer.combine("joined", passed.all(), site)
+
+
+def _scalar(passed: Passed) -> bool:
+    """One number for all: its author knows that it is one."""
+    values = passed.values.positional
+    shape = values[1] if len(values) > 1 else passed.values.keyword("shape")
+    if len(values) > 2 and shape is not None and isinstance(certain(shape), Constant):
+        shape = values[2]
+    given = certain(shape) if shape is not None else None
+    return shape is None or (isinstance(given, Collection) and not given.elements and not given.open)
+
+
+def _updated(typer: Typer, leaves: list[Leaf], site: Site) -> Leaf:
+    """Something that gradients have been applied to."""
+    result = typer.combine("sumlike", leaves, site)
+    gradients = {mark for leaf in leaves for mark in leaf.marks if mark.fact in ("gradient", "applied")}
+    applied = {Mark("applied", mark.axis, site) for mark in gradients}
+    return replace(result, marks=result.marks | gradients | applied)
+
+
+def _collective(typer: Typer, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
+    rule = typer.table.rules.get(name)
+    given = typer.ev.argument(Applied(name, passed.values, site), known.axes or "")
+    axes = typer.calls.names(given) if given is not None else None
+    groups = passed.values.keyword("axis_index_groups")
+    if axes is None or axes.open or (groups is not None and not _is_none(groups)):
+        return UNKNOWN
+    names = sorted(axes.names)
+    if rule == "index":
+        return place_on_axis(names, site)
+    if rule == "size":
+        return LITERAL
+    value = passed.get(0, known.parameters[0])
+    if value is None:
+        return UNKNOWN
+    if rule in ("psum", "pmean", "pmax", "pmin"):
+
+        def reduce(leaf: Leaf) -> Leaf:
+            result, events = reduced(leaf, names, rule, site)
+            typer.tell(events)
+            return result
+
+        return changed(value, reduce)
+    if rule is None or _to_reduced(passed):
+        return UNKNOWN
+    return changed(value, lambda leaf: moved(leaf, names, rule, site))
+
+
+def _is_none(values: object) -> bool:
+    return isinstance(values, frozenset) and all(isinstance(v, Constant) and v.value is None for v in values)
+
+
+def _to_reduced(passed: Passed) -> bool:
+    """A cast, or a gathering, to something that is not typed here."""
+    to = passed.values.keyword("to")
+    known = constant(to) if to is not None else None
+    return to is not None and (known is None or known.value != "varying")
+
+
+# -- methods
+
+
+def _method(typer: Typer, scope: Scope, method: s.Attribute, passed: Passed, site: Site) -> Type:
+    base = typer.type(scope, method.base)
+    name = method.name
+    if name in typer.table.methods.replace:
+        rest = base.rest if isinstance(base, Record) else base if isinstance(base, Leaf) else flat(base)
+        items = dict(base.items) if isinstance(base, Record) else {}
+        items.update(passed.keywords)
+        return Record(tuple(items.items()), rest)
+    if name in ("items", "values", "keys", "get", "copy", "pop"):
+        return _of_mapping(base, name, passed)
+    if name in typer.table.methods.apply:
+        return _model(typer, [flat(base)], passed, site)
+    if name in typer.table.methods.update and _has_gradients(passed):
+        return _updated(typer, [replace(leaf, default="unknown") for leaf in (*passed.all(), flat(base))], site)
+    if _is_indexed_update(typer, scope, method):
+        return typer.combine("sumlike" if name == "add" else "joined", [flat(base), *passed.all()], site)
+    typed = typer.table.of(typer.table.methods.module + name)
+    known_array = isinstance(base, Leaf) and base.default != "unknown"
+    if typed is None or not known_array or not _is_array_method(name):
+        return _unknown(replace_base(passed, base))
+    whole = not passed.types and not any(n in ("axis", "where") for n, _ in passed.keywords)
+    return typer.combine(typed, [flat(base), *passed.all()], site, whole=whole)
+
+
+def replace_base(passed: Passed, base: Type) -> Passed:
+    return replace(passed, types=(base, *passed.types))
+
+
+def _has_gradients(passed: Passed) -> bool:
+    return any(mark.fact == "gradient" for leaf in passed.all() for mark in leaf.marks)
+
+
+def _of_mapping(base: Type, name: str, passed: Passed) -> Type:
+    if isinstance(base, Record) and name == "copy":
+        return base
+    leaf = flat(base)
+    if name == "items":
+        return Many(Row((LITERAL, leaf)))
+    if name == "keys":
+        return Many(LITERAL)
+    if name == "values":
+        return Many(leaf)
+    if isinstance(base, Record) and passed.values.positional:
+        key = constant(passed.values.positional[0])
+        return (base.get(key.value) if key is not None else None) or UNKNOWN
+    return leaf
+
+
+def _is_indexed_update(typer: Typer, scope: Scope, method: s.Attribute) -> bool:
+    """``x.at[i].set(...)`` and its like."""
+    operations = typer.ev.function(scope.frame).operations
+    base = operations[method.base]
+    if not isinstance(base, s.Subscript):
+        return False
+    at = operations[base.base]
+    return isinstance(at, s.Attribute) and at.name == "at"
+
+
+_ARRAY_METHODS = frozenset(
+    "sum mean max min prod std var reshape ravel flatten transpose squeeze astype dot cumsum argmax argmin clip round "
+    "any all swapaxes take repeat sort argsort conj copy".split()
+)
+
+
+def _is_array_method(name: str) -> bool:
+    return name in _ARRAY_METHODS

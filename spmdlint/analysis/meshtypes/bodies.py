@@ -1,0 +1,230 @@
+"""Types every mapped body of a program, and says where its types break what its map claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.calls import Calls
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.intent import expects_failure, handles
+from spmdlint.analysis.meshtypes import application, transforms
+from spmdlint.analysis.meshtypes.primitives import Event
+from spmdlint.analysis.meshtypes.scopes import Region, Scope
+from spmdlint.analysis.meshtypes.specs import Claim, claims, prefix, rows_type, spec_type
+from spmdlint.analysis.meshtypes.states import DIFFERENT, UNKNOWN, Mark, Type, leaves_of
+from spmdlint.analysis.meshtypes.typer import Typer
+from spmdlint.analysis.reach import MapUse, Reach
+from spmdlint.analysis.values import Applied, Arguments, Frame, FunctionValue, Site, Value, certain, constant
+from spmdlint.knowledge.load import Known
+from spmdlint.knowledge.typing import Typing
+
+_CHECKS = ("check_vma", "check_rep")
+
+
+@dataclass(frozen=True, slots=True)
+class Unreduced:
+    """An output that is claimed to be alike along an axis, or applied to parameters, and is not.
+
+    ``mixed``: on one way through the body only. ``share``: it is a gradient or a partial sum, which a reduction makes
+    right; ``gradient`` says where it was taken. ``spec`` is None for a map that claims nothing.
+    """
+
+    map: Site
+    library: str
+    axis: str
+    checked: bool
+    mixed: bool
+    share: bool
+    gradient: Mark | None
+    origin: Site | None
+    spec: Site | None
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A hazard at an operation of a body, and the map whose body it is; ``by_hand`` for a map over rows.
+
+    ``path``: the calls in the body that lead to where it began.
+    """
+
+    event: Event
+    path: tuple[Site, ...]
+    map: Site
+    library: str
+    by_hand: bool
+
+
+class Bodies:
+    """Types the bodies of all maps over devices. One per run."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, table: Typing) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+        self.table = table
+        self._unreduced: dict[Unreduced, None] | None = None
+        self._met: dict[Met, None] = {}
+
+    def unreduced(self) -> list[Unreduced]:
+        """Outputs that lack a reduction."""
+        return list(self._run())
+
+    def met(self) -> list[Met]:
+        """Hazards at operations."""
+        self._run()
+        return list(self._met)
+
+    def _run(self) -> dict[Unreduced, None]:
+        if self._unreduced is None:
+            self._unreduced = {}
+            for use in self.reach.uses:
+                for found in self._of_use(use):
+                    self._unreduced.setdefault(found)
+        return self._unreduced
+
+    def _of_use(self, use: MapUse) -> Iterator[Unreduced]:
+        known = self.ev.knowledge.get(use.applied.name)
+        if known is None or known.kind != "map" or not known.spans or known.opaque or use.applied.arguments.open:
+            return
+        if use.frame not in self.reach.trusted or expects_failure(self.ev, use.frame, use.site.number):
+            return
+        if handles(self.ev, use.frame, use.site.number, "ValueError", "TypeError") or self._fails_on_call(use):
+            return
+        functions = list(self.calls.functions_in(known, use.applied.arguments))
+        if len(functions) != 1:
+            return
+        if known.by_hand:
+            yield from self._by_rows(use, known, functions[0])
+        elif known.specs:
+            yield from self._by_specs(use, functions[0])
+
+    def _fails_on_call(self, use: MapUse) -> bool:
+        called = self.reach.use_calls.get(use.site, ())
+        return bool(called) and all(
+            expects_failure(self.ev, self.ev.free_frame(site.ref), site.number) for site in called
+        )
+
+    # -- maps with specs
+
+    def _by_specs(self, use: MapUse, function: Value) -> Iterator[Unreduced]:
+        typer, found = self._with_specs(use)
+        if typer is not None:
+            for claim in found:
+                yield from self._broken(use, typer, claim, self._name(function))
+
+    def claims_of(self, use: MapUse) -> list[Claim]:
+        """What a map with specs claims of each output of its body, with the output's type."""
+        return self._with_specs(use)[1]
+
+    def _with_specs(self, use: MapUse) -> tuple[Typer | None, list[Claim]]:
+        known = self.ev.knowledge.get(use.applied.name)
+        checked = self._checked(use.applied)
+        given = self.ev.argument(use.applied, "in_specs")
+        out = self.ev.argument(use.applied, "out_specs")
+        functions = list(self.calls.functions_in(known, use.applied.arguments)) if known is not None else []
+        if checked is None or out is None or len(functions) != 1:
+            return None, []
+        typer = Typer(self.ev, self.calls, self.table, Region(checked, by_hand=False))
+        inside = spec_type(self.ev, given) if given is not None else UNKNOWN
+        result = self._typed(typer, use, functions[0], inside)
+        self._keep(typer, use, by_hand=False)
+        return typer, claims(self.ev, out, result)
+
+    def _broken(self, use: MapUse, typer: Typer, claim: Claim, body: str) -> Iterator[Unreduced]:
+        leaf = claim.given
+        bound = self.calls.bound(use.applied)
+        for axis in sorted(leaf.names - claim.named):
+            if not bound.open and axis not in bound.names:
+                continue  # a name that is wrong, which is another fault
+            held = leaf.held(axis)
+            if held.state not in DIFFERENT and held.state != "mixed":
+                continue
+            gradient = leaf.marked("gradient", axis)
+            yield Unreduced(
+                map=use.site,
+                library=use.applied.name.rpartition(".")[2],
+                axis=axis,
+                checked=typer.region.checked,
+                mixed=held.state == "mixed",
+                share=gradient is not None or held.state == "partial",
+                gradient=gradient,
+                origin=self._in_body(typer, use, held.origin),
+                spec=claim.spec,
+                body=body,
+            )
+
+    @staticmethod
+    def _in_body(typer: Typer, use: MapUse, origin: Site | None) -> Site | None:
+        """Where something comes about, as seen from the body: there, or at the call that leads there."""
+        path = [site for site in typer.paths.get(origin, ()) if site != use.site] if origin is not None else []
+        return path[0] if path else origin
+
+    def _checked(self, applied: Applied) -> bool | None:
+        """Does JAX check the specs; None where that is not known."""
+        for name in _CHECKS:
+            values = self.ev.argument(applied, name)
+            if values is not None:
+                known = constant(values)
+                return None if known is None else bool(known.value)
+        return True
+
+    # -- maps over rows
+
+    def _by_rows(self, use: MapUse, known: Known, function: Value) -> Iterator[Unreduced]:
+        axes = self.calls.bound(use.applied)
+        if axes.open or len(axes.names) != 1:
+            return
+        axis = next(iter(axes.names))
+        typer = Typer(self.ev, self.calls, self.table, Region(checked=False, by_hand=True))
+        inside = rows_type(self.ev.argument(use.applied, "in_axes"), axis, use.site)
+        result = self._typed(typer, use, function, inside)
+        self._keep(typer, use, by_hand=True)
+        for leaf in leaves_of(result):
+            gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
+            if gradient is not None and applied is not None:
+                name = use.applied.name.rpartition(".")[2]
+                body = self._name(function)
+                yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
+
+    # -- both
+
+    def _typed(self, typer: Typer, use: MapUse, function: Value, inside: Type) -> Type:
+        # A frame of its own: what is around the map is not in the body.
+        root = Scope(Frame(use.frame.ref, depth=use.frame.depth), {}, None, 0)
+        count = self._positional(function)
+        types = prefix(inside, count)
+        if isinstance(function, FunctionValue):
+            return transforms.run(typer, root, function, types, use.site)
+        passed = application.Passed(tuple(types), (), Arguments(), False)
+        return application.apply(typer, root, function, passed, use.site) or UNKNOWN
+
+    def _positional(self, function: Value) -> int:
+        """How many arguments a function takes by position."""
+        if isinstance(function, FunctionValue):
+            formals = self.ev.project.function(function.ref).formals
+            if any(f.kind == "*" for f in formals):
+                return 8
+            count = sum(f.kind in ("positional-only", "standard") for f in formals)
+            return count - (1 if function.receiver is not None else 0)
+        if isinstance(function, Applied) and function.arguments.positional:
+            inner = certain(function.arguments.positional[0])
+            known = self.ev.knowledge.get(function.name)
+            taken = len(function.arguments.positional) - 1 if known is not None and known.kind == "currying" else 0
+            return max(0, self._positional(inner) - taken) if inner is not None else 0
+        return 0
+
+    def _name(self, function: Value) -> str:
+        ref = getattr(function, "ref", None)
+        if ref is not None:
+            return self.ev.project.function(ref).name
+        if isinstance(function, Applied) and function.arguments.positional:
+            inner = certain(function.arguments.positional[0])
+            return self._name(inner) if inner is not None else "the body"
+        return "the body"
+
+    def _keep(self, typer: Typer, use: MapUse, *, by_hand: bool) -> None:
+        for event in typer.events:
+            path = tuple(site for site in typer.paths.get(event.mark.site, ()) if site != use.site)
+            self._met.setdefault(Met(event, path, use.site, use.applied.name.rpartition(".")[2], by_hand))

@@ -1,0 +1,251 @@
+"""The typing rules of single operations: what computes one array from others, and what communicates.
+
+A rule gives the type of the result, and events: places that a rule of the linter may want to speak about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from spmdlint.analysis.meshtypes.states import (
+    ALIKE,
+    DIFFERENT,
+    LITERAL,
+    Held,
+    Leaf,
+    Mark,
+    State,
+    each_axis,
+    leaf_of,
+    together,
+)
+from spmdlint.analysis.values import Site
+from spmdlint.knowledge.typing import Typed
+
+EVERY_AXIS = ""
+Hazard = Literal["twice", "bent", "ratio", "shared"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A hazard at an operation; ``marks`` say what led to it. ``harmless``: it costs, and changes no value."""
+
+    hazard: Hazard
+    site: Site
+    axis: str
+    name: str
+    mark: Mark
+    harmless: bool = False
+
+
+# -- computing
+
+_KEEPS_SHARES = frozenset(("sum", "mean", "linear", "sumlike"))
+
+
+def computed(typed: Typed, operands: Sequence[Leaf], site: Site, *, whole: bool = False) -> Leaf:
+    """The type of a result that is computed from some arrays. ``whole``: a reduction over everything."""
+    if typed == "shape":
+        return LITERAL
+    if typed == "like":
+        return _alike_as(operands)
+    known = [leaf for leaf in operands if leaf.default != "bottom"]
+    if not known:
+        return LITERAL if not operands else operands[0]
+    axes = [(axis, _meet(typed, known, axis, site if whole else None)) for axis in each_axis(known)]
+    default = together(leaf.default for leaf in known)
+    literal = all(leaf.literal for leaf in known)
+    return leaf_of(axes, default, _marks(typed, known, dict(axes), site), literal)
+
+
+def _alike_as(operands: Sequence[Leaf]) -> Leaf:
+    axes = []
+    for axis in each_axis(operands):
+        state = together(leaf.state(axis) for leaf in operands)
+        axes.append((axis, Held("replicated" if state == "varying" else state)))
+    default: State = "invariant" if all(leaf.default == "invariant" for leaf in operands) else "unknown"
+    return leaf_of(axes, default, frozenset(), literal=True)
+
+
+def _meet(typed: Typed, operands: Sequence[Leaf], axis: str, whole: Site | None) -> Held:
+    helds = [leaf.held(axis) for leaf in operands]
+    state = together(held.state for held in helds)
+    origin = next((held.origin for held in helds if held.state in (*DIFFERENT, "mixed") and held.origin), None)
+    if state != "varying":
+        return Held(state, origin)
+    if whole is not None and typed in ("sum", "mean"):
+        return Held("partial", whole)
+    different = [held for held in helds if held.state in DIFFERENT]
+    shares = all(held.state == "partial" for held in different)
+    others_alike = all(held.state in ALIKE for held in helds if held.state not in DIFFERENT)
+    if shares and others_alike and _linear_in(typed, helds):
+        return Held("partial", origin)
+    return Held("varying", origin)
+
+
+def _linear_in(typed: Typed, helds: Sequence[Held]) -> bool:
+    """Is a result a share, if the operands that differ are shares."""
+    if typed in _KEEPS_SHARES:
+        return True
+    if typed == "product":
+        return sum(held.state in DIFFERENT for held in helds) == 1
+    if typed == "quotient":
+        return len(helds) == 2 and helds[1].state in ALIKE
+    return False
+
+
+_OF_DERIVATIVES = frozenset(("gradient", "applied", "bent", "ratio"))
+
+
+def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site: Site) -> frozenset[Mark]:
+    found: set[Mark] = set()
+    for leaf in operands:
+        for mark in leaf.marks:
+            others = [other for other in operands if other is not leaf]
+            if mark.fact in _OF_DERIVATIVES:
+                # A step adds a gradient to parameters, which a map over rows shows as different on each device.
+                step = typed == "sumlike" and mark.fact in ("gradient", "applied")
+                if step or all(_belongs(other, mark.axis) for other in others):
+                    found.add(mark)
+            elif mark.fact == "drawn":
+                if typed in ("linear", "sumlike", "product", "nonlinear", "joined", "quotient") and not any(
+                    leaf.state(axis) in ALIKE for axis in _differing(others)
+                ):
+                    found.add(mark)
+            elif all(other.literal or other.marked(mark.fact, mark.axis) for other in others):
+                found.add(mark)
+    for axis, held in states.items():
+        if held.state not in DIFFERENT:
+            continue
+        shares = [leaf for leaf in operands if leaf.state(axis) == "partial"]
+        only_shares = all(leaf.state(axis) in (*ALIKE, "partial") for leaf in operands)
+        if typed == "nonlinear" and shares and only_shares:
+            found.add(Mark("bent", axis, site))
+        if typed == "quotient" and len(operands) == 2 and all(leaf.state(axis) == "partial" for leaf in operands):
+            found.add(Mark("ratio", axis, site))
+        gradients = [leaf for leaf in operands if leaf.marked("gradient", axis)]
+        if typed == "sumlike" and gradients and any(not leaf.marks and not leaf.literal for leaf in operands):
+            found.add(Mark("applied", axis, site))
+    return frozenset(found)
+
+
+def _belongs(other: Leaf, axis: str) -> bool:
+    """Does an operand leave a derivative what it is: it is alike everywhere, or itself made of shares."""
+    return other.state(axis) in (*ALIKE, "partial") or any(
+        mark.axis == axis and mark.fact in _OF_DERIVATIVES for mark in other.marks
+    )
+
+
+def _differing(leaves: Sequence[Leaf]) -> list[str]:
+    """The axes along which one of them is different."""
+    return [axis for axis in each_axis(leaves) if any(leaf.state(axis) in DIFFERENT for leaf in leaves)]
+
+
+def shared_draws(typed: Typed, operands: Sequence[Leaf], site: Site) -> Iterable[Event]:
+    """Random numbers that are alike on all devices, put into data that is not."""
+    if typed not in ("sumlike", "product", "joined"):
+        return
+    for leaf in operands:
+        others = [other for other in operands if other is not leaf]
+        for mark in sorted((m for m in leaf.marks if m.fact == "drawn"), key=lambda m: m.site.number):
+            for axis in _differing(others):
+                if leaf.state(axis) in ALIKE:
+                    yield Event("shared", site, axis, "", mark)
+
+
+# -- communicating
+
+
+def reduced(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> tuple[Leaf, list[Event]]:
+    """``psum``, ``pmean``, ``pmax``, ``pmin`` of one array over axes."""
+    events: list[Event] = []
+    marks = set(leaf.marks)
+    states = dict(leaf.axes)
+    for axis in axes:
+        events += _events(leaf, axis, name, site)
+        marks = {mark for mark in marks if mark.axis != axis}
+        states[axis] = Held("invariant")
+        if not leaf.literal and name in ("psum", "pmean"):
+            marks.add(Mark("summed" if name == "psum" else "averaged", axis, site))
+    return leaf_of(states.items(), leaf.default, frozenset(marks), leaf.literal), events
+
+
+def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
+    if name not in ("psum", "pmean") or leaf.literal:
+        return
+    for fact in ("summed", "averaged", "transposed"):
+        before = leaf.marked(fact, axis)
+        if before is not None and leaf.state(axis) in ALIKE:
+            yield Event("twice", site, axis, name, before, harmless=name == "pmean" and fact != "transposed")
+            break
+    bent = leaf.marked("bent", axis)
+    if bent is not None:
+        yield Event("bent", site, axis, name, bent)
+    ratio = leaf.marked("ratio", axis)
+    if ratio is not None and name == "pmean":
+        yield Event("ratio", site, axis, name, ratio)
+
+
+def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
+    """A collective that is no reduction, over axes."""
+    states = dict(leaf.axes)
+    gone = set(axes)
+    for axis in gone:
+        held = leaf.held(axis)
+        if name == "gather" or (name in ("cast", "permute") and held.state in ALIKE):
+            states[axis] = Held("replicated")
+        elif name == "cast":
+            states[axis] = held
+        else:
+            states[axis] = Held("varying", held.origin or site)
+    kept = frozenset(mark for mark in leaf.marks if mark.axis not in gone)
+    return leaf_of(states.items(), leaf.default, kept, literal=False)
+
+
+def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
+    """``axis_index``."""
+    return leaf_of([(axis, Held("varying", site)) for axis in axes], "invariant", frozenset())
+
+
+def drawn(key: Leaf, site: Site) -> Leaf:
+    """Random numbers from a key."""
+    return replace(key, marks=frozenset((Mark("drawn", EVERY_AXIS, site),)), literal=False)
+
+
+# -- derivatives
+
+
+def derivative(value: Leaf, loss: Leaf, site: Site, *, checked: bool, by_hand: bool) -> Leaf:
+    """The derivative of a loss by a value.
+
+    In a checked region the derivative by what is invariant is summed over the axes along which the loss varies. In an
+    unchecked one it is this device's share, whatever reductions the loss went through: there, the transpose of `psum`
+    is `psum`. ``by_hand``: arguments that are mapped over devices may be copies of one value.
+    """
+    axes: list[tuple[str, Held]] = []
+    marks: set[Mark] = set()
+    for axis in each_axis([value, loss]):
+        state = value.state(axis)
+        depends = loss.state(axis) in DIFFERENT
+        reduced_inside = any(m.axis == axis and m.fact in ("summed", "averaged") for m in loss.marks)
+        ratio = loss.marked("ratio", axis)
+        origin = loss.held(axis).origin
+        if checked and state == "invariant":
+            axes.append((axis, Held("unknown" if loss.state(axis) == "unknown" else "invariant")))
+            if depends:
+                marks.add(Mark("transposed", axis, site))
+        elif state in ALIKE and (depends or reduced_inside):
+            axes.append((axis, Held("partial", origin or site)))
+            marks.add(Mark("gradient", axis, site))
+        elif state in ALIKE:
+            axes.append((axis, Held(loss.state(axis))))
+        elif by_hand and state in (*DIFFERENT, "unknown"):
+            axes.append((axis, Held("partial", origin or site)))
+            marks.add(Mark("gradient", axis, site))
+        else:
+            axes.append((axis, Held(state, origin)))
+        if ratio is not None:
+            marks.add(ratio)
+    return leaf_of(axes, together((value.default, loss.default)), frozenset(marks))

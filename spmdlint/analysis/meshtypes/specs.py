@@ -1,0 +1,136 @@
+"""What a map says about its arguments and results, as mesh types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.meshtypes.states import (
+    ALL_ALIKE,
+    UNKNOWN,
+    Held,
+    Leaf,
+    Many,
+    Record,
+    Row,
+    Type,
+    either_type,
+    flat,
+    leaf_of,
+)
+from spmdlint.analysis.values import Applied, Collection, Constant, DictionaryValue, Site, Values, constant
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An output of a body under a spec, which says that it is alike along every axis that it does not name."""
+
+    spec: Site
+    named: frozenset[str]
+    given: Leaf
+
+
+def spec_type(evaluator: Evaluator, values: Values) -> Type:
+    """What specs say of what they stand for: varying along the axes named, alike along all others."""
+    return either_type([_one(evaluator, value) for value in values], told_apart=False) if values else UNKNOWN
+
+
+def _one(evaluator: Evaluator, value: object) -> Type:
+    if isinstance(value, Collection) and not value.open and value.kind != "set":
+        return Row(tuple(spec_type(evaluator, element) for element in value.elements))
+    if isinstance(value, DictionaryValue) and not value.open:
+        return Record(tuple((key, spec_type(evaluator, each)) for key, each in value.items))
+    named = names_of(evaluator, value)
+    if named is None or not isinstance(value, Applied):
+        return UNKNOWN
+    return leaf_of([(name, Held("varying", value.site)) for name in named], "invariant", frozenset())
+
+
+def names_of(evaluator: Evaluator, value: object) -> frozenset[str] | None:
+    """The axes that a partition spec names; None for what is none, or is not known in full."""
+    if not isinstance(value, Applied) or value.arguments.open:
+        return None
+    known = evaluator.knowledge.get(value.name)
+    if known is None or known.kind != "spec":
+        return None
+    found: set[str] = set()
+    for entry in value.arguments.positional:
+        names = _spelled(entry)
+        if names is None:
+            return None
+        found |= names
+    return frozenset(found)
+
+
+def _spelled(values: Values) -> set[str] | None:
+    if len(values) != 1:
+        return None
+    value = next(iter(values))
+    if isinstance(value, Constant):
+        return {value.value} if isinstance(value.value, str) else set() if value.value is None else None
+    if isinstance(value, Collection) and not value.open:
+        parts = [_spelled(element) for element in value.elements]
+        return None if any(p is None for p in parts) else {name for part in parts if part is not None for name in part}
+    return None
+
+
+def rows_type(values: Values | None, axis: str, site: Site) -> Type:
+    """What `in_axes` says of arguments: a row for each device, or one value for all where it is None."""
+    each_row = leaf_of([(axis, Held("varying", site))], "invariant", frozenset())
+    if values is None:
+        return each_row
+    if len(values) != 1:
+        return UNKNOWN
+    value = next(iter(values))
+    if isinstance(value, Collection) and not value.open:
+        return Row(tuple(rows_type(element, axis, site) for element in value.elements))
+    known = constant(values)
+    if known is not None:
+        return ALL_ALIKE if known.value is None else each_row
+    return leaf_of([(axis, Held("unknown"))], "invariant", frozenset())
+
+
+def prefix(given: Type, count: int) -> list[Type]:
+    """The types of ``count`` parameters, from a type that may stand for all of them."""
+    if isinstance(given, Row):
+        return [*given.elements, *([UNKNOWN] * max(0, count - len(given.elements)))][:count]
+    return [given if isinstance(given, Leaf) else UNKNOWN] * count
+
+
+def claims(evaluator: Evaluator, values: Values, given: Type) -> list[Claim]:
+    """The claims of `out_specs` about what a body returns, as far as both are known."""
+    if len(values) != 1:
+        return []
+    value = next(iter(values))
+    if isinstance(value, Collection) and not value.open and value.kind != "set":
+        if isinstance(given, Row) and len(given.elements) != len(value.elements):
+            return []
+        return [
+            claim
+            for position, element in enumerate(value.elements)
+            for claim in claims(evaluator, element, _element(given, position))
+        ]
+    if isinstance(value, DictionaryValue):
+        return [c for key, each in value.items for c in claims(evaluator, each, _at(given, key))]
+    named = names_of(evaluator, value)
+    if named is None or not isinstance(value, Applied):
+        return []
+    return [Claim(value.site, named, leaf) for leaf in _under(given)]
+
+
+def _element(given: Type, position: int) -> Type:
+    return given.elements[position] if isinstance(given, Row) else UNKNOWN if isinstance(given, Leaf) else flat(given)
+
+
+def _at(given: Type, key: object) -> Type:
+    return given.get(key) or UNKNOWN if isinstance(given, Record) else UNKNOWN
+
+
+def _under(given: Type) -> list[Leaf]:
+    if isinstance(given, Leaf):
+        return [given]
+    if isinstance(given, Many):
+        return _under(given.element)
+    if isinstance(given, Row):
+        return [leaf for element in given.elements for leaf in _under(element)]
+    return [leaf for _, each in given.items for leaf in _under(each)]

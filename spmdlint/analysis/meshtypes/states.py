@@ -1,0 +1,243 @@
+"""Mesh types: for each axis of the mesh, how the copies of a value along it relate.
+
+============ =========================================================================================
+invariant    alike on all devices along the axis, and JAX's `check_vma` types it so
+replicated   alike on all devices, but JAX types it as varying: what `all_gather` and `pcast` give
+partial      this device's share of a sum or mean over the axis that nobody has taken yet
+varying      different on the devices
+mixed        varying on one way through the program, alike on another
+unknown      nothing is known
+============ =========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from spmdlint.analysis.values import Site
+
+State = Literal["bottom", "invariant", "replicated", "partial", "varying", "mixed", "unknown"]
+Fact = Literal["gradient", "applied", "summed", "averaged", "transposed", "bent", "ratio", "drawn"]
+
+ALIKE = frozenset(("invariant", "replicated"))
+DIFFERENT = frozenset(("partial", "varying"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What has happened to a value along an axis, and where.
+
+    - *gradient*: a derivative of this device's loss; *applied*: added to something that is none;
+    - *summed*, *averaged*: the result of a reduction; *transposed*: summed by the derivative of a checked region;
+    - *bent*: a non-linear function of a partial value; *ratio*: the quotient of two partial ones;
+    - *drawn*: random numbers from a key that is alike on all devices.
+    """
+
+    fact: Fact
+    axis: str
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The state along one axis; ``origin`` says where it began to vary, for the reader alone."""
+
+    state: State
+    origin: Site | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The type of an array, or of all arrays in a tree: by axis, and along every axis that is not named.
+
+    ``literal``: it is made of constants alone.
+    """
+
+    default: State = "unknown"
+    axes: tuple[tuple[str, Held], ...] = ()
+    marks: frozenset[Mark] = frozenset()
+    literal: bool = False
+
+    def held(self, axis: str) -> Held:
+        return next((held for name, held in self.axes if name == axis), Held(self.default))
+
+    def state(self, axis: str) -> State:
+        return self.held(axis).state
+
+    def marked(self, fact: Fact, axis: str) -> Mark | None:
+        found = [mark for mark in self.marks if mark.fact == fact and mark.axis == axis]
+        return min(found, key=lambda m: (m.site.ref.path, m.site.ref.index, m.site.number)) if found else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(name for name, _ in self.axes)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A tuple or list of known length."""
+
+    elements: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """A sequence of unknown length, by the type of its elements."""
+
+    element: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A dictionary or object by its known keys; ``rest`` is the type of everything else in it."""
+
+    items: tuple[tuple[object, Type], ...]
+    rest: Type | None = None
+
+    def get(self, key: object) -> Type | None:
+        return next((each for name, each in self.items if name == key), self.rest)
+
+
+Type: TypeAlias = Leaf | Row | Many | Record
+
+BOTTOM = Leaf("bottom")
+UNKNOWN = Leaf("unknown")
+ALL_ALIKE = Leaf("invariant")
+LITERAL = Leaf("invariant", literal=True)
+
+
+def leaf_of(axes: Iterable[tuple[str, Held]], default: State, marks: frozenset[Mark], literal: bool = False) -> Leaf:
+    """A leaf in normal form: an axis that is as all others are is not named."""
+    kept = tuple(sorted((n, h) for n, h in dict(axes).items() if h.state != default or h.origin is not None))
+    return Leaf(default, kept, marks, literal)
+
+
+def each_axis(leaves: Iterable[Leaf]) -> list[str]:
+    return sorted({name for leaf in leaves for name in leaf.names})
+
+
+# -- the two ways in which types meet
+
+_ORDER: tuple[State, ...] = ("bottom", "invariant", "replicated", "mixed", "unknown", "varying")
+
+
+def together(states: Iterable[State]) -> State:
+    """The state of what is computed from several values: it varies if one of them does."""
+    found: set[State] = {"varying" if state in DIFFERENT else state for state in states}
+    return max(found, key=_ORDER.index) if found else "invariant"
+
+
+def either(states: Iterable[State], told_apart: bool) -> State:
+    """The state of what is one value or another, by a branch; ``told_apart``: the branch says nothing of devices."""
+    found = set(states) - {"bottom"}
+    if not found:
+        return "bottom"
+    if len(found) == 1:
+        return next(iter(found))
+    if "unknown" in found:
+        return "unknown"
+    if found <= ALIKE:
+        return "replicated"
+    if found <= DIFFERENT:
+        return "varying"
+    return "mixed" if told_apart else "unknown"
+
+
+def either_leaf(leaves: list[Leaf], told_apart: bool = True) -> Leaf:
+    """One leaf or another."""
+    there = [leaf for leaf in leaves if leaf.default != "bottom"]
+    if not there:
+        return BOTTOM
+    if len(there) == 1:
+        return there[0]
+    default = either((leaf.default for leaf in there), told_apart)
+    axes = []
+    for axis in each_axis(there):
+        helds = [leaf.held(axis) for leaf in there]
+        origin = next((held.origin for held in helds if held.state in DIFFERENT and held.origin), None)
+        axes.append((axis, Held(either((held.state for held in helds), told_apart), origin)))
+    same = all(leaf.marks == there[0].marks for leaf in there)
+    marks = there[0].marks if same else frozenset(m for leaf in there for m in leaf.marks if m.fact in _ON_ONE_WAY)
+    return leaf_of(axes, default, marks, all(leaf.literal for leaf in there))
+
+
+# What counts although it has happened on one way only.
+_ON_ONE_WAY = frozenset(("gradient", "applied", "bent", "ratio"))
+
+
+def either_type(types: list[Type], told_apart: bool = True) -> Type:
+    """One type or another, by structure where both have the same."""
+    there = [each for each in types if each != BOTTOM]
+    if not there:
+        return BOTTOM
+    first = there[0]
+    if all(each == first for each in there):
+        return first
+    if isinstance(first, Row) and all(isinstance(t, Row) and len(t.elements) == len(first.elements) for t in there):
+        columns = zip(*(t.elements for t in there if isinstance(t, Row)), strict=True)
+        return Row(tuple(either_type(list(column), told_apart) for column in columns))
+    if isinstance(first, Record) and all(isinstance(t, Record) and _keys(t) == _keys(first) for t in there):
+        records = [t for t in there if isinstance(t, Record)]
+        items = tuple((key, either_type([r.get(key) or UNKNOWN for r in records], told_apart)) for key in _keys(first))
+        rests = [r.rest for r in records if r.rest is not None]
+        return Record(items, either_type(rests, told_apart) if rests else None)
+    return either_leaf([flat(each) for each in there], told_apart)
+
+
+def _keys(record: Record) -> list[object]:
+    return [key for key, _ in record.items]
+
+
+# -- trees
+
+
+def leaves_of(each: Type) -> list[Leaf]:
+    """The leaves of a tree."""
+    if isinstance(each, Leaf):
+        return [each]
+    if isinstance(each, Many):
+        return leaves_of(each.element)
+    if isinstance(each, Row):
+        return [leaf for element in each.elements for leaf in leaves_of(element)]
+    inside = [leaf for _, item in each.items for leaf in leaves_of(item)]
+    return inside + (leaves_of(each.rest) if each.rest is not None else [])
+
+
+def flat(each: Type) -> Leaf:
+    """A tree as one leaf: what its leaves agree about."""
+    leaves = leaves_of(each)
+    return either_leaf(leaves, told_apart=False) if leaves else LITERAL
+
+
+def changed(each: Type, change: Callable[[Leaf], Leaf]) -> Type:
+    """The tree with every leaf changed."""
+    if isinstance(each, Leaf):
+        return change(each)
+    if isinstance(each, Many):
+        return Many(changed(each.element, change))
+    if isinstance(each, Row):
+        return Row(tuple(changed(element, change) for element in each.elements))
+    rest = changed(each.rest, change) if each.rest is not None else None
+    return Record(tuple((key, changed(item, change)) for key, item in each.items), rest)
+
+
+def element_of(each: Type) -> Type:
+    """What iteration gives."""
+    if isinstance(each, Many):
+        return each.element
+    if isinstance(each, Row):
+        return either_type(list(each.elements), told_apart=False) if each.elements else BOTTOM
+    return each if isinstance(each, Leaf) else flat(each)
+
+
+def item_of(each: Type, key: object) -> Type:
+    """The element at a constant index or key."""
+    if isinstance(each, Row) and isinstance(key, int) and -len(each.elements) <= key < len(each.elements):
+        return each.elements[key]
+    if isinstance(each, Record):
+        return each.get(key) or UNKNOWN
+    if isinstance(each, Many):
+        return each.element
+    return flat(each)

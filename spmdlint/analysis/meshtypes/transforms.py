@@ -1,0 +1,278 @@
+"""Functions that run functions: derivatives, vectorising, loops, branches, trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.meshtypes import application
+from spmdlint.analysis.meshtypes.primitives import derivative
+from spmdlint.analysis.meshtypes.scopes import Scope
+from spmdlint.analysis.meshtypes.states import (
+    LITERAL,
+    UNKNOWN,
+    Held,
+    Leaf,
+    Many,
+    Record,
+    Row,
+    Type,
+    changed,
+    element_of,
+    flat,
+    leaf_of,
+)
+from spmdlint.analysis.values import Applied, Arguments, Collection, FunctionValue, Site, Value, certain, constant
+from spmdlint.knowledge.load import Known
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.meshtypes.application import Passed
+    from spmdlint.analysis.meshtypes.typer import Typer
+
+_ROUNDS = 4
+
+
+def run(typer: Typer, scope: Scope, function: Value, types: Sequence[Type], site: Site) -> Type:
+    """A function on arguments of which only the types are known."""
+    passed = application.Passed(tuple(types), (), Arguments(), False)
+    if isinstance(function, FunctionValue):
+        frame = typer.ev.entered_frame(function, Arguments(), scope.frame.depth + 1, arrays=True)
+        if frame is None:
+            return UNKNOWN
+        return application.enter_frame(typer, scope, frame, application.bind_types(typer, function, passed), site)
+    return application.apply(typer, scope, function, passed, site) or UNKNOWN
+
+
+def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passed: Passed, site: Site) -> Type | None:
+    """A call of what a transformation has made."""
+    functions = list(typer.calls.functions_in(known, callee.arguments))
+    if len(functions) != 1 or passed.open:
+        return UNKNOWN
+    function = functions[0]
+    if callee.receiver is not None and isinstance(function, FunctionValue):
+        function = replace(function, receiver=callee.receiver)
+    rule = typer.table.rules.get(callee.name)
+    if rule in ("grad", "value_and_grad"):
+        return _derivative(typer, scope, callee, function, passed, site, with_value=rule == "value_and_grad")
+    if rule == "through":
+        return application.apply(typer, scope, function, passed, site)
+    if rule == "vmap":
+        return _vectorised(typer, scope, callee, function, passed, site)
+    return UNKNOWN
+
+
+# -- derivatives
+
+
+def _derivative(
+    typer: Typer, scope: Scope, callee: Applied, function: Value, passed: Passed, site: Site, *, with_value: bool
+) -> Type:
+    result = application.apply(typer, scope, function, passed, site) or UNKNOWN
+    aux = typer.ev.argument(callee, "has_aux")
+    has_aux = constant(aux) if aux is not None else None
+    if aux is not None and has_aux is None:
+        return UNKNOWN
+    if has_aux is not None and has_aux.value:
+        loss: Type = element_of(result) if not isinstance(result, Row) else result.elements[0]
+    else:
+        loss = result
+    positions = _positions(typer, callee)
+    values = [passed.get(position) for position in positions]
+    if positions == () or any(value is None for value in values):
+        return UNKNOWN
+    of_loss = flat(loss)
+
+    def by(leaf: Leaf) -> Leaf:
+        region = typer.region
+        return derivative(leaf, of_loss, site, checked=region.checked, by_hand=region.by_hand)
+
+    found = [changed(value, by) for value in values if value is not None]
+    single = typer.ev.argument(callee, "argnums") is None or (len(positions) == 1 and not _listed(typer, callee))
+    gradients: Type = found[0] if single else Row(tuple(found))
+    if with_value:
+        return Row((result, gradients))
+    if has_aux is not None and has_aux.value:
+        rest = result.elements[1] if isinstance(result, Row) and len(result.elements) == 2 else UNKNOWN
+        return Row((gradients, rest))
+    return gradients
+
+
+def _positions(typer: Typer, callee: Applied) -> tuple[int, ...]:
+    given = typer.ev.argument(callee, "argnums")
+    if given is None:
+        return (0,)
+    value = certain(given)
+    if isinstance(value, Collection) and not value.open:
+        known = [constant(element) for element in value.elements]
+        return tuple(k.value for k in known if k is not None and isinstance(k.value, int))
+    single = constant(given)
+    return (single.value,) if single is not None and isinstance(single.value, int) else ()
+
+
+def _listed(typer: Typer, callee: Applied) -> bool:
+    given = typer.ev.argument(callee, "argnums")
+    return given is not None and isinstance(certain(given), Collection)
+
+
+# -- vectorising
+
+
+def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, passed: Passed, site: Site) -> Type:
+    """`vmap`: what it computes per row is no share of anything; an axis that it binds ends with it."""
+    bound = typer.calls.bound(callee)
+    if bound.open:
+        return UNKNOWN
+    names = bound.names
+
+    def enter(leaf: Leaf) -> Leaf:
+        axes = [*leaf.axes, *((name, Held("varying", site)) for name in names)]
+        return leaf_of(axes, leaf.default, leaf.marks, leaf.literal and not names)
+
+    def leave(leaf: Leaf) -> Leaf:
+        axes = [(n, Held("varying", h.origin) if h.state == "partial" else h) for n, h in leaf.axes if n not in names]
+        kept = frozenset(m for m in leaf.marks if m.axis not in names and m.fact in ("summed", "averaged", "drawn"))
+        return leaf_of(axes, leaf.default, kept, leaf.literal)
+
+    entered = replace(
+        passed,
+        types=tuple(changed(each, enter) for each in passed.types),
+        keywords=tuple((name, changed(each, enter)) for name, each in passed.keywords),
+        values=Arguments(),
+    )
+    if isinstance(function, FunctionValue) and not passed.keywords:
+        return changed(run(typer, scope, function, entered.types, site), leave)
+    return changed(application.apply(typer, scope, function, entered, site) or UNKNOWN, leave)
+
+
+# -- loops and branches
+
+
+def applied(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
+    """A library's function that runs functions now."""
+    functions = list(typer.calls.functions_in(known, passed.values))
+    rule = typer.table.rules.get(name)
+    if passed.open or not functions:
+        return UNKNOWN
+    if rule == "scan":
+        return _scan(typer, scope, functions[0], passed, site)
+    if rule == "fori":
+        start = passed.get(3, "init_val") or UNKNOWN
+        return _settle(start, lambda c: run(typer, scope, functions[0], (LITERAL, c), site), typer, site)
+    if rule == "while" and len(functions) == 2:
+        start = passed.get(2, "init_val") or UNKNOWN
+        return _while(typer, scope, functions, start, site)
+    if rule == "cond":
+        return (
+            _branches(typer, scope, functions, passed.types[3:], passed.types[:1], site)
+            if len(functions) == 2
+            else None
+        )
+    if rule == "switch":
+        return _branches(typer, scope, functions, passed.types[2:], passed.types[:1], site)
+    if rule == "rows":
+        xs = passed.get(1, "xs") or UNKNOWN
+        return run(typer, scope, functions[0], (xs,), site)
+    if rule == "tree":
+        return _over_tree(typer, scope, functions[0], passed.types[1:], site)
+    if rule == "shapes":
+        return LITERAL
+    return UNKNOWN
+
+
+def _scan(typer: Typer, scope: Scope, body: Value, passed: Passed, site: Site) -> Type:
+    start = passed.get(1, "init") or UNKNOWN
+    given = passed.get(2, "xs") or LITERAL
+    xs = element_of(given) if isinstance(given, Many) else given
+    collected: list[Type] = []
+
+    def step(carry: Type) -> Type:
+        result = run(typer, scope, body, (carry, xs), site)
+        if not isinstance(result, Row) or len(result.elements) != 2:
+            collected.append(UNKNOWN)
+            return UNKNOWN
+        collected.append(result.elements[1])
+        return result.elements[0]
+
+    carry = _settle(start, step, typer, site)
+    return Row((carry, collected[-1]))
+
+
+def _settle(start: Type, step: object, typer: Typer, site: Site) -> Type:
+    """What a loop carries: it varies if any round lets it."""
+    assert callable(step)
+    carry = start
+    for _ in range(_ROUNDS):
+        after = _both(typer, carry, step(carry), site)
+        if after == carry:
+            break
+        carry = after
+    return carry
+
+
+def _both(typer: Typer, first: Type, second: Type, site: Site) -> Type:
+    """Two types as one that varies where either does, by structure."""
+    if isinstance(first, Row) and isinstance(second, Row) and len(first.elements) == len(second.elements):
+        pairs = zip(first.elements, second.elements, strict=True)
+        return Row(tuple(_both(typer, a, b, site) for a, b in pairs))
+    if isinstance(first, Record) and isinstance(second, Record) and first.rest is None and second.rest is None:
+        keys = [key for key, _ in first.items]
+        if keys == [key for key, _ in second.items]:
+            return Record(
+                tuple((k, _both(typer, first.get(k) or UNKNOWN, second.get(k) or UNKNOWN, site)) for k in keys)
+            )
+    if first == second:
+        return first
+    return typer.combine("sumlike", [flat(first), flat(second)], site)
+
+
+def _while(typer: Typer, scope: Scope, functions: list[Value], start: Type, site: Site) -> Type:
+    condition, body = functions
+    carry = _settle(start, lambda c: run(typer, scope, body, (c,), site), typer, site)
+    rounds = flat(run(typer, scope, condition, (carry,), site))
+    return changed(carry, lambda leaf: typer.combine("joined", [leaf, replace(rounds, marks=frozenset())], site))
+
+
+def _branches(
+    typer: Typer, scope: Scope, functions: list[Value], operands: Sequence[Type], test: Sequence[Type], site: Site
+) -> Type:
+    results = [run(typer, scope, function, operands, site) for function in functions]
+    result = results[0]
+    for other in results[1:]:
+        result = _both(typer, result, other, site)
+    chosen = flat(test[0]) if test else UNKNOWN
+    return changed(result, lambda leaf: typer.combine("joined", [leaf, replace(chosen, marks=frozenset())], site))
+
+
+def _over_tree(typer: Typer, scope: Scope, function: Value, trees: Sequence[Type], site: Site) -> Type:
+    if not trees:
+        return UNKNOWN
+    first, *rest = trees
+    if isinstance(first, Row):
+        columns = [
+            other.elements if isinstance(other, Row) and len(other.elements) == len(first.elements)
+            else (flat(other),) * len(first.elements)
+            for other in rest
+        ]  # fmt: skip
+        return Row(
+            tuple(
+                _over_tree(typer, scope, function, (element, *(column[n] for column in columns)), site)
+                for n, element in enumerate(first.elements)
+            )
+        )
+    if isinstance(first, Record):
+        items = tuple(
+            (key, _over_tree(typer, scope, function, (each, *(_at_key(other, key) for other in rest)), site))
+            for key, each in first.items
+        )
+        below = None
+        if first.rest is not None:
+            below = _over_tree(typer, scope, function, (first.rest, *(flat(other) for other in rest)), site)
+        return Record(items, below)
+    if isinstance(first, Many):
+        return Many(_over_tree(typer, scope, function, (first.element, *(element_of(other) for other in rest)), site))
+    return run(typer, scope, function, (first, *(flat(other) for other in rest)), site)
+
+
+def _at_key(tree: Type, key: object) -> Type:
+    return tree.get(key) or UNKNOWN if isinstance(tree, Record) else flat(tree)

@@ -1,0 +1,281 @@
+"""Types the values of a mapped body, operation by operation.
+
+Demand-driven like the evaluator, which says what is called; here is only what flows. What is read from outside of the
+body is alike on all devices: every device gets the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+from spmdlint.analysis.calls import Calls
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.memo import Memo
+from spmdlint.analysis.meshtypes import application
+from spmdlint.analysis.meshtypes.primitives import Event, computed, shared_draws
+from spmdlint.analysis.meshtypes.scopes import Region, Scope
+from spmdlint.analysis.meshtypes.states import (
+    ALL_ALIKE,
+    BOTTOM,
+    DIFFERENT,
+    LITERAL,
+    UNKNOWN,
+    Held,
+    Leaf,
+    Many,
+    Record,
+    Row,
+    Type,
+    changed,
+    either_type,
+    element_of,
+    flat,
+    item_of,
+)
+from spmdlint.analysis.values import Instance, Site, certain, constant
+from spmdlint.knowledge.typing import Typed, Typing
+from spmdlint.program import summary as s
+
+_OF_SHAPES = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "sharding", "weak_type", "__name__"))
+_SAME = frozenset(("T", "mT", "real", "imag", "at"))
+_ARITHMETIC: dict[str, Typed] = {"+": "sumlike", "-": "sumlike", "*": "product", "@": "product", "/": "quotient"}
+
+
+def from_here(site: Site, leaf: Leaf) -> Leaf:
+    """The leaf, with what varies in it told to do so from a place on."""
+    axes = tuple((name, Held(held.state, site) if held.state in DIFFERENT else held) for name, held in leaf.axes)
+    return replace(leaf, axes=axes)
+
+
+class Typer:
+    """Types one mapped body.
+
+    ``events`` are the hazards met on the way; ``paths`` the calls in the body that lead to an operation, where it was
+    first typed.
+    """
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, table: Typing, region: Region) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.table = table
+        self.region = region
+        self.events: dict[Event, None] = {}
+        self.scopes = 0
+        self.calling: list[Site] = []
+        self.paths: dict[Site, tuple[Site, ...]] = {}
+        self._memo: Memo[Type] = Memo(BOTTOM, UNKNOWN)
+
+    def tell(self, events: Iterable[Event]) -> None:
+        self.events.update(dict.fromkeys(events))
+
+    # -- functions
+
+    def returned(self, scope: Scope) -> Type:
+        """What a function returns: each way's value, or another's."""
+        return self._memo.once((scope, "return"), lambda: self._returned(scope))
+
+    def entered(self, scope: Scope, site: Site) -> Type:
+        """What a function returns that is called here."""
+        self.calling.append(site)
+        try:
+            return self.returned(scope)
+        finally:
+            self.calling.pop()
+
+    def _returned(self, scope: Scope) -> Type:
+        found = self.returns(scope)
+        if len(found) == 1:
+            return found[0][1]
+        # Where the ways differ, a reader wants to see the one that varies.
+        types = [changed(each, partial(from_here, site)) for site, each in found]
+        return either_type(types, self.told_apart(scope)) if types else LITERAL
+
+    def returns(self, scope: Scope) -> list[tuple[Site, Type]]:
+        """The return statements that can be reached, each with its type."""
+        function = self.ev.function(scope.frame)
+        if function.generator or function.asynchronous:
+            return [(Site(scope.frame.ref, 0), UNKNOWN)]
+        found = []
+        for block in sorted(self.ev.live_blocks(scope.frame)):
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Return):
+                    value = LITERAL if operation.value is None else self.type(scope, operation.value)
+                    found.append((Site(scope.frame.ref, number), value))
+        return found
+
+    def told_apart(self, scope: Scope) -> bool:
+        """Do the undecided branches of a function say nothing of devices: no comparison with a number or None."""
+        function = self.ev.function(scope.frame)
+        for number in self.ev.live_blocks(scope.frame):
+            test = function.blocks[number].test
+            if test is not None and self.ev.decided(scope.frame, test) is None and self._may_count(function, test):
+                return False
+        return True
+
+    def _may_count(self, function: s.Function, test: int) -> bool:
+        operation = function.operations[test]
+        if isinstance(operation, s.Compare):
+            operands = [function.operations[n] for n in operation.operands]
+            return any(isinstance(o, s.Const) and (o.value is None or isinstance(o.value, int)) for o in operands)
+        if isinstance(operation, s.Unary):
+            return self._may_count(function, operation.operand)
+        if isinstance(operation, s.BoolOp):
+            return any(self._may_count(function, operand) for operand in operation.operands)
+        return isinstance(operation, s.Call)
+
+    # -- values
+
+    def type(self, scope: Scope, number: int) -> Type:
+        """The type of an operation's value."""
+        return self._memo.once((scope, number), lambda: self._type(scope, number))
+
+    def types(self, scope: Scope, numbers: Iterable[int]) -> list[Leaf]:
+        return [flat(self.type(scope, number)) for number in numbers]
+
+    def _type(self, scope: Scope, number: int) -> Type:
+        operation = self.ev.function(scope.frame).operations[number]
+        site = Site(scope.frame.ref, number)
+        if isinstance(operation, (s.Const, s.FString, s.MakeFunction, s.MakeClass, s.Import)):
+            return LITERAL
+        if isinstance(operation, s.Load):
+            return self._load(scope, number, operation)
+        if isinstance(operation, s.Parameter):
+            return scope.parameters.get(operation.name, UNKNOWN)
+        if isinstance(operation, s.Store):
+            return self.type(scope, operation.value)
+        if isinstance(operation, s.Attribute):
+            return self._attribute(scope, number, operation)
+        if isinstance(operation, s.Subscript):
+            return self._subscript(scope, operation, site)
+        if isinstance(operation, s.Call):
+            return application.call(self, scope, number, operation)
+        if isinstance(operation, (s.Display, s.DictDisplay, s.Collected, s.Next, s.Item)):
+            return self._tree(scope, operation)
+        return self._operator(scope, operation, site)
+
+    def _operator(self, scope: Scope, operation: s.Operation, site: Site) -> Type:
+        if isinstance(operation, s.Binary):
+            return self._binary(scope, operation, site)
+        if isinstance(operation, s.Unary):
+            return self.compute("linear" if operation.operator == "-" else "joined", scope, (operation.operand,), site)
+        if isinstance(operation, s.Compare):
+            return self.compute("joined", scope, operation.operands, site)
+        if isinstance(operation, s.Slice):
+            given = [n for n in (operation.lower, operation.upper, operation.step) if n is not None]
+            return self.compute("joined", scope, given, site)
+        if isinstance(operation, s.BoolOp):
+            return either_type([self.type(scope, n) for n in operation.operands], told_apart=False)
+        if isinstance(operation, s.IfExp):
+            answer = self.ev.decided(scope.frame, operation.test)
+            if answer is not None:
+                return self.type(scope, operation.body if answer else operation.orelse)
+            told_apart = not self._may_count(self.ev.function(scope.frame), operation.test)
+            return either_type([self.type(scope, n) for n in (operation.body, operation.orelse)], told_apart)
+        return UNKNOWN
+
+    def compute(self, typed: Typed, scope: Scope, numbers: Iterable[int], site: Site) -> Leaf:
+        """The type of an elementwise operation."""
+        return self.combine(typed, self.types(scope, numbers), site)
+
+    def combine(self, typed: Typed, operands: list[Leaf], site: Site, *, whole: bool = False) -> Leaf:
+        self.paths.setdefault(site, tuple(self.calling))
+        self.tell(shared_draws(typed, operands, site))
+        return computed(typed, operands, site, whole=whole)
+
+    def _binary(self, scope: Scope, operation: s.Binary, site: Site) -> Type:
+        left, right = self.type(scope, operation.left), self.type(scope, operation.right)
+        if isinstance(left, Row) and isinstance(right, Row) and operation.operator == "+":
+            return Row(left.elements + right.elements)
+        typed: Typed = _ARITHMETIC.get(operation.operator, "nonlinear" if operation.operator == "**" else "joined")
+        return self.combine(typed, [flat(left), flat(right)], site)
+
+    # -- names
+
+    def _load(self, scope: Scope, number: int, operation: s.Load) -> Type:
+        module = self.ev.project.modules[scope.frame.ref.path]
+        function = self.ev.function(scope.frame)
+        home = module.summary.scope_of(function, operation.name)
+        if home is function:
+            stores = sorted(self.ev.flow(scope.frame.ref).reaching(number, operation.name))
+            live = self.ev.live_blocks(scope.frame)
+            types = [self.type(scope, store) for store in stores if function.block_of[store] in live]
+            if not types:
+                return ALL_ALIKE
+            return either_type(types, self.told_apart(scope))
+        outer = scope.frame.outer
+        while home is not None and outer is not None and self.ev.function(outer) is not home:
+            outer = outer.outer
+        around = scope.of(outer) if outer is not None and home is not None else None
+        if around is None or home is None:
+            return ALL_ALIKE
+        live = self.ev.live_blocks(around.frame)
+        stores = [n for n in home.stores.get(operation.name, ()) if home.block_of[n] in live]
+        return either_type([self.type(around, store) for store in stores], told_apart=False)
+
+    def _attribute(self, scope: Scope, number: int, operation: s.Attribute) -> Type:
+        if operation.name in _OF_SHAPES:
+            return LITERAL
+        base = self.type(scope, operation.base)
+        if isinstance(base, Record):
+            return base.get(operation.name) or UNKNOWN
+        if isinstance(base, Row):
+            return flat(base)
+        if base == ALL_ALIKE and isinstance(certain(self.ev.value(scope.frame, operation.base)), Instance):
+            return ALL_ALIKE
+        return base
+
+    def _subscript(self, scope: Scope, operation: s.Subscript, site: Site) -> Type:
+        base = self.type(scope, operation.base)
+        key = constant(self.ev.value(scope.frame, operation.index))
+        if key is not None and not isinstance(base, Leaf):
+            return item_of(base, key.value)
+        index = flat(self.type(scope, operation.index))
+        if isinstance(base, Row) and isinstance(self.ev.function(scope.frame).operations[operation.index], s.Slice):
+            return flat(base)
+        if isinstance(base, Many):
+            return base.element
+        return self.combine("linear" if index.literal else "joined", [flat(base), index], site)
+
+    # -- trees
+
+    def _tree(self, scope: Scope, operation: s.Operation) -> Type:
+        if isinstance(operation, s.Display):
+            inside = [self.type(scope, n) for n in operation.elements]
+            if operation.starred or operation.kind == "set":
+                parts = [element_of(t) if p in operation.starred else t for p, t in enumerate(inside)]
+                return Many(either_type(parts, told_apart=False))
+            return Row(tuple(inside))
+        if isinstance(operation, s.DictDisplay):
+            return self._dictionary(scope, operation)
+        if isinstance(operation, s.Collected):
+            element = self.type(scope, operation.element)
+            return flat(element) if operation.kind == "dict" else Many(element)
+        if isinstance(operation, s.Next):
+            return element_of(self.type(scope, operation.iterable))
+        assert isinstance(operation, s.Item)
+        value = self.type(scope, operation.value)
+        if operation.star:
+            return Many(element_of(value))
+        return item_of(value, operation.index)
+
+    def _dictionary(self, scope: Scope, operation: s.DictDisplay) -> Type:
+        items: dict[object, Type] = {}
+        rest: list[Type] = []
+        for key, number in zip(operation.keys, operation.values, strict=True):
+            value = self.type(scope, number)
+            known = constant(self.ev.value(scope.frame, key)) if key is not None else None
+            if known is not None:
+                items[known.value] = value
+            elif key is None and isinstance(value, Record):
+                items.update(dict(value.items))
+                rest += [value.rest] if value.rest is not None else []
+            else:
+                rest.append(value)
+        return Record(tuple(items.items()), either_type(rest, told_apart=False) if rest else None)
+
+    def each(self, tree: Type, typed: Typed, site: Site) -> Type:
+        """A function of one array, of every array in a tree."""
+        return changed(tree, lambda leaf: self.combine(typed, [leaf], site))

@@ -1,0 +1,47 @@
+"""Which functions make arrays that span processes, and which read an array as a whole."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The names, as in reading.toml."""
+
+    readers: frozenset[str]
+    harmless: frozenset[str]
+    methods: frozenset[str]
+    devices: frozenset[str]
+    local: frozenset[str]
+    over_all: frozenset[str]
+    arrays_of: frozenset[str]
+    makers: Mapping[str, tuple[str, int]]
+    from_mesh: Mapping[str, tuple[int, int]]
+
+    def reads(self, name: str) -> bool:
+        """Does a call of this read its first argument as a whole."""
+        return _named(name, self.readers) and not _named(name, self.harmless)
+
+
+def _named(name: str, names: frozenset[str]) -> bool:
+    return name in names or any(name.startswith(start) for start in names if start.endswith("."))
+
+
+@lru_cache(maxsize=1)
+def reading() -> Reading:
+    """The table that comes with the linter."""
+    table = tomllib.loads((files("spmdlint.knowledge") / "reading.toml").read_text(encoding="utf-8"))["reading"]
+    sets = ("readers", "harmless", "methods", "devices", "local", "over_all", "arrays_of")
+    makers = {name: (keyword, position) for name, (keyword, position) in table["makers"].items()}
+    from_mesh = {name: (mesh, specs) for name, (mesh, specs) in table["from_mesh"].items()}
+    return Reading(**{name: frozenset(table[name]) for name in sets}, makers=makers, from_mesh=from_mesh)

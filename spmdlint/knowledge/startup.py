@@ -1,0 +1,40 @@
+"""What starts a job of several processes, and which calls start the backend."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Startup:
+    """The names, as in startup.toml."""
+
+    initialize: frozenset[str]
+    shutdown: frozenset[str]
+    work: frozenset[str]
+    harmless: frozenset[str]
+
+    def works(self, name: str) -> bool:
+        """Does a call of this start the backend."""
+        if name in self.harmless or _under(name, self.harmless):
+            return False
+        return name in self.work or (_under(name, self.work) and name.rpartition(".")[2][:1].islower())
+
+
+def _under(name: str, names: frozenset[str]) -> bool:
+    return any(name.startswith(start) for start in names if start.endswith("."))
+
+
+@lru_cache(maxsize=1)
+def startup() -> Startup:
+    """The table that comes with the linter."""
+    table = tomllib.loads((files("spmdlint.knowledge") / "startup.toml").read_text(encoding="utf-8"))["startup"]
+    return Startup(**{key: frozenset(names) for key, names in table.items()})

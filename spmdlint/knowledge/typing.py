@@ -1,0 +1,68 @@
+"""How functions of arrays type over mesh axes: the class of each name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Literal, get_args
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Typed = Literal[
+    "shape", "like", "sum", "mean", "linear", "sumlike", "product", "quotient", "nonlinear", "joined", "key", "draw",
+    "update",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Methods:
+    """What methods of objects do that nothing else is known of, by their bare names, as in typing.toml."""
+
+    module: str
+    update: frozenset[str]
+    replace: frozenset[str]
+    apply: frozenset[str]
+    other_results: frozenset[str]
+    keys: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Typing:
+    """The classes of functions, exact and below a prefix, and what is not an operation on arrays."""
+
+    exact: Mapping[str, Typed]
+    below: tuple[tuple[str, Typed], ...]
+    rules: Mapping[str, str]
+    methods: Methods
+
+    def of(self, name: str) -> Typed | None:
+        """The class of a function; None where it is not known."""
+        found = self.exact.get(name)
+        if found is not None:
+            return found
+        if name.rpartition(".")[2][:1].isupper():
+            return None
+        return next((typed for start, typed in self.below if name.startswith(start)), None)
+
+
+@lru_cache(maxsize=1)
+def typing_table() -> Typing:
+    """The table that comes with the linter."""
+    table = tomllib.loads((files("spmdlint.knowledge") / "typing.toml").read_text(encoding="utf-8"))["typing"]
+    exact: dict[str, Typed] = {}
+    below: list[tuple[str, Typed]] = []
+    for typed in get_args(Typed):
+        for name in table[typed]:
+            if name.endswith("."):
+                below.append((name, typed))
+            else:
+                exact[name] = typed
+    methods = table["methods"]
+    sets = {name: frozenset(given) for name, given in methods.items() if name != "module"}
+    return Typing(exact, tuple(below), table["rules"], Methods(module=methods["module"], **sets))
