@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from spmdlint.analysis.explanation import Explanation
 from spmdlint.analysis.program import Program
 from spmdlint.config import Config
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
-from spmdlint.errors import AnalysisError
+from spmdlint.errors import AnalysisError, UsageError
 from spmdlint.files.find import Found, find
 from spmdlint.files.read import Source, Unreadable, decode, read_all
 from spmdlint.files.suppressions import collect
@@ -105,6 +106,45 @@ def _check(config: Config, paths: Sequence[Path], stdin: Stdin | None, progress:
 
     shown = in_order([finding for finding in remaining if finding.place.path in found.asked])
     return Checked(shown, by_path, found.asked, tuple(crashes), (*trial, *found.notes))
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What is known of one line, and the findings that stand on it or point to it."""
+
+    explanation: Explanation
+    findings: tuple[Diagnostic, ...]
+    program: Program
+    texts: Mapping[Path, str]
+
+
+def explain(config: Config, path: Path, row: int) -> Explained:
+    """What the linter knows of a line, counted from 1, of an absolute path; suppressed findings are told, too.
+
+    Raises:
+        UsageError: the path does not exist or does not parse, or the configuration is wrong.
+
+    """
+    with uncollected():
+        found = find(config, [path])
+        sources, failures = _read(found, None)
+        loaded = load(sources, config)
+        for problem in (*map(_problem, failures), *map(_problem, loaded.syntax_errors)):
+            if problem.place.path == path:
+                raise UsageError(f"{path}, line {problem.place.start.row}: {problem.message}")
+        rules = load_rules()
+        enabled = config.enabled(rules)
+        crashes: list[Crash] = []
+        findings = _run([rule for rule in rules if rule.code in enabled], loaded.program, crashes)
+        with deep():
+            explanation = loaded.program.explain(path, row)
+    about = in_order([finding for finding in findings if _speaks_of(finding, path, row)])
+    return Explained(explanation, about, loaded.program, {source.path: source.text for source in sources})
+
+
+def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:
+    places = (finding.place, *(related.place for related in finding.related))
+    return any(place.path == path and place.start.row == row for place in places)
 
 
 def _read(found: Found, stdin: Stdin | None) -> tuple[list[Source], list[Unreadable]]:

@@ -16,6 +16,7 @@ from typing import Literal
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.reach import Reach
+from spmdlint.analysis.uniform import Uniform
 from spmdlint.analysis.values import Applied, Frame, FunctionValue, Instance, ModuleValue, Site, certain
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -110,7 +111,10 @@ class Origins:
         self._visited: set[tuple[Context | None, tuple[Frame, object]]] = set()
         self._depth = 0
         self._cut = False
+        self.cut = False
+        """Was the last question cut short, and its answer none for that."""
         self._calling = calling or Calling()
+        self._uniform = Uniform(evaluator.project)
 
     def of(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it has not, as far as is known."""
@@ -133,6 +137,7 @@ class Origins:
         context = self._context_of(frame)
         key = (context, place)
         if key in self._memo:
+            self.cut = False
             return self._memo[key]
         if key in self._visited:
             return None
@@ -150,7 +155,7 @@ class Origins:
             if found is None and not self._cut:
                 self._memo.update(dict.fromkeys(self._visited))
             self._visited.clear()
-            self._cut = False
+            self.cut, self._cut = self._cut and found is None, False
         return found
 
     def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
@@ -171,7 +176,7 @@ class Origins:
         if isinstance(operation, s.Load):
             return self._load(frame, number, operation)
         if isinstance(operation, s.Store):
-            return self.of(frame, operation.value)
+            return None if self._uniform.stored(frame.ref, number) else self.of(frame, operation.value)
         if isinstance(operation, s.IfExp):
             return self.any_of(frame, (operation.body, operation.orelse))
         if isinstance(operation, s.BoolOp):
@@ -212,6 +217,8 @@ class Origins:
         """The branch that decides which of several stores is the last before a use."""
         if len(stores) < 2:
             return None
+        if all(self._uniform.stored(frame.ref, store) for store in stores):
+            return None
         operations = self.ev.function(frame).operations
         places = []
         for store in stores:
@@ -229,7 +236,7 @@ class Origins:
         top = self.ev.free_frame(FunctionRef(module.path, 0))
         found = self.any_of(top, stores) or self._chosen(top, name, stores, None)
         for ref, store in self._stores_elsewhere(module.path).get(name, ()):
-            if found is None:
+            if found is None and not self._uniform.stored(ref, store):
                 found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), store)
         return self.step(frame, number, f"{name} is set there", found) if found is not None else None
 
@@ -268,6 +275,8 @@ class Origins:
                 for method, store in self.ev.objects.attribute_stores(cls.ref).get(operation.name, ()):
                     stored = self.ev.project.function(method).operations[store]
                     assert isinstance(stored, s.StoreAttribute)
+                    if self._uniform.stored(method, store):
+                        continue
                     found = self.property.stored(self, method, store)
                     found = found or self.of(self.ev.free_frame(method), stored.value)
                     if found is not None:
@@ -313,6 +322,8 @@ class Origins:
 
     def of_returns(self, frame: Frame) -> Reason | None:
         """Why what a function returns has the property."""
+        if self._uniform.returned(frame.ref):
+            return None
         return self._once((frame, "returns"), lambda: self._of_returns(frame), frame)
 
     @contextmanager

@@ -16,6 +16,7 @@ from spmdlint.analysis.edits import Edits
 from spmdlint.analysis.effects import Effects
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.exceptions import ExceptionPath, ExceptionPaths
+from spmdlint.analysis.explanation import Explainer, Explanation
 from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.given import Given, Inputs
 from spmdlint.analysis.inside import Inside
@@ -205,6 +206,10 @@ class Program:
     def edits(self) -> Edits:
         """Edits that would mend a finding."""
         return Edits(self.evaluator)
+
+    def explain(self, path: Path, row: int) -> Explanation:
+        """What the analyses know of a line, counted from 1."""
+        return Explainer(self.evaluator, self.reach, self.effects, self._facets).line(path, row)
 
     def function_name(self, site: Site) -> str:
         """The function that an operation stands in; empty for the top level of a module."""

@@ -1,0 +1,235 @@
+"""What the analyses know of one line: why there is, or is no, finding.
+
+It asks the same questions that the rules ask, of every name and call on the line, and says where the answers end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from spmdlint.analysis.control import Branch, Control
+from spmdlint.analysis.effects import MAX_CALLS, Effects, ParallelCall
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.facets import Facets
+from spmdlint.analysis.locality import on_local_devices
+from spmdlint.analysis.origins import Origins, Reason
+from spmdlint.analysis.reach import Reach
+from spmdlint.analysis.uniform import Uniform
+from spmdlint.analysis.values import (
+    UNKNOWN,
+    Applied,
+    ClassValue,
+    External,
+    Frame,
+    FunctionValue,
+    ModuleValue,
+    Namespace,
+    Site,
+    Value,
+    Values,
+)
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef, Project
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """Whether a value differs between processes. ``facets`` are those that do; ``cut``: the search was cut short."""
+
+    site: Site
+    facets: tuple[tuple[str, Reason], ...]
+    cut: bool = False
+    declared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition that decides whether the line runs; ``answer`` is the one for which it does, None for a loop."""
+
+    site: Site
+    answer: bool | None
+    variation: Variation
+
+
+@dataclass(frozen=True, slots=True)
+class CallNote:
+    """A call: what it runs, its extent, and the parallel calls that it leads to, in order."""
+
+    site: Site
+    callees: tuple[str, ...]
+    unknown: bool
+    extent: str
+    effect: tuple[ParallelCall, ...]
+    cut: bool
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is known of the part of a line that stands in one function."""
+
+    ref: FunctionRef
+    runs: str
+    axes: tuple[str, ...]
+    axes_open: bool
+    guards: tuple[Guard, ...] = ()
+    values: tuple[Variation, ...] = ()
+    calls: tuple[CallNote, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of a line. ``read``: the file is one of those that were analysed."""
+
+    path: Path
+    row: int
+    parts: tuple[Part, ...]
+    read: bool = True
+
+
+class Explainer:
+    """Asks the analyses about single lines."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects, facets: Facets) -> None:
+        self.ev = evaluator
+        self.project: Project = evaluator.project
+        self.reach = reach
+        self.effects = effects
+        self.facets = facets
+        self.control = Control(evaluator)
+        self.uniform = Uniform(evaluator.project)
+
+    def line(self, path: Path, row: int) -> Explanation:
+        """Everything about the code that begins on a line; rows count from 1."""
+        module = self.project.modules.get(path)
+        parts = []
+        for function in module.summary.functions if module is not None else ():
+            ref = FunctionRef(path, function.index)
+            numbers = [n for n in range(len(function.operations)) if self._row(ref, n) == row]
+            if numbers:
+                parts.append(self._part(ref, numbers))
+        return Explanation(
+            path, row, tuple(part for part in parts if part.values or part.calls or part.guards), module is not None
+        )
+
+    def _row(self, ref: FunctionRef, number: int) -> int:
+        start, _ = self.project.function(ref).spans[number]
+        return self.project.modules[ref.path].summary.position(start)[0]
+
+    def _part(self, ref: FunctionRef, numbers: list[int]) -> Part:
+        frame = self.ev.free_frame(ref)
+        function = self.ev.function(frame)
+        axes = self.reach.around_of(ref)
+        block = function.block_of.get(numbers[0])
+        return Part(
+            ref,
+            self._runs(ref),
+            tuple(sorted(axes.names)),
+            axes.open,
+            tuple(self._guards(frame, block)) if block is not None else (),
+            tuple(self._values(frame, numbers)),
+            tuple(self._call(frame, n, o) for n in numbers if isinstance(o := function.operations[n], s.Call)),
+        )
+
+    def _runs(self, ref: FunctionRef) -> str:
+        function = self.project.function(ref)
+        if function.kind == "module":
+            return "it runs on the host, when the module is imported or started"
+        host, traced = ref in self.reach.host, ref in self.reach.traced
+        if host and traced:
+            return "it runs on the host, and while JAX traces it"
+        return "it runs while JAX traces it" if traced else "it runs on the host"
+
+    def _guards(self, frame: Frame, block: int) -> Iterator[Guard]:
+        function = self.ev.function(frame)
+        for branch in self.control.branches(frame.ref):
+            if block in branch.yes | branch.no:
+                yield Guard(Site(frame.ref, branch.test), *self._decides(frame, branch, block))
+        for number, found in enumerate(function.blocks):
+            test = function.operations[found.test] if found.test is not None else None
+            if isinstance(test, s.Next) and block in self.ev.flow(frame.ref).loop_body(number) and block != number:
+                reason = self.facets.of_loop(frame, test.iterable)
+                facets = (("number of steps", reason),) if reason is not None else ()
+                site = Site(frame.ref, test.iterable)
+                yield Guard(site, None, Variation(site, facets, self.facets.length.cut))
+
+    def _decides(self, frame: Frame, branch: Branch, block: int) -> tuple[bool, Variation]:
+        return block in branch.yes, self._variation(frame, branch.test)
+
+    def _values(self, frame: Frame, numbers: list[int]) -> Iterator[Variation]:
+        """The names and attributes on the line, each once, and what is stored there."""
+        function = self.ev.function(frame)
+        told: set[object] = set()
+        called = {o.function for n in numbers if isinstance(o := function.operations[n], s.Call)}
+        for number in numbers:
+            operation = function.operations[number]
+            if isinstance(operation, (s.Load, s.Attribute, s.Store, s.Parameter)) and number not in called:
+                key = getattr(operation, "name", None), getattr(operation, "base", None)
+                if key in told or key[0] == "self" or self._names_code(frame, number):
+                    continue
+                told.add(key)
+                yield self._variation(frame, number)
+
+    def _names_code(self, frame: Frame, number: int) -> bool:
+        """Does a name stand for a module, a class or a function, which no process has another one of."""
+        values = self.ev.value(frame, number)
+        code = (External, ModuleValue, Namespace, FunctionValue, ClassValue)
+        return bool(values) and all(isinstance(value, code) for value in values)
+
+    def _variation(self, frame: Frame, number: int) -> Variation:
+        found: list[tuple[str, Reason]] = []
+        cut = False
+        for name, walk in self._walks():
+            reason = walk.of(frame, number)
+            cut = cut or walk.cut
+            if reason is not None and all(reason.source != other.source for _, other in found):
+                found.append((name, reason))
+        return Variation(Site(frame.ref, number), tuple(found), cut, self.uniform.stored(frame.ref, number))
+
+    def _walks(self) -> Iterator[tuple[str, Origins]]:
+        yield "content", self.facets.content
+        yield "presence", self.facets.presence
+        yield "length", self.facets.length
+        yield "shape", self.facets.shape
+
+    def _call(self, frame: Frame, number: int, operation: s.Call) -> CallNote:
+        values = self.ev.value(frame, operation.function)
+        effect = tuple(self.effects.of_call(frame, number, operation))
+        return CallNote(
+            Site(frame.ref, number),
+            tuple(sorted({name for value in values if (name := self._described(value))})),
+            UNKNOWN in values or not values or any(self._strange(value) for value in values),
+            self._extent(values, effect),
+            effect,
+            len(effect) >= MAX_CALLS,
+        )
+
+    def _strange(self, value: Value) -> bool:
+        """Is it a library's function that nothing is known of."""
+        known = isinstance(value, External) and self.ev.knowledge.get(value.name) is None
+        return known and isinstance(value, External) and not value.name.startswith("builtins.")
+
+    def _described(self, value: Value) -> str:
+        if isinstance(value, External):
+            return value.name
+        if isinstance(value, Applied):
+            return f"what {value.name} gave"
+        if isinstance(value, FunctionValue):
+            function = self.project.function(value.ref)
+            row = self.project.modules[value.ref.path].summary.position(function.start)[0]
+            return f"{function.qualname} (line {row} of {value.ref.path.name})"
+        cls = getattr(value, "cls", value)
+        ref = getattr(cls, "ref", None)
+        return self.project.function(ref).qualname if isinstance(ref, FunctionRef) else ""
+
+    def _extent(self, values: Values, effect: tuple[ParallelCall, ...]) -> str:
+        """How far the call itself reaches, in words."""
+        if any(on_local_devices(value) for value in values):
+            return "local: it runs on devices of this process"
+        own = [call for call in effect if len(call.path) == 1]
+        if own and own[0].strength == "strong":
+            return "strong: it spans processes whatever it is given"
+        if own:
+            return "weak: it spans processes if its arguments do"
+        return "none of its own" if effect else "none"

@@ -1,0 +1,61 @@
+"""What the author declares to be the same on all processes: ``# spmdlint: uniform`` on an assignment or a ``def``.
+
+The comment stands at the end of the statement's first or last line, or alone on the line above it. On a ``def`` it
+speaks of what the function returns.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef, Project
+
+_DECLARES = re.compile(r"#\s*spmdlint:\s*uniform\b")
+
+
+class Uniform:
+    """The declarations of a project."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._rows: dict[Path, tuple[frozenset[int], frozenset[int]]] = {}
+
+    def stored(self, ref: FunctionRef, number: int) -> bool:
+        """Is what a store keeps declared uniform."""
+        ends, above = self._comments(ref.path)
+        if not ends and not above:
+            return False
+        function = self.project.function(ref)
+        operation = function.operations[number]
+        if not isinstance(operation, (s.Store, s.StoreAttribute)):
+            return False
+        first = self._row(ref, function.spans[number][0])
+        last = self._row(ref, function.spans[operation.value][1])
+        return first in ends or last in ends or first - 1 in above
+
+    def returned(self, ref: FunctionRef) -> bool:
+        """Is what a function returns declared uniform."""
+        ends, above = self._comments(ref.path)
+        if not ends and not above:
+            return False
+        function = self.project.function(ref)
+        first = self._row(ref, function.start)
+        inside = [
+            self._row(ref, span[0])
+            for operation, span in zip(function.operations, function.spans, strict=True)
+            if not isinstance(operation, s.Parameter)
+        ]
+        body = max(min(inside, default=first), first + 1)
+        return first - 1 in above or any(first <= row < body for row in ends)
+
+    def _row(self, ref: FunctionRef, offset: int) -> int:
+        return self.project.modules[ref.path].summary.position(offset)[0]
+
+    def _comments(self, path: Path) -> tuple[frozenset[int], frozenset[int]]:
+        if path not in self._rows:
+            found = [c for c in self.project.modules[path].summary.comments if _DECLARES.search(c.text)]
+            ends = frozenset(c.row for c in found if not c.own_line)
+            self._rows[path] = ends, frozenset(c.row for c in found if c.own_line)
+        return self._rows[path]

@@ -1,0 +1,47 @@
+"""``spmdlint explain FILE:LINE``: what the linter knows of a line, and where its knowledge ends."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+from spmdlint.cli.commands import SUCCESS
+from spmdlint.config import override
+from spmdlint.engine import explain
+from spmdlint.errors import UsageError
+from spmdlint.files.root import configure
+from spmdlint.output.explanation import Writer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("line", metavar="FILE:LINE", help="a file and a line in it, counted from 1: train.py:31")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="take the configuration from this file")
+    parser.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Explain the line; rules on trial are asked, too."""
+    path, row = _parse(options.line)
+    config = override(configure([path], options.config, force_exclude=False), {"preview": True})
+    known = explain(config, path, row)
+    writer = Writer(known.program, known.texts)
+    if options.output_format == "json":
+        sys.stdout.write(json.dumps(writer.as_object(known.explanation, known.findings), indent=2) + "\n")
+    else:
+        sys.stdout.write(writer.text(known.explanation, known.findings))
+    return SUCCESS
+
+
+def _parse(argument: str) -> tuple[Path, int]:
+    """The file and the line; a column after them, as editors copy it, is accepted and ignored."""
+    match = re.fullmatch(r"(?P<path>.+?):(?P<row>\d+)(?::\d+)?", argument)
+    if match is None:
+        raise UsageError(f"{argument!r} names no line; write the file, a colon and the line, such as train.py:31.")
+    path = Path(match["path"]).absolute()
+    if not path.is_file():
+        raise UsageError(f"There is no file {match['path']}; name one that exists.")
+    return path, int(match["row"])

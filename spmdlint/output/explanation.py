@@ -1,0 +1,168 @@
+"""What is known of a line, as text for a person or as JSON for a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from spmdlint.analysis.explanation import CallNote, Explanation, Guard, Part, Variation
+from spmdlint.analysis.origins import Reason
+from spmdlint.analysis.program import Program
+from spmdlint.analysis.values import Site
+from spmdlint.diagnostics import Diagnostic
+
+MAX_SHOWN = 8
+"""Parallel calls of one call that the text shows; JSON has all that are known."""
+
+
+class Writer:
+    """Turns an explanation into words; ``texts`` holds the source of each file."""
+
+    def __init__(self, program: Program, texts: Mapping[Path, str]) -> None:
+        self.program = program
+        self.texts = texts
+
+    def text(self, explained: Explanation, findings: Sequence[Diagnostic]) -> str:
+        """The page for a terminal."""
+        lines = list(self._lines(explained, findings))
+        return "\n".join(lines) + "\n"
+
+    def _lines(self, explained: Explanation, findings: Sequence[Diagnostic]) -> Iterator[str]:
+        source = self._source_line(explained.path, explained.row)
+        yield f"{explained.path.name}:{explained.row}: {source}"
+        if not explained.read:
+            yield ""
+            yield "The file was not analysed: nothing in it leads to anything that the linter knows of."
+        elif not explained.parts:
+            yield ""
+            yield "No statement with a name, a call or a condition begins on this line."
+        for part in explained.parts:
+            yield ""
+            yield from self._part(part)
+        yield ""
+        yield "findings"
+        for finding in findings:
+            yield f"  {finding.code} {finding.name}: {finding.message}"
+        if not findings:
+            yield "  none on this line"
+
+    def _part(self, part: Part) -> Iterator[str]:
+        name = self.program.project.function(part.ref).qualname
+        yield f"in {name}: {part.runs}" if name != "<module>" else f"at the top level: {part.runs}"
+        yield f"  axes bound around it: {self._axes(part)}"
+        if part.guards:
+            yield "guards"
+            for guard in part.guards:
+                yield from self._guard(guard)
+        if part.values:
+            yield "values"
+            for value in part.values:
+                yield from self._variation(self._code(value.site), value)
+        if part.calls:
+            yield "calls"
+            for call in part.calls:
+                yield from self._call(call)
+
+    @staticmethod
+    def _axes(part: Part) -> str:
+        names = ", ".join(repr(name) for name in part.axes)
+        if part.axes_open:
+            return f"{names}, and perhaps others" if names else "not known: some of them are not constants"
+        return names or "none"
+
+    def _guard(self, guard: Guard) -> Iterator[str]:
+        way = "for each of" if guard.answer is None else "if" if guard.answer else "unless"
+        yield from self._variation(f"{way} {self._code(guard.site)}", guard.variation, self._at(guard.site))
+
+    def _variation(self, name: str, value: Variation, where: str = "") -> Iterator[str]:
+        if value.declared:
+            yield f"  {name}{where}: uniform, as '# spmdlint: uniform' says"
+        elif value.facets:
+            for facet, reason in value.facets:
+                yield f"  {name}{where}: its {facet} varies ({reason.kind})"
+                for step in reason.chain():
+                    yield f"    {self._at(step.site).strip()} {step.text}"
+        elif value.cut:
+            yield f"  {name}{where}: not known; the search for its sources was cut short"
+        else:
+            yield f"  {name}{where}: no source of variance is known; it counts as uniform"
+
+    def _call(self, call: CallNote) -> Iterator[str]:
+        what = ", ".join(call.callees)
+        if call.unknown:
+            what = f"{what or 'unknown'}; what it does is not known, which counts as no parallel call"
+        yield f"  {self._code(call.site)}: {what}"
+        yield f"    extent: {call.extent}"
+        for parallel in call.effect[:MAX_SHOWN]:
+            way = " through ".join(self._at(site).strip() for site in reversed(parallel.path))
+            yield f"    makes {parallel.name} ({parallel.strength}), {way}"
+        if len(call.effect) > MAX_SHOWN:
+            more = f"    and {len(call.effect) - MAX_SHOWN} more"
+            yield f"{more} at least: the list was cut short" if call.cut else more
+
+    # -- JSON
+
+    def as_object(self, explained: Explanation, findings: Sequence[Diagnostic]) -> dict[str, object]:
+        """The same as data."""
+        return {
+            "filename": str(explained.path),
+            "row": explained.row,
+            "parts": [self._part_object(part) for part in explained.parts],
+            "findings": [{"code": f.code, "name": f.name, "message": f.message} for f in findings],
+        }
+
+    def _part_object(self, part: Part) -> dict[str, object]:
+        return {
+            "function": self.program.project.function(part.ref).qualname,
+            "runs": part.runs,
+            "axes": list(part.axes),
+            "axes_open": part.axes_open,
+            "guards": [{"answer": guard.answer, **self._variation_object(guard.variation)} for guard in part.guards],
+            "values": [self._variation_object(value) for value in part.values],
+            "calls": [self._call_object(call) for call in part.calls],
+        }
+
+    def _variation_object(self, value: Variation) -> dict[str, object]:
+        return {
+            "code": self._code(value.site),
+            "declared_uniform": value.declared,
+            "cut_short": value.cut,
+            "varies": [{"facet": facet, "kind": r.kind, "reasons": self._chain(r)} for facet, r in value.facets],
+        }
+
+    def _call_object(self, call: CallNote) -> dict[str, object]:
+        return {
+            "code": self._code(call.site),
+            "callees": list(call.callees),
+            "unknown": call.unknown,
+            "extent": call.extent,
+            "cut_short": call.cut,
+            "makes": [
+                {"name": made.name, "strength": made.strength, "path": [self._place(site) for site in made.path]}
+                for made in call.effect
+            ],
+        }
+
+    def _chain(self, reason: Reason) -> list[dict[str, object]]:
+        return [{**self._place(step.site), "text": step.text} for step in reason.chain()]
+
+    # -- places
+
+    def _place(self, site: Site) -> dict[str, object]:
+        place = self.program.place(site)
+        return {"filename": str(place.path), "row": place.start.row, "column": place.start.column}
+
+    def _at(self, site: Site) -> str:
+        place = self.program.place(site)
+        return f" ({place.path.name}:{place.start.row})"
+
+    def _code(self, site: Site) -> str:
+        """The source of an operation, on one line."""
+        text = self.texts.get(site.ref.path, "")
+        start, end = self.program.project.function(site.ref).spans[site.number]
+        code = " ".join(text[start:end].split())
+        return code if len(code) <= 60 else code[:57] + "..."
+
+    def _source_line(self, path: Path, row: int) -> str:
+        lines = self.texts.get(path, "").splitlines()
+        return lines[row - 1].strip() if 0 < row <= len(lines) else ""

@@ -1,0 +1,117 @@
+"""`spmdlint explain FILE:LINE`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+PROGRAM = """\
+import jax
+from jax.experimental import multihost_utils
+from fleet import mystery
+
+
+def leads():
+    return jax.process_index() == 0
+
+
+def save(state):
+    multihost_utils.sync_global_devices("saved")
+
+
+def train(state, batches, debug):
+    lead = leads()
+    if lead and debug:
+        save(state)
+        mystery(state)
+    whole = leads()  # spmdlint: uniform
+    for batch in batches:
+        print(batch, whole)
+
+
+@jax.pmap
+def step(x):
+    return jax.lax.psum(x, "data")
+
+
+both = jax.pmap(lambda x: step_in(x), axis_name="data")
+
+
+def step_in(x):
+    return jax.lax.psum(x, "data")
+
+
+train(None, [], True)
+"""
+
+
+@pytest.fixture
+def explain(project):
+    project.write({"job/train.py": PROGRAM, "pyproject.toml": "[tool.spmdlint]\n"})
+
+    def run(row, *options):
+        return project.run("explain", f"job/train.py:{row}", *options)
+
+    return run
+
+
+def test_a_guarded_call(explain):
+    outcome = explain(17)
+    assert outcome.status == 0
+    for words in (
+        "in train: it runs on the host",
+        "if lead and debug (train.py:16): its content varies (identity)",
+        "(train.py:7) jax.process_index() is different on every process",
+        "leads() returns it",
+        "save(state): save (line 10 of train.py)",
+        "extent: none of its own",
+        "makes sync_global_devices (strong), (train.py:11) through (train.py:17)",
+        "SPMD301 varying-condition",
+    ):
+        assert words in outcome.out
+
+
+def test_where_its_knowledge_ends(explain):
+    out = explain(18).out
+    assert "mystery(state): fleet.mystery; what it does is not known" in out
+    assert "state: no source of variance is known; it counts as uniform" in out
+
+
+def test_what_is_declared(explain):
+    assert "whole: uniform, as '# spmdlint: uniform' says" in explain(19).out
+
+
+def test_the_axes_around_a_line(explain):
+    assert "axes bound around it: 'data'" in explain(33).out
+    assert "it runs while JAX traces it" in explain(33).out
+
+
+def test_json(explain):
+    known = json.loads(explain(17, "--output-format", "json").out)
+    (part,) = known["parts"]
+    (guard,) = part["guards"]
+    assert (part["function"], guard["answer"], guard["varies"][0]["kind"]) == ("train", True, "identity")
+    (call,) = part["calls"]
+    assert [(made["name"], made["path"][-1]["row"]) for made in call["makes"]] == [("sync_global_devices", 11)]
+    assert [finding["code"] for finding in known["findings"]] == ["SPMD301"]
+
+
+def test_a_line_without_code(explain):
+    assert "begins on this line" in explain(4).out
+
+
+def test_a_file_that_leads_to_nothing(project):
+    project.write({"a.py": "print(1)\n"})
+    assert "was not analysed" in project.run("explain", "a.py:1").out
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [("a.py", "names no line"), ("b.py:1", "There is no file b.py"), ("broken.py:1", "does not parse")],
+)
+def test_what_cannot_be_explained(project, argument, words):
+    project.write({"a.py": "import jax\n", "broken.py": "import jax\ndef\n"})
+    outcome = project.run("explain", argument)
+    assert outcome.status == 2
+    assert words in outcome.err
