@@ -15,7 +15,7 @@ from typing import Literal
 
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.reach import Reach
+from spmdlint.analysis.reach import CallEdge, Reach
 from spmdlint.analysis.uniform import Uniform
 from spmdlint.analysis.values import Applied, Frame, FunctionValue, Instance, ModuleValue, Site, certain
 from spmdlint.program import summary as s
@@ -108,6 +108,7 @@ class Origins:
         self.property = what
         self._memo: dict[tuple[Context | None, tuple[Frame, object]], Reason | None] = {}
         self._globals: dict[Path, dict[str, list[tuple[FunctionRef, int]]]] = {}
+        self._entries: dict[FunctionRef, list[CallEdge]] = {}
         self._visited: set[tuple[Context | None, tuple[Frame, object]]] = set()
         self._depth = 0
         self._cut = False
@@ -421,9 +422,7 @@ class Origins:
                 found = self.of(context.caller, passed)
             text = f"it is passed as {operation.name!r}"
             return self.step(context.caller, context.number, text, found) if found is not None else None
-        for edge in self.reach.callers.get(frame.ref, ()):
-            if edge.target.way != "call" or edge.caller.ref == frame.ref:
-                continue
+        for edge in self._calls_of(frame.ref):
             caller = self.ev.function(edge.caller)
             call = caller.operations[edge.site.number]
             if not isinstance(call, s.Call):
@@ -434,6 +433,17 @@ class Origins:
                 if found is not None:
                     return self.step(edge.caller, edge.site.number, f"it is passed as {operation.name!r}", found)
         return None
+
+    def _calls_of(self, ref: FunctionRef) -> list[CallEdge]:
+        """The calls of a function, each once: as its caller makes it whoever calls that, where it does so surely."""
+        if ref not in self._entries:
+            edges = [e for e in self.reach.callers.get(ref, ()) if e.target.way == "call" and e.caller.ref != ref]
+            free = {e.site for e in edges if e.caller is self.ev.free_frame(e.caller.ref)}
+            once: dict[tuple[Site, Frame | None], CallEdge] = {}
+            for edge in edges:
+                once.setdefault((edge.site, None if edge.site in free else edge.caller), edge)
+            self._entries[ref] = list(once.values())
+        return self._entries[ref]
 
     def _passed(self, frame: Frame, name: str, call: s.Call, caller: Frame) -> int | None:
         for argument in call.arguments:
