@@ -60,7 +60,8 @@ class SetOrder(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for loop in program.set_loops():
-            yield self._diagnostic(program, loop)
+            if loop.reason.kind != "hash":
+                yield self._diagnostic(program, loop)
 
     def _diagnostic(self, program: Program, loop: SetLoop) -> Diagnostic:
         place = program.place(loop.iterable)
@@ -73,6 +74,8 @@ class SetOrder(Rule):
         elif loop.sink == "random keys":
             then = f"and {loop.what} hands out keys in that order, so each name gets another key on every process"
             effect = "What is drawn with the keys differs where it should be one value."
+        elif loop.sink == "argument":
+            return self._argument(program, loop)
         elif loop.sink == "share":
             return self._share(program, loop)
         else:
@@ -89,6 +92,23 @@ class SetOrder(Rule):
             place=place,
             help=f"{effect} Iterate over sorted(...) of it.",
             related=tuple(related),
+        )
+
+    def _argument(self, program: Program, loop: SetLoop) -> Diagnostic:
+        source = loop.reason.source
+        place = program.place(loop.iterable)
+        where = program.where(source.site, place.path)
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=(
+                f"The elements that {loop.what} gets come in the order of a set, which differs between processes "
+                f"({where})."
+            ),
+            place=place,
+            help="Element by element the processes combine what does not belong together. Build it over sorted(...).",
+            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
         )
 
     def _share(self, program: Program, loop: SetLoop) -> Diagnostic:

@@ -53,6 +53,7 @@ class ProcessHash(Rule):
     name = "process-hash"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        yield from self._orders(program)
         for found in program.seeds.seeds():
             if found.reason.kind != "hash":
                 continue
@@ -70,3 +71,23 @@ class ProcessHash(Rule):
                 help="Use a hash that does not depend on the process, such as zlib.crc32 of the encoded string.",
                 related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
             )
+
+    def _orders(self, program: Program) -> Iterator[Diagnostic]:
+        for loop in program.set_loops():
+            if loop.reason.kind == "hash":
+                source = loop.reason.source
+                place = program.place(loop.iterable)
+                yield Diagnostic(
+                    code=self.code,
+                    name=self.name,
+                    severity=self.severity,
+                    message=(
+                        f"The order of this loop is another one in every process, and {loop.what} runs inside it: "
+                        f"{source.text} ({program.where(source.site, place.path)})."
+                    ),
+                    place=place,
+                    help="Sort by something that all processes know alike, such as a name or a number.",
+                    related=tuple(
+                        Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()
+                    ),
+                )

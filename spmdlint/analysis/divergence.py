@@ -110,8 +110,9 @@ class Divergences:
         join = flow.joins_at(number)
         if self._fails(frame, yes) or self._fails(frame, no):
             return None
-        first = self._calls(frame, yes, join, number)
-        second = self._calls(frame, no, join, number)
+        again = None if self._leaves_a_loop(frame, number) else number
+        first = self._calls(frame, yes, join, again)
+        second = self._calls(frame, no, join, again)
         if _same(first, second):
             return None
         reason = self.facets.content.of(frame, test)
@@ -124,11 +125,11 @@ class Divergences:
         content = self.facets.content
         heart, others = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
         known.update(others)
-        if self.conditions.one_process(known) or self._complementary(frame, heart, known):
+        if self.conditions.one_process(known) or self._complementary(frame, number, heart, known):
             return None
         closed = self.conditions.closed(frame, known)
         if closed:
-            first, second = (self._calls(frame, arm, join, number, closed) for arm in (yes, no))
+            first, second = (self._calls(frame, arm, join, again, closed) for arm in (yes, no))
         if reason.kind not in ("identity", "group"):
             # A clock or a file differs by chance. A bare jit behind it is local as often as not.
             first, second = (self._surely_parallel(frame, calls) for calls in (first, second))
@@ -141,10 +142,21 @@ class Divergences:
         call, more = different
         return Divergence(Site(frame.ref, test), reason, call, more, early_exit=join == EXIT, loop=loop)
 
-    def _complementary(self, frame: Frame, test: int, known: Assumptions) -> bool:
+    def _leaves_a_loop(self, frame: Frame, branch: int) -> bool:
+        """Does one arm of a branch leave a loop that the other stays in: how often it runs depends on it."""
+        flow = self.ev.flow(frame.ref)
+        blocks = self.ev.function(frame).blocks
+        arms = [edge.target for edge in blocks[branch].edges if edge.kind in ("true", "false")]
+        for header in range(len(blocks)):
+            body = flow.loop_body(header)
+            if branch in body and len({arm in body or arm == header for arm in arms}) == 2:
+                return True
+        return False
+
+    def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions) -> bool:
         """Do the processes make the same calls in the whole function, whichever way they go at one condition."""
         key = self.conditions.key(frame, test)
-        if key is None:
+        if key is None or self._leaves_a_loop(frame, branch):
             return False
         ways = []
         for answer in (True, False):
@@ -182,6 +194,7 @@ class Divergences:
     def _calls(
         self, frame: Frame, arm: int, join: int | None, branch: int | None, closed: Closed = frozenset()
     ) -> tuple[ParallelCall, ...]:
+        """The calls from an arm on up to ``join``; those in the block of the branch itself have been made before."""
         order = self.ev.flow(frame.ref).order(arm, join, closed)
         live = self.ev.live_blocks(frame)
         calls = self.effects.of_blocks(frame, [block for block in order if block in live and block != branch])

@@ -116,7 +116,7 @@ class Effects:
                 ref = getattr(function, "ref", None)
                 if ref is not None:
                     name = self.ev.project.function(ref).name
-                    return f"a {callee.name.rsplit('.', 1)[-1]}ped lambda" if name == "<lambda>" else name
+                    return f"a lambda under {callee.name}" if name == "<lambda>" else name
         return f"a function under {callee.name}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.origins import Origins, Reason
-from spmdlint.analysis.values import Frame
+from spmdlint.analysis.values import Frame, FunctionValue
 from spmdlint.program import summary as s
 
 _FILLERS = frozenset(("append", "extend", "insert", "setdefault", "update"))
@@ -24,6 +24,53 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         if found is not None:
             found = origins.step(frame, iterable, "this loop goes over it", found)
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
+    for filled, loop in _drained(origins.ev, frame, operation.name):
+        found = order_of_pops(origins, frame, loop)
+        if found is not None:
+            return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
+    return None
+
+
+def order_of_pops(origins: Origins, frame: Frame, blocks: set[int]) -> Reason | None:
+    """Why ``x.pop()`` in some blocks, without an index, takes the elements in such an order."""
+    function = origins.ev.function(frame)
+    for block in sorted(blocks):
+        for number in function.blocks[block].operations:
+            operation = function.operations[number]
+            if not isinstance(operation, s.Call) or operation.arguments:
+                continue
+            method = function.operations[operation.function]
+            if isinstance(method, s.Attribute) and method.name in ("pop", "popitem"):
+                found = origins.of(frame, method.base)
+                if found is not None:
+                    return origins.step(frame, number, f".{method.name}() takes one of them", found)
+    return None
+
+
+def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
+    """Why a generator yields in such an order: because of a loop around a ``yield``."""
+    function = origins.ev.function(frame)
+    flow = origins.ev.flow(frame.ref)
+    yields = {function.block_of[n] for n, o in enumerate(function.operations) if isinstance(o, s.Yield)}
+    for number in sorted(origins.ev.live_blocks(frame)):
+        test = function.blocks[number].test
+        operation = function.operations[test] if test is not None else None
+        if isinstance(operation, s.Next) and flow.loop_body(number) & yields:
+            found = origins.of(frame, operation.iterable)
+            if found is not None:
+                return origins.step(frame, operation.iterable, f"{function.name}() yields in that order", found)
+    return None
+
+
+def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | None:
+    """Why what a call of the project's own generator function gives comes in such an order."""
+    for callee in origins.ev.value(frame, operation.function):
+        if isinstance(callee, FunctionValue) and origins.ev.project.function(callee.ref).generator:
+            arguments = origins.ev.arguments(frame, operation)
+            inner = origins.ev.entered_frame(callee, arguments, frame.depth + 1)
+            if inner is not None:
+                with origins.entered(origins.context(inner, frame, number)):
+                    return order_of_yields(origins, inner)
     return None
 
 
@@ -40,6 +87,18 @@ def _fillings(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[i
             for number in filling:
                 if function.block_of[number] in body:
                     yield number, test.iterable
+
+
+def _drained(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, set[int]]]:
+    """Operations that put an element into a name's value inside a ``while``, each with the blocks of that loop."""
+    function = evaluator.function(frame)
+    flow = evaluator.flow(frame.ref)
+    filling = [number for number, o in enumerate(function.operations) if _fills(function, o, name)]
+    for header, block in enumerate(function.blocks) if filling else ():
+        if block.test is None or isinstance(function.operations[block.test], s.Next):
+            continue
+        body = flow.loop_body(header)
+        yield from ((number, body) for number in filling if function.block_of[number] in body)
 
 
 def _fills(function: s.Function, operation: s.Operation, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from spmdlint.analysis.filling import order_of_filling, sorted_in_place
+from spmdlint.analysis.filling import order_of_filling, order_of_generator, sorted_in_place
 from spmdlint.analysis.order import LISTERS
 from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.values import External, Frame, FunctionValue, Site
@@ -57,13 +57,13 @@ class ListingOrder(Property):
                     return Reason(
                         Site(frame.ref, number), f"{callee.name}() gives first what is done first", "completion"
                     )
-                if callee.name in LISTERS:
+                if callee.name in LISTERS or (known is not None and known.stacks):
                     return origins.any_of(frame, [argument.value for argument in operation.arguments])
                 return None
         method = origins.ev.function(frame).operations[operation.function]
         own = any(isinstance(callee, FunctionValue) for callee in callees)
         if not isinstance(method, s.Attribute) or own:
-            return CONTINUE
+            return order_of_generator(origins, frame, number, operation) or CONTINUE
         if method.name in _METHODS:
             return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
         known = self.knowledge.methods.get(method.name)

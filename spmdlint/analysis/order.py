@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.filling import order_of_filling, sorted_in_place
+from spmdlint.analysis.filling import order_of_filling, order_of_generator, sorted_in_place
 from spmdlint.analysis.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.values import Collection, Constant, External, Frame, Site
@@ -84,10 +84,13 @@ class SetOrder(Property):
                 continue
             if callee.name in _MAKERS:
                 return self._made(origins, frame, site, arguments, callee.name)
-            if callee.name in LISTERS:
+            known = origins.ev.knowledge.get(callee.name)
+            if callee.name in LISTERS or (known is not None and known.stacks):
                 found = origins.any_of(frame, arguments)
                 short = callee.name.removeprefix("builtins.")
                 return origins.step(frame, number, f"{short}() keeps the order of the set", found) if found else None
+            if callee.name == "builtins.sorted":
+                return self._sorted(origins, frame, site, operation)
             return None
         method = function.operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in _VIEWS:
@@ -95,7 +98,18 @@ class SetOrder(Property):
         if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
             found = origins.of(frame, method.base)
             return origins.step(frame, number, f".{method.name}() gives a set again", found) if found else None
-        return CONTINUE
+        return order_of_generator(origins, frame, number, operation) or CONTINUE
+
+    @staticmethod
+    def _sorted(origins: Origins, frame: Frame, site: Site, operation: s.Call) -> Reason | None:
+        """``sorted(x, key=id)``: an order, but of this process."""
+        for argument in operation.arguments:
+            if argument.keyword == "key":
+                for key in origins.ev.value(frame, argument.value):
+                    if isinstance(key, External) and key.name in ("builtins.id", "builtins.hash"):
+                        short = key.name.removeprefix("builtins.")
+                        return Reason(site, f"it is sorted by {short}(), which differs between processes", "hash")
+        return None
 
     def _made(self, origins: Origins, frame: Frame, site: Site, arguments: list[int], name: str) -> Reason | None:
         if len(arguments) == 1 and _numeric_source(origins.ev, frame, arguments[0]):

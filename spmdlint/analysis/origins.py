@@ -184,6 +184,10 @@ class Origins:
             return self.any_of(frame, operation.operands)
         if isinstance(operation, s.Await):
             return self.of(frame, operation.value)
+        if isinstance(operation, s.Enter) and not any(
+            isinstance(v, Instance) for v in self.ev.value(frame, operation.manager)
+        ):
+            return self.of(frame, operation.manager)
         if isinstance(operation, s.Attribute):
             return self._attribute(frame, number, operation)
         if isinstance(operation, s.Call):

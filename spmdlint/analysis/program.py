@@ -96,7 +96,8 @@ class Program:
     def listings(self) -> Iterator[ListingShare | ListingLoop]:
         """Where the order of a folder's listing decides what a process gets or calls."""
         order, variance = self.listing_order, self.variance
-        return Listings(self.evaluator, self.reach, self.effects, order, variance, self._multi).found()
+        check = Listings(self.evaluator, self.reach, self.effects, order, variance, self._multi, preview=self.preview)
+        return check.found()
 
     def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
         """Parallel calls of the host in code that JAX traces."""

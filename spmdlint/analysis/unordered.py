@@ -9,6 +9,7 @@ from typing import Literal
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.effects import Effects, ParallelCall, carries
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.gathered import gathered_orders
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.origins import Origins, Reason
 from spmdlint.analysis.reach import Reach
@@ -16,7 +17,7 @@ from spmdlint.analysis.values import External, Frame, Site, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-Sink = Literal["parallel call", "traced program", "axis names", "random keys", "share"]
+Sink = Literal["parallel call", "traced program", "axis names", "random keys", "share", "argument"]
 
 _SPLITTERS = ("jax.random.split",)
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "@", "**"))
@@ -58,6 +59,8 @@ class SetLoops:
                 yield found
 
     def _all(self) -> Iterator[SetLoop]:
+        for found in gathered_orders(self.ev, self.reach, self.effects, self.order):
+            yield SetLoop(found.call, found.argument, found.reason, "argument", found.name)
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             function = self.ev.function(frame)
@@ -93,6 +96,9 @@ class SetLoops:
             if calls:
                 yield SetLoop(site, iterable, reason, "parallel call", calls[0].name, calls[0])
                 return
+            if self._pairs_keys(frame, operation.iterable):
+                yield SetLoop(site, iterable, reason, "random keys", "zip")
+                return
             name = self._operation(frame, body, _SPLITTERS)
             if name is not None and self._carries_a_key(frame, body):
                 yield SetLoop(site, iterable, reason, "random keys", name)
@@ -101,6 +107,23 @@ class SetLoops:
             name = self._operation(frame, body, _TRACED) or self._arithmetic(frame, body)
             if name is not None:
                 yield SetLoop(site, iterable, reason, "traced program", name)
+
+    def _pairs_keys(self, frame: Frame, iterable: int) -> bool:
+        """``zip(jax.random.split(key, n), names)``."""
+        function = self.ev.function(frame)
+        zipped = function.operations[iterable]
+        if not isinstance(zipped, s.Call) or not _calls(self.ev, frame, zipped, ("builtins.zip",)):
+            return False
+        for argument in zipped.arguments:
+            operation = function.operations[argument.value]
+            made = [argument.value]
+            if isinstance(operation, s.Load):
+                stores = self.ev.flow(frame.ref).reaching(argument.value, operation.name)
+                made = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
+            calls = [call for n in made if isinstance(call := function.operations[n], s.Call)]
+            if any(_calls(self.ev, frame, call, _SPLITTERS) for call in calls):
+                return True
+        return False
 
     def _carries_a_key(self, frame: Frame, blocks: list[int]) -> bool:
         """Is a name both read and written by calls of the splitter: ``key, sub = split(key)`` in every round."""
@@ -165,6 +188,10 @@ class SetLoops:
         return not axes.open and len(axes.names) < 2
 
 
+def _calls(evaluator: Evaluator, frame: Frame, call: s.Call, names: tuple[str, ...]) -> bool:
+    return any(isinstance(c, External) and c.name in names for c in evaluator.value(frame, call.function))
+
+
 @dataclass(frozen=True, slots=True)
 class ListingShare:
     """A process's share of a listing: a slice of it whose bounds come from the process's number."""
@@ -194,8 +221,11 @@ class Listings:
         listing: Origins,
         variance: Origins,
         multi: MultiProcess,
+        *,
+        preview: bool,
     ) -> None:
         self.multi = multi
+        self.preview = preview
         self.ev = evaluator
         self.reach = reach
         self.effects = effects
@@ -235,7 +265,10 @@ class Listings:
         calls = self.effects.of_blocks(frame, [block for block in flow.order(header) if block in body])
         several = self.multi.written_for(frame.ref.path)
         strong = [call for call in calls if call.strength == "strong" or (call.carried and several)]
-        if strong:
+        weak = calls if several or self.preview else ()
+        if strong or weak:
             reason = self.listing.of(frame, test.iterable)
-            if reason is not None:
+            if reason is not None and (reason.kind == "completion" or self.preview):
+                strong = strong or list(weak)
+            if reason is not None and strong:
                 yield ListingLoop(Site(frame.ref, test.iterable), reason, strong[0])

@@ -53,6 +53,7 @@ class Known:
     arguments, and unless the program calls ``seeded_by``. ``callback``: the parameter that is a function which runs at
     a time of its own; what that one stores is the source. ``needs``: for a method, what a file has to import for it.
     ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
+    ``stacks``: it puts a sequence into an array, element by element.
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
     """
 
@@ -86,6 +87,7 @@ class Known:
     attribute: bool = False
     listing: bool = False
     completion: bool = False
+    stacks: bool = False
     unseeded: bool = False
     seeded_by: str = ""
     callback: str | None = None
