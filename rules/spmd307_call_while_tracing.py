@@ -52,13 +52,15 @@ class CallWhileTracing(Rule):
     ## Limits
 
     A call behind a branch that cannot be decided is not reported, nor one in a function that reaches a jit only
-    through a value that is not known for sure. Calls from threads are not followed.
+    through a value that is not known for sure. Maps and jits that a thread launches are reported with `--preview`:
+    whether the main thread launches others meanwhile cannot be seen. Barriers in threads are not reported.
     """
 
     code = "SPMD307"
     name = "call-while-tracing"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        yield from self._elsewhere(program)
         for found in program.calls_while_tracing():
             place = program.place(found.site)
             short = found.name.rsplit(".", 1)[-1]
@@ -76,4 +78,31 @@ class CallWhileTracing(Rule):
                 place=place,
                 help="Make the call outside and pass its result in, or use a collective of jax.lax over a mapped axis.",
                 related=tuple(related),
+            )
+
+    def _elsewhere(self, program: Program) -> Iterator[Diagnostic]:
+        """Callbacks from the device, and threads."""
+        for found in program.calls_elsewhere():
+            place = program.place(found.site)
+            at = program.where(found.call.path[-1], place.path)
+            if found.how == "callback":
+                message = (
+                    f"{found.starter} runs this function while the devices are in the computation that calls it, and "
+                    f"it makes the parallel call {found.call.name} at {at}, which waits for them."
+                )
+                help_ = "Return the value from the computation and make the call in the loop around it."
+            else:
+                message = (
+                    f"{found.starter} hands this function to a thread, and it launches {found.call.name} at {at}: "
+                    "between which calls of the main thread differs on every process."
+                )
+                help_ = "Launch it from the main thread, and leave only reading and writing to the other one."
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=message,
+                place=place,
+                help=help_,
+                related=tuple(Related(program.place(site), "This leads to the call.") for site in found.call.path),
             )

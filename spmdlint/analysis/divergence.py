@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -18,13 +19,15 @@ from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.origins import Reason
 from spmdlint.analysis.reach import Reach
-from spmdlint.analysis.values import External, Frame, Member, Site
+from spmdlint.analysis.values import Applied, External, Frame, FunctionValue, Instance, Member, Site
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
 # Sources that differ by chance, if they do: preview tells of them.
-_UNSURE = ("files", "thread", "ragged", "named")
+_UNSURE = ("files", "thread", "callback", "ragged", "named")
+MAX_FRAMES = 8
+"""Ways to enter one function that are looked at besides the one of which nothing is known."""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
 
@@ -75,13 +78,36 @@ class Divergences:
         """Every divergence by a condition, innermost branches first; one per branch."""
         for ref in self.ev.project.functions():
             if ref in self.reach.host:
-                yield from self._in_function(ref)
+                told: set[Site] = set()
+                frame = self.ev.free_frame(ref)
+                yield from self._in_frame(frame, told)
+                for other in self._entered(frame):
+                    yield from self._in_frame(other, told)
 
-    def _in_function(self, ref: FunctionRef) -> Iterator[Divergence]:
-        frame = self.ev.free_frame(ref)
+    def _entered(self, frame: Frame) -> list[Frame]:
+        """The ways in which a function is entered with functions to call, where a branch of it varies."""
+        frames = self._frames.get(frame.ref, ())
+        if not frames:
+            return []
+        blocks = self.ev.function(frame).blocks
+        tests = [blocks[b].test for b in sorted(self.ev.live_blocks(frame)) if len(blocks[b].edges) > 1]
+        operations = self.ev.function(frame).operations
+        asked = [t for t in tests if t is not None and not isinstance(operations[t], (s.Next, s.Caught, s.Matches))]
+        return list(frames) if self.facets.content.any_of(frame, asked) is not None else []
+
+    @cached_property
+    def _frames(self) -> dict[FunctionRef, list[Frame]]:
+        """For each function, the frames in which a name that it uses is bound to a function."""
+        found: dict[FunctionRef, list[Frame]] = {}
+        for frame in self.reach.frames:
+            if len(found.get(frame.ref, ())) < MAX_FRAMES and _binds_functions(frame):
+                found.setdefault(frame.ref, []).append(frame)
+        return found
+
+    def _in_frame(self, frame: Frame, told: set[Site]) -> Iterator[Divergence]:
+        ref = frame.ref
         function = self.ev.function(frame)
         live = self.ev.live_blocks(frame)
-        told: set[Site] = set()
         found: list[tuple[int, Divergence]] = []
         for number in sorted(live):
             block = function.blocks[number]
@@ -132,7 +158,7 @@ class Divergences:
             first, second = (self._calls(frame, arm, join, again, closed) for arm in (yes, no))
         if reason.kind not in ("identity", "group"):
             # A clock or a file differs by chance. A bare jit behind it is local as often as not.
-            first, second = (self._surely_parallel(frame, calls) for calls in (first, second))
+            first, second = (self._surely_parallel(frame, calls, reason) for calls in (first, second))
         elif reason.kind == "group" and not loop:
             # Processes without devices of a group leave its calls out, and may.
             first, second = (tuple(c for c in calls if c.everyone) for calls in (first, second))
@@ -164,10 +190,17 @@ class Divergences:
             ways.append(self._calls(frame, ENTRY, None, None, closed))
         return _same(*ways)
 
-    def _surely_parallel(self, frame: Frame, calls: tuple[ParallelCall, ...]) -> tuple[ParallelCall, ...]:
-        """The calls that span processes whatever they are given, and steps of training in a multi-process program."""
-        carried = self.preview or self.multi.written_for(frame.ref.path)
-        return tuple(c for c in calls if c.strength == "strong" or (c.carried and carried))
+    def _surely_parallel(
+        self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason
+    ) -> tuple[ParallelCall, ...]:
+        """The calls that span processes whatever they are given, and steps of training in a multi-process program.
+
+        A bare jit over a process's own data is at home in it; behind a clock or a file it may well not be.
+        """
+        several = self.multi.written_for(frame.ref.path)
+        if several and self.preview and reason.kind not in ("data", "ragged", "named"):
+            return calls
+        return tuple(c for c in calls if c.strength == "strong" or (c.carried and (several or self.preview)))
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
         """A `for` that makes another number of steps on every process, with parallel calls in its body."""
@@ -182,7 +215,7 @@ class Divergences:
         if self.conditions.one_process(self.conditions.assumed(frame, number)):
             return None
         if reason.kind not in ("identity", "group"):
-            calls = self._surely_parallel(frame, calls)
+            calls = self._surely_parallel(frame, calls, reason)
         if not calls:
             return None
         return Divergence(Site(frame.ref, test.iterable), reason, calls[0], calls[1:], early_exit=False, loop=True)
@@ -217,6 +250,17 @@ class Divergences:
         return FAILURE in reached and EXIT not in reached
 
 
+def _binds_functions(frame: Frame) -> bool:
+    """Is a parameter here, or one of the function around it, bound to a function."""
+    current: Frame | None = frame
+    while current is not None:
+        for values in current.bindings.values():
+            if any(isinstance(value, (FunctionValue, Applied, Instance)) for value in values):
+                return True
+        current = current.outer
+    return False
+
+
 def _first_difference(
     first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]
 ) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
@@ -225,7 +269,7 @@ def _first_difference(
     for position in range(length):
         a = first[position] if position < len(first) else None
         b = second[position] if position < len(second) else None
-        if a is not None and b is not None and a.same == b.same:
+        if a is not None and b is not None and a.matches(b):
             continue
         longer = first if a is not None else second
         return longer[position], longer[position + 1 :]
@@ -233,7 +277,7 @@ def _first_difference(
 
 
 def _same(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]) -> bool:
-    return [call.same for call in first] == [call.same for call in second]
+    return len(first) == len(second) and all(a.matches(b) for a, b in zip(first, second, strict=True))
 
 
 def _always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:

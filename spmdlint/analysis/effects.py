@@ -16,7 +16,8 @@ from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.locality import local_data, on_local_devices
 from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.reach import Reach
-from spmdlint.analysis.values import Applied, External, Frame, Site, certain
+from spmdlint.analysis.values import Applied, External, Frame, Site, certain, constant
+from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 Strength = Literal["strong", "weak"]
@@ -40,6 +41,12 @@ class ParallelCall:
     everyone: bool = False
     checkpoint: bool = False
     carried: bool = False
+    label: str | None = None
+    """The name by which processes find one another in it, where it is known."""
+
+    def matches(self, other: ParallelCall) -> bool:
+        """Can the two be one call to the other processes: calls under different names never meet."""
+        return self.same == other.same and (self.label == other.label or self.label is None or other.label is None)
 
     @property
     def site(self) -> Site:
@@ -88,7 +95,10 @@ class Effects:
             known = self.ev.knowledge.get(callee.name)
             if known is not None and known.parallel:
                 name = callee.name.rsplit(".", 1)[-1]
-                yield ParallelCall(name, "strong", callee.name, (site,), everyone=True, checkpoint=known.checkpoint)
+                label = self._label(frame, operation, known)
+                yield ParallelCall(
+                    name, "strong", callee.name, (site,), everyone=True, checkpoint=known.checkpoint, label=label
+                )
             return
         if isinstance(callee, Applied):
             known = self.ev.knowledge.get(callee.name)
@@ -107,6 +117,17 @@ class Effects:
             if target.way in ("call", "transform"):
                 for inner in self.of_function(target.frame):
                     yield replace(inner, path=(site, *inner.path))
+
+    def _label(self, frame: Frame, operation: s.Call, known: Known) -> str | None:
+        if known.label is None:
+            return None
+        arguments = self.ev.arguments(frame, operation)
+        values = arguments.keyword(known.label)
+        position = known.positional.index(known.label)
+        if values is None and position < len(arguments.positional):
+            values = arguments.positional[position]
+        name = constant(values) if values is not None else None
+        return name.value if name is not None and isinstance(name.value, str) else None
 
     def _name(self, callee: Applied) -> str:
         """The name of the function that a map or jit runs, as its author wrote it."""

@@ -23,6 +23,9 @@ _BROAD = frozenset(f"builtins.{name}" for name in "Exception BaseException Keybo
 _INPUT = frozenset(
     f"builtins.{name}"
     for name in "OSError IOError FileNotFoundError PermissionError ConnectionError TimeoutError EOFError".split()
+) | frozenset(
+    "urllib.error.URLError urllib.error.HTTPError socket.timeout socket.error queue.Empty queue.Full "
+    "subprocess.CalledProcessError subprocess.TimeoutExpired http.client.HTTPException".split()
 )
 
 

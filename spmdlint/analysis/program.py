@@ -14,6 +14,7 @@ from spmdlint.analysis.devices import RepeatedDevice, repeated_devices
 from spmdlint.analysis.divergence import Divergence, Divergences
 from spmdlint.analysis.edits import Edits
 from spmdlint.analysis.effects import Effects
+from spmdlint.analysis.elsewhere import CallElsewhere, CallsElsewhere
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.exceptions import ExceptionPath, ExceptionPaths
 from spmdlint.analysis.explanation import Explainer, Explanation
@@ -102,6 +103,13 @@ class Program:
     def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
         """Parallel calls of the host in code that JAX traces."""
         return calls_while_tracing(self.evaluator, self.reach)
+
+    def calls_elsewhere(self) -> Iterator[CallElsewhere]:
+        """Parallel calls in threads and in callbacks from the device."""
+        if self.multi_process == "never":
+            return iter(())
+        check = CallsElsewhere(self.evaluator, self.calls, self.reach, self.effects, self._multi, preview=self.preview)
+        return check.found()
 
     def exception_paths(self) -> Iterator[ExceptionPath]:
         """Parallel calls that an exception on one process adds or skips."""

@@ -31,6 +31,8 @@ class Sources:
         if known is not None and known.source is not None and not known.callback:
             if (known.unseeded and operation.arguments) or self._seeded(known):
                 return None
+            if known.at_most is not None and len(operation.arguments) > known.at_most:
+                return None
             return Reason(site, f"{callee.name}() is different on every process", known.source)
         if callee.name == "builtins.hash" and operation.arguments:
             if not names_something(self.ev, frame, operation.arguments[0].value):
@@ -54,7 +56,7 @@ class Sources:
         if not isinstance(method, s.Attribute):
             return None
         known = self.knowledge.methods.get(method.name)
-        if known is None or known.source is None:
+        if known is None or known.source is None or known.callback is not None:
             return None
         if known.needs and not self._imported(frame.ref.path) & set(known.needs):
             return None

@@ -42,6 +42,8 @@ _CARRIERS = frozenset(
 _CARRYING = ("numpy.", "jax.numpy.", "jax.random.", "math.", "os.path.", "operator.", "random.Random")
 # Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
 _GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
+# What is alike everywhere of arrays that differ.
+_ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
 _OBJECTS = (Instance, FunctionValue, ClassValue, ModuleValue)
 
 
@@ -85,7 +87,7 @@ class Variance(Property):
         return CONTINUE
 
     def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
-        if operation.kind not in ("list", "generator"):
+        if operation.kind == "set":
             return None
         function = origins.ev.function(frame)
         if _is_length_of_one(function, operation, lambda n: origins.ev.value(frame, n)):
@@ -114,15 +116,20 @@ class Variance(Property):
     @staticmethod
     def _part(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:
         """A part of an object that a library made from a clock or the like: ``uuid.uuid4().hex``."""
-        if not any(isinstance(v, (Applied, Called, Member)) for v in origins.ev.value(frame, operation.base)):
+        bases = origins.ev.value(frame, operation.base)
+        if operation.name in _ALIKE or any(isinstance(v, (Instance, ModuleValue, External)) for v in bases):
             return None
         found = origins.of(frame, operation.base)
-        return found if found is not None and found.kind in ("clock", "entropy", "host") else None
+        if found is None or (found.kind != "data" and not any(isinstance(v, (Applied, Called, Member)) for v in bases)):
+            return None
+        return found if found.kind in ("clock", "entropy", "host", "data") else None
 
-    @staticmethod
-    def _round(origins: Origins, frame: Frame, operation: s.Next) -> Reason | None:
+    def _round(self, origins: Origins, frame: Frame, operation: s.Next) -> Reason | None:
         """What a loop gets in one round; of a range only the start tells, for the end only says how many there are."""
         iterable = origins.ev.function(frame).operations[operation.iterable]
+        if isinstance(iterable, s.Attribute) and iterable.name in self.knowledge.local_parts:
+            text = f".{iterable.name} are those of this process"
+            return Reason(Site(frame.ref, operation.iterable), text, "data")
         if isinstance(iterable, s.Call):
             callees = origins.ev.value(frame, iterable.function)
             if any(isinstance(v, External) and v.name == "builtins.range" for v in callees):
@@ -192,7 +199,21 @@ class Variance(Property):
     # -- what others store
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
-        return self.sources.of_store(ref, number)
+        return self.sources.of_store(ref, number) or self._guarded(origins, ref, number)
+
+    def _guarded(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
+        """Is something stored on some processes only, or at another time on each."""
+        frame = origins.ev.free_frame(ref)
+        function = origins.ev.function(frame)
+        operation = function.operations[number]
+        value = operation.value if isinstance(operation, (s.StoreAttribute, s.Store)) else None
+        if value is None or isinstance(certain(origins.ev.value(frame, value)), _OBJECTS):
+            return None
+        for branch in self.control.choosing(frame, (number,), None):
+            found = origins.of(frame, branch.test)
+            if found is not None:
+                return Reason(Site(ref, branch.test), "whether it is stored depends on this", found.kind, found)
+        return None
 
     # -- what a branch chose
 

@@ -21,7 +21,7 @@ Kind = Literal[
     "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
     "constraint", "context", "decorator", "layer", "forward",
 ]  # fmt: skip
-Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "completion", "hash"]
+Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,9 @@ class Known:
     without its function, to be a decorator. ``spans``: it runs over several devices. ``by_hand``: it hands every
     process the rows of its own devices, so that arrays beside it are local. ``parallel``: every process must make the
     call. ``attribute`` marks a source that is a value, not a function. ``unseeded``: it is a source only without
-    arguments, and unless the program calls ``seeded_by``. ``callback``: the parameter that is a function which runs at
-    a time of its own; what that one stores is the source. ``needs``: for a method, what a file has to import for it.
+    arguments, ``at_most`` with so many, and unless the program calls ``seeded_by``. ``callback``: the parameter that is
+    a function which runs at a time of its own; what that one stores is the source. ``needs``: for a method, what a
+    file has to import for it.
     ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
     ``stacks``: it puts a sequence into an array, element by element.
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
@@ -89,6 +90,7 @@ class Known:
     completion: bool = False
     stacks: bool = False
     unseeded: bool = False
+    at_most: int | None = None
     seeded_by: str = ""
     callback: str | None = None
     needs: tuple[str, ...] = ()
@@ -121,6 +123,8 @@ class Knowledge:
     methods: Mapping[str, Known] = field(default_factory=dict)
     array_modules: frozenset[str] = frozenset()
     no_arrays: frozenset[str] = frozenset()
+    local_parts: frozenset[str] = frozenset()
+    """Attributes of a global array that are lists of the parts on this process."""
 
     def canonical(self, name: str) -> str:
         """The name that a dotted name is known by; the longest alias that fits its beginning counts."""
@@ -174,6 +178,7 @@ def built_in() -> Knowledge:
     methods: dict[str, Known] = {}
     modules: set[str] = set()
     trees: set[str] = set()
+    parts: set[str] = set()
     for entry in sorted(files("spmdlint.knowledge").iterdir(), key=lambda e: e.name):
         if entry.name.endswith(".toml"):
             tables = tomllib.loads(entry.read_text(encoding="utf-8"))
@@ -182,7 +187,10 @@ def built_in() -> Knowledge:
             ranks.update(tables.get("environment", {}).get("identity", ()))
             modules.update(tables.get("arrays", {}).get("modules", ()))
             trees.update(tables.get("arrays", {}).get("except", ()))
-    return Knowledge(functions, aliases, frozenset(ranks), methods, frozenset(modules), frozenset(trees))
+            parts.update(tables.get("arrays", {}).get("local_parts", ()))
+    return Knowledge(
+        functions, aliases, frozenset(ranks), methods, frozenset(modules), frozenset(trees), frozenset(parts)
+    )
 
 
 def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Known], aliases: dict[str, str]) -> None:
@@ -244,10 +252,14 @@ def _verify(name: str, table: object, where: str) -> None:
 def _fits(kind: str, value: object) -> bool:
     if kind.startswith("tuple"):
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if kind.startswith("int"):
+        return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, bool if kind == "bool" else str)
 
 
 def _words(kind: str) -> str:
+    if kind.startswith("int"):
+        return "a number"
     return "a list of strings" if kind.startswith("tuple") else "true or false" if kind == "bool" else "a string"
 
 
