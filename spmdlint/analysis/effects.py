@@ -13,7 +13,7 @@ from typing import Literal
 
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.locality import local_data, on_local_devices
+from spmdlint.analysis.locality import global_data, local_arguments, on_local_devices
 from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.reach import Reach
 from spmdlint.analysis.values import Applied, External, Frame, Site, certain, constant
@@ -107,8 +107,10 @@ class Effects:
                     return
                 strength: Strength = "strong" if known.spans else "weak"
                 passed = [argument.value for argument in operation.arguments]
-                if strength == "weak" and passed and all(local_data(self.ev, frame, value) for value in passed):
+                if strength == "weak" and local_arguments(self.ev, frame, operation):
                     return
+                if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):
+                    strength = "strong"
                 carried = carries(self.ev.function(frame), number, operation)
                 yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)
                 return

@@ -56,6 +56,10 @@ class Length(Property):
         name = operation.name if isinstance(operation, (s.Parameter, s.Attribute)) else None
         if name is None or not _names_a_share(name):
             return None
+        if isinstance(operation, s.Parameter) and any(
+            e.target.way == "call" for e in origins.reach.callers.get(frame.ref, ())
+        ):
+            return None  # what is passed is known, and nothing was found there
         return Reason(Site(frame.ref, number), f"{name!r} is this process's own part, by its name", "named")
 
     # -- slices and splits
@@ -78,6 +82,8 @@ class Length(Property):
         if index.step is not None:
             starts = [end for end in (index.lower, index.step) if end is not None]
             found = self.content.any_of(frame, starts)
+            if self._padded(origins, frame, operation.base):
+                return None
             return self._data(found, frame, number, "cut by its number, and the rest of the division is not spread")
         if index.lower is not None and index.upper is not None:
             return None
@@ -85,6 +91,19 @@ class Length(Property):
         if end is None:
             return origins.of(frame, operation.base)
         return self._data(self.content.of(frame, end), frame, number, "cut at its number")
+
+    @staticmethod
+    def _padded(origins: Origins, frame: Frame, base: int) -> bool:
+        """Is something added to the list, or cut off it, just before it is shared out: it may well divide."""
+        function = origins.ev.function(frame)
+        operation = function.operations[base]
+        if isinstance(operation, s.Load) and function.binds(operation.name):
+            stores = [function.operations[n] for n in origins.ev.flow(frame.ref).reaching(base, operation.name)]
+            values = [store.value for store in stores if isinstance(store, s.Store)]
+            operation = function.operations[values[0]] if len(values) == 1 else operation
+        if isinstance(operation, s.Subscript):
+            return isinstance(function.operations[operation.index], s.Slice)
+        return isinstance(operation, s.Binary) and operation.operator == "+"
 
     @staticmethod
     def _data(found: Reason | None, frame: Frame, number: int, how: str) -> Reason | None:
@@ -124,7 +143,7 @@ class Length(Property):
         if name == "builtins.range":
             return self.content.any_of(frame, arguments)
         if name in _KEEPERS:
-            return origins.any_of(frame, arguments)
+            return next((found for a in arguments if (found := self.of_iteration(origins, frame, a)) is not None), None)
         if name == "itertools.islice" and len(arguments) == 4:
             how = "a stride by its number, and the rest of the division is not spread"
             found = self.content.of(frame, arguments[1])

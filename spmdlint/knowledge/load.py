@@ -54,7 +54,8 @@ class Known:
     a function which runs at a time of its own; what that one stores is the source. ``needs``: for a method, what a
     file has to import for it.
     ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
-    ``stacks``: it puts a sequence into an array, element by element.
+    ``stacks``: it puts a sequence into an array, element by element. ``gives_global``: it gives an array over the
+    devices of a sharding, and ``local`` is the parameter that is this process's own part of it.
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
     """
 
@@ -89,6 +90,8 @@ class Known:
     listing: bool = False
     completion: bool = False
     stacks: bool = False
+    gives_global: bool = False
+    local: str | None = None
     unseeded: bool = False
     at_most: int | None = None
     seeded_by: str = ""
@@ -109,7 +112,7 @@ class KnowledgeError(UsageError):
 
 _TABLES = ("aliases", "functions", "methods")
 """What a user's knowledge may hold."""
-_PARAMETERS = ("axes", "mesh", "sizes", "only", "groups", "permutation", "callback", "seed", "label")
+_PARAMETERS = ("axes", "mesh", "sizes", "only", "groups", "permutation", "callback", "seed", "label", "local")
 """Keys whose value is the name of a parameter."""
 
 
