@@ -115,7 +115,9 @@ class Divergences:
             test = function.operations[block.test] if block.test is not None else None
             if isinstance(test, s.Next):
                 divergence = self._at_loop(frame, number, test)
-            elif test is not None and len(arms) == 2 and not isinstance(test, s.Caught):
+            elif isinstance(test, s.Caught):
+                divergence = self._at_end(frame, number, test)
+            elif test is not None and len(arms) == 2:
                 divergence = self._at_branch(frame, number, arms["true"], arms["false"])
             else:
                 continue
@@ -206,10 +208,14 @@ class Divergences:
         """A `for` that makes another number of steps on every process, with parallel calls in its body."""
         body = self.ev.flow(frame.ref).loop_body(number)
         order = [b for b in self.ev.flow(frame.ref).order(number) if b in body and b in self.ev.live_blocks(frame)]
+        return self._in_loop(frame, number, test.iterable, order)
+
+    def _in_loop(self, frame: Frame, number: int, iterable: int, order: list[int]) -> Divergence | None:
+        """A loop that goes on as long as an iterator gives something."""
         calls = self.effects.of_blocks(frame, order)
         if not calls or (calls[0].strength == "weak" and self._maps_by_hand(frame.ref)):
             return None
-        reason = self.facets.of_loop(frame, test.iterable)
+        reason = self.facets.of_loop(frame, iterable)
         if reason is None or reason.kind == "files" or (reason.kind in _UNSURE and not self.preview):
             return None  # of a listing, its order is the surer finding
         if self.conditions.one_process(self.conditions.assumed(frame, number)):
@@ -218,7 +224,28 @@ class Divergences:
             calls = self._surely_parallel(frame, calls, reason)
         if not calls:
             return None
-        return Divergence(Site(frame.ref, test.iterable), reason, calls[0], calls[1:], early_exit=False, loop=True)
+        return Divergence(Site(frame.ref, iterable), reason, calls[0], calls[1:], early_exit=False, loop=True)
+
+    def _at_end(self, frame: Frame, number: int, test: s.Caught) -> Divergence | None:
+        """``except StopIteration`` that leaves a loop: the iterator ends after another number of steps everywhere."""
+        if test.kind is None or not any(
+            isinstance(v, External) and v.name == "builtins.StopIteration" for v in self.ev.value(frame, test.kind)
+        ):
+            return None
+        function, flow = self.ev.function(frame), self.ev.flow(frame.ref)
+        tried = {
+            b for b, o in enumerate(function.blocks) if any(e.kind == "except" and e.target == number for e in o.edges)
+        }
+        loops = [body for header in range(len(function.blocks)) if tried & (body := flow.loop_body(header))]
+        body = min(loops, key=len, default=set())
+        for block in sorted(tried & body & self.ev.live_blocks(frame)):
+            for asked in function.blocks[block].operations:
+                operation = function.operations[asked]
+                if isinstance(operation, s.Call) and len(operation.arguments) == 1:
+                    callees = self.ev.value(frame, operation.function)
+                    if any(isinstance(v, External) and v.name == "builtins.next" for v in callees):
+                        return self._in_loop(frame, number, operation.arguments[0].value, sorted(body))
+        return None
 
     @staticmethod
     def _edges_to(function: s.Function, target: int) -> Iterator[s.Edge]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.control import Control
 from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.handed import Handed
 from spmdlint.analysis.length import Length
 from spmdlint.analysis.origins import Calling, Origins, Reason
 from spmdlint.analysis.presence import Presence
@@ -21,7 +22,7 @@ class Facets:
     def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
         control = Control(evaluator)
         calling = Calling()
-        content = Variance(evaluator.knowledge, Sources(evaluator, reach), control)
+        content = Variance(evaluator.knowledge, Sources(evaluator, reach), control, Handed(evaluator))
         presence = Presence(control)
         self._length = Length(evaluator.knowledge)
         self.content = Origins(evaluator, calls, reach, content, calling)

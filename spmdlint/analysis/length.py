@@ -21,7 +21,7 @@ _METHODS_KEEP = frozenset(
     "copy tolist".split()
 )
 _SPLITTERS = frozenset(("numpy.array_split",))
-_SHARDERS = frozenset(("shard",))
+SHARDERS = frozenset(("shard",))
 
 
 class Length(Property):
@@ -128,7 +128,7 @@ class Length(Property):
                 return found if found is not None else CONTINUE
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute):
-            if method.name in _SHARDERS:
+            if method.name in SHARDERS:
                 found = self.content.any_of(frame, arguments)
                 how = "a shard, and the rest of the division is not spread"
                 return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
@@ -144,11 +144,24 @@ class Length(Property):
             return self.content.any_of(frame, arguments)
         if name in _KEEPERS:
             return next((found for a in arguments if (found := self.of_iteration(origins, frame, a)) is not None), None)
+        if known is None and not name.startswith(("builtins.", "itertools.")):
+            return self._by_library(origins, frame, number, name, arguments)
         if name == "itertools.islice" and len(arguments) == 4:
             how = "a stride by its number, and the rest of the division is not spread"
             found = self.content.of(frame, arguments[1])
             return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
         return None
+
+    @staticmethod
+    def _by_library(origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
+        """What a library makes of a process's part goes over it once, most likely: a loader, a data set."""
+        short = name.rsplit(".", 1)[-1]
+        if not short[:1].isupper() or short.endswith("Sampler"):
+            return None
+        found = origins.any_of(frame, arguments)
+        if found is None or found.kind not in ("data", "ragged"):
+            return None
+        return Reason(Site(frame.ref, number), f"{short} goes over this process's part of the data", "ragged", found)
 
     # -- iteration over the project's own objects
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from spmdlint.analysis.elements import elements
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.filling import order_of_filling, order_of_generator, sorted_in_place
 from spmdlint.analysis.numeric import NUMBER_MAKERS, numbers, numbers_added
@@ -44,7 +45,7 @@ class SetOrder(Property):
                 return None
             return order_of_filling(origins, frame, number, "{name} is filled in the order of the set") or CONTINUE
         if isinstance(operation, s.Item):
-            places = list(origins.elements(frame, operation.value, operation.index))
+            places = list(elements(origins.ev, frame, operation.value, operation.index))
             return next((found for f, n in places if (found := origins.of(f, n)) is not None), None)
         if isinstance(operation, s.Subscript):
             index = origins.ev.function(frame).operations[operation.index]

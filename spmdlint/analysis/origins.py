@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Literal
 
 from spmdlint.analysis.calls import Calls
+from spmdlint.analysis.elements import fields
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.reach import CallEdge, Reach
 from spmdlint.analysis.uniform import Uniform
-from spmdlint.analysis.values import Applied, Frame, FunctionValue, Instance, ModuleValue, Site, certain
+from spmdlint.analysis.values import Applied, Frame, FunctionValue, Instance, ModuleValue, Site
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -291,6 +292,10 @@ class Origins:
                     found = self.of_returns(self.ev.free_frame(getter))
                     if found is not None:
                         return self.step(frame, number, f"the property {operation.name!r} returns it", found)
+        for where, value in fields(self.ev, frame, operation.base, operation.name):
+            found = self.of(where, value)
+            if found is not None:
+                return self.step(frame, number, f"it is the field {operation.name!r}", found)
         return None
 
     def _of_module(self, path: Path, name: str) -> Reason | None:
@@ -366,53 +371,6 @@ class Origins:
         if len(returns) < 2 or function.generator:
             return None
         return self.property.chosen(self, frame, f"the result of {function.name}()", returns, None)
-
-    def elements(self, frame: Frame, base: int, index: int, depth: int = 4) -> Iterator[tuple[Frame, int]]:
-        """Where one element of a tuple or list is written, followed to it through names and returns; or nothing.
-
-        It gives either every place that the element can come from, or none.
-        """
-        function = self.ev.function(frame)
-        operation = function.operations[base]
-        if depth == 0:
-            return
-        if isinstance(operation, s.Display):
-            if (
-                not operation.starred
-                and operation.kind != "set"
-                and -len(operation.elements) <= index < len(operation.elements)
-            ):
-                yield frame, operation.elements[index]
-        elif isinstance(operation, s.Store):
-            yield from self.elements(frame, operation.value, index, depth)
-        elif isinstance(operation, s.Load):
-            if function.binds(operation.name):
-                yield from self._each(
-                    (frame, store, index, depth)
-                    for store in sorted(self.ev.flow(frame.ref).reaching(base, operation.name))
-                )
-        elif isinstance(operation, s.Call):
-            callee = certain(self.ev.value(frame, operation.function))
-            if isinstance(callee, FunctionValue) and not self.ev.project.function(callee.ref).generator:
-                inner = self.ev.entered_frame(callee, self.ev.arguments(frame, operation), frame.depth + 1)
-                if inner is not None:
-                    yield from self._each((inner, value, index, depth) for value in self._returned(inner))
-
-    def _each(self, places: Iterable[tuple[Frame, int, int, int]]) -> Iterator[tuple[Frame, int]]:
-        found: list[tuple[Frame, int]] = []
-        for frame, number, index, depth in places:
-            here = list(self.elements(frame, number, index, depth - 1))
-            if not here:
-                return
-            found += here
-        yield from found
-
-    def _returned(self, frame: Frame) -> list[int]:
-        function = self.ev.function(frame)
-        operations = (
-            function.operations[n] for b in sorted(self.ev.live_blocks(frame)) for n in function.blocks[b].operations
-        )
-        return [o.value for o in operations if isinstance(o, s.Return) and o.value is not None]
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
         """What callers pass: a reason with one of them is a reason."""

@@ -11,6 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from spmdlint.analysis.control import Control
+from spmdlint.analysis.elements import elements
+from spmdlint.analysis.handed import Handed
+from spmdlint.analysis.length import SHARDERS
 from spmdlint.analysis.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.sources import Sources
 from spmdlint.analysis.values import (
@@ -53,10 +56,11 @@ class Variance(Property):
     length: Origins
     presence: Origins
 
-    def __init__(self, knowledge: Knowledge, sources: Sources, control: Control) -> None:
+    def __init__(self, knowledge: Knowledge, sources: Sources, control: Control, handed: Handed) -> None:
         self.knowledge = knowledge
         self.sources = sources
         self.control = control
+        self.handed = handed
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -75,7 +79,7 @@ class Variance(Property):
             ends = [end for end in (operation.lower, operation.upper, operation.step) if end is not None]
             return self._share(frame, number, origins.any_of(frame, ends))
         if isinstance(operation, s.Next):
-            return self._round(origins, frame, operation)
+            return self._round(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
             return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.IfExp):
@@ -108,10 +112,10 @@ class Variance(Property):
             if known is None or not isinstance(known.value, int):
                 return CONTINUE
             base, index = operation.base, known.value
-        elements = list(origins.elements(frame, base, index))
-        if not elements:
+        places = list(elements(origins.ev, frame, base, index))
+        if not places:
             return CONTINUE
-        return next((found for f, n in elements if (found := origins.of(f, n)) is not None), None)
+        return next((found for f, n in places if (found := origins.of(f, n)) is not None), None)
 
     @staticmethod
     def _part(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:
@@ -124,9 +128,12 @@ class Variance(Property):
             return None
         return found if found.kind in ("clock", "entropy", "host", "data") else None
 
-    def _round(self, origins: Origins, frame: Frame, operation: s.Next) -> Reason | None:
+    def _round(self, origins: Origins, frame: Frame, number: int, operation: s.Next) -> Reason | None:
         """What a loop gets in one round; of a range only the start tells, for the end only says how many there are."""
         iterable = origins.ev.function(frame).operations[operation.iterable]
+        taken = self.handed.part_of(frame, number)
+        if taken is not None:
+            return Reason(taken, "it is this process's part of the data, which is put into a global array here", "data")
         if isinstance(iterable, s.Attribute) and iterable.name in self.knowledge.local_parts:
             text = f".{iterable.name} are those of this process"
             return Reason(Site(frame.ref, operation.iterable), text, "data")
@@ -179,6 +186,10 @@ class Variance(Property):
             found = self.sources.of_call(frame, number, operation, callee)
             if found is not None:
                 return found
+            taken = self.handed.part_of(frame, number) if callee.name == "builtins.next" else None
+            if taken is not None:
+                text = "it is this process's part of the data, which is put into a global array here"
+                return Reason(taken, text, "data")
             if callee.name == "builtins.len":
                 return self.length.any_of(frame, arguments)
             if callee.name == "builtins.map" and arguments and _is_len(origins.ev.value(frame, arguments[0])):
@@ -192,6 +203,10 @@ class Variance(Property):
             return found
         method = origins.ev.function(frame).operations[operation.function]
         callees = origins.ev.value(frame, operation.function)
+        if isinstance(method, s.Attribute) and method.name in SHARDERS:
+            share = self._share(frame, number, origins.any_of(frame, arguments))
+            if share is not None:
+                return share if share.kind == "data" else None
         if isinstance(method, s.Attribute) and not any(isinstance(c, (*_OBJECTS, External)) for c in callees):
             return origins.of(frame, method.base)
         return CONTINUE
