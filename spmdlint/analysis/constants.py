@@ -27,11 +27,15 @@ class TracedConstant:
     way: tuple[Site, ...]
 
 
-def traced_constants(evaluator: Evaluator, reach: Reach, facets: Facets) -> Iterator[TracedConstant]:
-    """Every operation in surely traced code whose argument differs between processes, because of something in it."""
+def traced_constants(evaluator: Evaluator, reach: Reach, facets: Facets, *, preview: bool) -> Iterator[TracedConstant]:
+    """Every operation in surely traced code whose argument differs between processes, because of something in it.
+
+    In preview also because of something that the host computed: the function may well be one for local devices.
+    """
     for ref in sorted(reach.traced - reach.host, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
-        found = next(_in_function(evaluator, reach, facets, frame), None)
+        given = _in_function(evaluator, reach, facets, frame)
+        found = next((each for each in given if preview or _inside(reach, each[2])), None)
         if found is not None:
             way = way_from_tracing(reach, ref)
             if way is not None:
@@ -52,7 +56,7 @@ def _in_function(
                 continue
             for argument in operation.arguments:
                 reason = facets.content.of(frame, argument.value)
-                if reason is not None and reason.kind in _KINDS and _inside(reach, reason):
+                if reason is not None and reason.kind in _KINDS:
                     yield Site(frame.ref, number), callee.name, reason
 
 

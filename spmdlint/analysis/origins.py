@@ -284,7 +284,7 @@ class Origins:
                     if self._uniform.stored(method, store):
                         continue
                     found = self.property.stored(self, method, store)
-                    found = found or self.of(self.ev.free_frame(method), stored.value)
+                    found = found or self.of(self.frame_of(method), stored.value)
                     if found is not None:
                         return Reason(Site(method, store), f"it is kept in {operation.name!r}", found.kind, found)
                 getter = self.ev.project.methods(cls.ref).get(operation.name)
@@ -351,6 +351,11 @@ class Origins:
         if before is not None and before.before is not None:
             before = None
         return Context(callee, caller, number, before)
+
+    def frame_of(self, ref: FunctionRef) -> Frame:
+        """The frame of a function as it was entered by the call that is followed, or the one of no known call."""
+        context = self._calling.context
+        return context.frame if context is not None and context.frame.ref == ref else self.ev.free_frame(ref)
 
     def _context_of(self, frame: Frame) -> Context | None:
         context = self._calling.context

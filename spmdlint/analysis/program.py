@@ -127,7 +127,7 @@ class Program:
 
     def traced_constants(self) -> Iterator[TracedConstant]:
         """Values of this process that become part of a traced program."""
-        return traced_constants(self.evaluator, self.reach, self._facets)
+        return traced_constants(self.evaluator, self.reach, self._facets, preview=self.preview)
 
     @cached_property
     def seeds(self) -> Seeds:

@@ -218,7 +218,7 @@ class Variance(Property):
 
     def _guarded(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
         """Is something stored on some processes only, or at another time on each."""
-        frame = origins.ev.free_frame(ref)
+        frame = origins.frame_of(ref)
         function = origins.ev.function(frame)
         operation = function.operations[number]
         value = operation.value if isinstance(operation, (s.StoreAttribute, s.Store)) else None
