@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.frames import Site
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.report import Report, diverged, name_processes
+from spmdlint.runtime_checks.report import Report, diverged
+from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
 
 if TYPE_CHECKING:

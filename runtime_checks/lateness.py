@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from spmdlint.runtime_checks.asking import Asking
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.ledger import Group
-from spmdlint.runtime_checks.report import name_processes
 from spmdlint.runtime_checks.samples import Sample
+from spmdlint.runtime_checks.sentences import name_processes
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session

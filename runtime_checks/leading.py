@@ -15,8 +15,9 @@ from spmdlint.runtime_checks.history import ENDED, judge
 from spmdlint.runtime_checks.journal import WINDOW
 from spmdlint.runtime_checks.lateness import Lateness
 from spmdlint.runtime_checks.ledger import Group
-from spmdlint.runtime_checks.report import Report, name_processes
+from spmdlint.runtime_checks.report import Report
 from spmdlint.runtime_checks.samples import SECTION, Sample, leads, read_sample
+from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Leader:
                 wanted.append(self._session.me)
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
             histories = self.asking.histories(wanted, WINDOW if far else min(WINDOW, USUAL + 2 * spread))
-            report = judge(histories, self.asking.program)
+            report = judge(histories, self.asking.program, self.asking.texts)
         if report is None and far:
             # Both are known and nothing is proven: what is unknown on one side agrees with anything, but not by hash.
             excused = {
@@ -145,8 +146,9 @@ class Leader:
             self._excused |= excused
             for process, _ in sorted(excused):
                 self._session.note(
-                    f"Process {process} is not compared any more among {name_processes(group.processes)}: its calls have "
-                    f"other digests than those of process {self._session.me}, but nothing that is known of both differs."
+                    f"Process {process} is not compared any more among {name_processes(group.processes)}: its calls "
+                    f"have other digests than those of process {self._session.me}, but nothing that is known of both "
+                    "differs."
                 )
         return report
 
@@ -156,7 +158,8 @@ class Leader:
         for told in ended.values():
             for key, final in dict(told.get("finals") or {}).items():
                 finals.setdefault(key, set()).add(tuple(final))
-        died = any(told.get("state") == "died" for told in ended.values())
+        # Who left without a word told no final counts either: its recording has them.
+        died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
         uneven = {key for key, found in finals.items() if len(found) > 1}
         groups = [group for group in self._session.ledger.groups() if group.key in uneven or died]
         suspects = sorted(ended, key=lambda process: str(ended[process].get("finals")))

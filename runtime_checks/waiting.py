@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.ledger import Entry, Group
-from spmdlint.runtime_checks.report import Report, diverged, name_processes, reported
+from spmdlint.runtime_checks.report import Report, diverged, reported
+from spmdlint.runtime_checks.sentences import call_words, missing, name_processes
 from spmdlint.runtime_checks.verdict import Wait, deadlocked
 
 if TYPE_CHECKING:
@@ -76,14 +78,11 @@ class Waiting:
                 processes[process] = session.position(process, self._group, entry)
         processes[session.me] = session.own_report(entry, "waiting")
         first = min(short)
-        verb = {"finished": "finished", "raised": "raised an exception", "died": "died"}[short[first]["state"]]
         made = short[first]["counts"].get(self._group.key, 0)
-        message = (
-            f"{name_processes(short)} {verb} after {made} parallel calls of {name_processes(self._group.processes)}, "
-            f"and process {session.me} waits at call {entry.index}: {entry.program.function}"
-            + (f", {entry.site}" if entry.site else "")
-            + "."
-        )
+        where = call_words(entry.brief())
+        told = {process: asdict(processes[process]) for process in short}
+        waits = f"process {session.me} waits in call {entry.index}, {where}"
+        message = missing(told, made, self._group.processes, waits)
         return diverged("missing", message, entry.index, processes)
 
     def _look_for_circle(self) -> None:

@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.demand import Demand
-from spmdlint.runtime_checks.report import diverged, name_processes
+from spmdlint.runtime_checks.report import diverged
+from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
 
 if TYPE_CHECKING:

@@ -68,6 +68,25 @@ def test_one_other_call_among_many_is_found_and_placed(odd: int, start: Start) -
     }
 
 
+def test_the_lowered_modules_explain_a_program_that_differs(start: Start) -> None:
+    class Module:
+        def __init__(self, constant: int) -> None:
+            self.constant = constant
+
+        def texts(self) -> dict[str, str]:
+            return {"canonical": f"module @f {{\n  one\n  constant {self.constant}\n}}"}
+
+    job = start(3)
+    held = [Module(7 if me == 1 else 5) for me in range(3)]  # as an executable holds its own
+    for me in range(3):
+        job.make(me, "step", module=f"module {held[me].constant}", texts=held[me].texts)
+    report = job.report()
+    assert report is not None
+    assert report.kind == "program"
+    assert report.module is not None
+    assert [side["text"] for side in report.module["sides"]] == ["constant 5", "constant 7"]
+
+
 def test_who_is_ahead_is_compared_once_the_first_process_comes_there(start: Start) -> None:
     job = start(2)
     job.make(1, "step", times=5)
