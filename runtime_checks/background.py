@@ -34,7 +34,7 @@ SHORTEST = 0.25  # seconds between two publications, in a small job
 PROCESSES_A_SECOND = 256  # publications that the coordination service is asked to take
 URGENT_WITHIN = 0.05  # seconds that a new program waits to be published before it is dispatched
 COMPILING_AFTER = 5.0
-PROGRAMS = 1024  # of which the explanation is kept
+PROGRAMS, ARGUMENTS = 1024, 50_000  # of which the explanation is kept
 
 
 class Background:
@@ -51,6 +51,7 @@ class Background:
         self.end: Mapping[str, Any] = {}
         self.over = False
         self._explained: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._kept = 0  # arguments in what is explained
         self._modules: dict[str, weakref.WeakMethod[Callable[[], dict[str, str]]]] = {}
         self._published: dict[str, tuple[Any, ...]] = {}
         self._compiling: tuple[str, float] | None = None
@@ -85,8 +86,11 @@ class Background:
         self._explained[program.digest] = record
         if program.module is not None and inspect.ismethod(call.texts):
             self._modules[program.digest] = weakref.WeakMethod(call.texts)  # as long as the executable lives
-        while len(self._explained) > PROGRAMS:
-            self._modules.pop(self._explained.popitem(last=False)[0], None)
+        self._kept += len(record["arguments"])
+        while len(self._explained) > PROGRAMS or self._kept > ARGUMENTS:
+            oldest, dropped = self._explained.popitem(last=False)
+            self._modules.pop(oldest, None)
+            self._kept -= len(dropped["arguments"])
         if self._recording is not None:
             self._recording.write_program(program.digest, record)
 

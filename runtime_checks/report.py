@@ -18,7 +18,18 @@ Kind = Literal["sequence", "arguments", "program", "missing", "setup", "value"]
 
 # The rules of the linter that name the usual causes of each kind.
 EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
-    "sequence": ("SPMD201", "SPMD202", "SPMD203", "SPMD301", "SPMD302", "SPMD303", "SPMD304", "SPMD307"),
+    "sequence": (
+        "SPMD201",
+        "SPMD202",
+        "SPMD203",
+        "SPMD301",
+        "SPMD302",
+        "SPMD303",
+        "SPMD304",
+        "SPMD306",
+        "SPMD307",
+        "SPMD309",
+    ),
     "arguments": ("SPMD401", "SPMD404", "SPMD201", "SPMD308"),
     "program": ("SPMD404", "SPMD201", "SPMD508"),
     "missing": ("SPMD301", "SPMD302", "SPMD303", "SPMD304", "SPMD306", "SPMD309"),

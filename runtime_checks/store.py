@@ -145,4 +145,4 @@ def _status(error: Exception) -> str:
 
 
 def _lost(error: Exception) -> StoreLostError:
-    return StoreLostError(f"The job's key-value store does not answer ({str(error)[:200]}).")
+    return StoreLostError(f"The job's key-value store does not answer ({str(error).splitlines()[0][:200]}).")

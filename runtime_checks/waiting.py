@@ -121,7 +121,7 @@ class Waiting:
         session, entry = self._session, self._entry
         for process in absent:
             answer = session.ask_stack(process)
-            where = "it does not answer: it is stopped, or holds Python's lock"
+            where = "it does not answer: it has died, is stopped, or holds Python's lock"
             if answer is not None:
                 place = answer.get("place") or "an unknown line"
                 where = f"it is at {place}, after {answer.get('counts', {}).get(self._group.key, 0)} calls"

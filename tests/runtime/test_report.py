@@ -119,6 +119,9 @@ def test_the_linters_findings_at_the_lines_are_joined(tmp_path: Path) -> None:
     report.processes["0"].line = 7
     join(report, [str(script)], linter)
     assert [one["place"] for one in report.findings] == [f"{script}:4", f"{script}:2"]
+    findings = [finding("SPMD307", script, 7)]
+    join(report, [str(script)], (sys.executable, "-c", f"print({json.dumps(json.dumps(findings))})"))
+    assert report.explained_by == ["SPMD307", *EXPLAINED_BY["missing"]]
 
 
 def test_a_linter_that_fails_costs_its_findings_only(tmp_path: Path) -> None:
