@@ -103,7 +103,8 @@ def compare(words, make, arguments, calls, wait=False):
     if jax.process_index() == 0:
         print(
             f"{words:>24}: bare {usual:8.2f} us, background +{added:.2f} us [{low:.2f}, {high:.2f}] "
-            f"({100 * added / usual:.1f} %; of the fastest tenth: +{best:.2f} us on {np.percentile(bare, 10):.2f} us), lockstep +{np.median(slow) - usual:.0f} us",
+            f"({100 * added / usual:.1f} %; of the fastest tenth: +{best:.2f} us on {np.percentile(bare, 10):.2f} us), "
+            f"lockstep +{np.median(slow) - usual:.0f} us",
             flush=True,
         )
 

@@ -145,4 +145,5 @@ def _status(error: Exception) -> str:
 
 
 def _lost(error: Exception) -> StoreLostError:
-    return StoreLostError(f"The job's key-value store does not answer ({str(error).splitlines()[0][:200]}).")
+    first = str(error).partition("\n")[0]
+    return StoreLostError(f"The job's key-value store does not answer ({first[:200]}).")
