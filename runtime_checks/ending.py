@@ -22,7 +22,7 @@ from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.store import Store, StoreLostError
 
 VERDICT_KEY = "verdict/job"
-LAST_WAIT = 5.0  # seconds for which the host of the service waits for the others to have read the verdict
+LAST_WAIT = 12.0  # seconds for which the host of the service waits for the others, also for those blocked in XLA
 
 
 class Ending:

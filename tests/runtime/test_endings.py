@@ -114,7 +114,7 @@ if me == 1:
     time.sleep(100)  # sleeps
 w = step(w, everywhere([1, 1]))  # waits
 """,
-        options=("--timeout", "7"),
+        options=("--timeout", "12"),
     )
     assert (run.status, run.report["verdict"]) == (124, "late"), run.output
     assert (run.line(0), run.line(1)) == (run.marked("waits"), run.marked("sleeps"))
