@@ -162,7 +162,7 @@ def _after_death(session: Session, ended: dict[int, dict[str, Any]], dead: dict[
     words = "; ".join(f"process {process} was {one.get('detail')}" for process, one in sorted(dead.items()))
     others = name_processes(set(ended) - set(dead))
     message = f"{name_processes(dead)} died ({words}), and {others} could not go on."
-    return diverged("missing", message, None, processes)
+    return diverged("missing", message, None, processes, "died")
 
 
 def _note_quiet(session: Session, ended: dict[int, dict[str, Any]]) -> None:

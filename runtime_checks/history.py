@@ -187,7 +187,7 @@ def _missing(histories: Mapping[int, History]) -> Report | None:
         where = next((call_words(asdict(processes[p])) for p in ahead if processes[p].state == "calling"), "")
         others = f"{name_processes(ahead)} made call {made + 1}{f', {where}' if where else ''}"
         message = missing({first: asdict(processes[first])}, made, group, others)
-        return diverged("missing", message, made + 1, processes)
+        return diverged("missing", message, made + 1, processes, short[first].state)
     return None
 
 

@@ -83,7 +83,7 @@ class Waiting:
         told = {process: asdict(processes[process]) for process in short}
         waits = f"process {session.me} waits in call {entry.index}, {where}"
         message = missing(told, made, self._group.processes, waits)
-        return diverged("missing", message, entry.index, processes)
+        return diverged("missing", message, entry.index, processes, str(short[first]["state"]))
 
     def _look_for_circle(self) -> None:
         session, group, entry = self._session, self._group, self._entry
