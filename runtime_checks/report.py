@@ -56,7 +56,7 @@ ADVICE_ON: Mapping[str, str] = {
     "static": "Give this argument the same value everywhere: choose it on one process and broadcast it "
     "(multihost_utils.broadcast_one_to_all), or take it from the configuration.",
     "died": "Find out what ended it: the kernel's log tells of too little memory, the scheduler's of a preemption.",
-    "raised": "Mend what raised; where one process may fail alone, let all agree on that before their next parallel call "
+    "raised": "Mend what raised; where one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of whether it went well), or let it end the job.",
     "devices": "Build the mesh from jax.devices() in the same order on every process.",
     "origin": "Take the arrays in the same order everywhere: sorted(...) in place of a set's or a listing's order.",
