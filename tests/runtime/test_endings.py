@@ -109,7 +109,6 @@ def test_a_time_out_tells_where_the_processes_are(tmp_path: Path) -> None:
         tmp_path,
         STEPS
         + """
-w = step(w, everywhere([1, 1]))
 if me == 1:
     time.sleep(100)  # sleeps
 w = step(w, everywhere([1, 1]))  # waits
