@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
 from spmdlint.runtime_checks.sentences import call_words, differs, missing, name_processes
 from spmdlint.runtime_checks.texts import module_difference
 from spmdlint.runtime_checks.verdict import compare
@@ -105,6 +105,8 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
                 processes[process].arguments = records[process].get("arguments")
                 processes[process].static = records[process].get("static") or None
                 processes[process].recent = _recent(rows[process], first)
+            if found.field == "function":
+                tell_definitions(processes, records)
             message = differs(first, group, found.words, records)
             report = diverged(found.kind, message, first, processes, found.field)
             if found.kind != "sequence":  # the programs of two functions differ anyhow

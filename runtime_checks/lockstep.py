@@ -11,7 +11,7 @@ from spmdlint.runtime_checks.exchange import tree
 from spmdlint.runtime_checks.fingerprint import describe_arguments
 from spmdlint.runtime_checks.ledger import Entry, Group
 from spmdlint.runtime_checks.provenance import conflicts, from_end, merged, one_sided
-from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
 from spmdlint.runtime_checks.sentences import differs
 from spmdlint.runtime_checks.store import MAX_WAIT_MS
 from spmdlint.runtime_checks.texts import module_difference, pack_texts
@@ -186,6 +186,8 @@ class Lockstep:
             else:
                 one = session.position(process, group, entry)
             processes[process] = one
+        if difference.field == "function":
+            tell_definitions(processes, records)
         words = differs(entry.index, group.processes, difference.words, records)
         report = diverged(difference.kind, words, entry.index, processes, difference.field)
         if difference.kind != "sequence":  # the programs of two functions differ anyhow

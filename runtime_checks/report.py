@@ -119,6 +119,13 @@ def reported(record: Mapping[str, Any], state: str) -> ProcessReport:
     )
 
 
+def tell_definitions(processes: Mapping[int, ProcessReport], records: Mapping[int, Mapping[str, Any]]) -> None:
+    """Say where each one's function is defined: two of one name, called from one line, are told apart by that."""
+    for number, record in records.items():
+        if record.get("defined_at"):
+            processes[number].detail = f"defined at {record['defined_at']}"
+
+
 def from_data(data: Mapping[str, Any]) -> Report:
     """Read a report back; unknown fields are left out, so that a newer process's report can be shown."""
     known = {name: data[name] for name in Report.__dataclass_fields__ if name in data and name != "processes"}
