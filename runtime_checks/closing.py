@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TICK = 0.05
 SLOWEST_TICK = 0.5
+BEARS = 10.0  # seconds for a store that does not answer to come back: others wait for how this process ended
 ELASTIC_HOLD = 10.0  # where processes may die and the job goes on
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
 
@@ -38,10 +39,16 @@ class Outcome:
 
 def close(session: Session, outcome: Outcome) -> None:
     """Tell how this process ended and wait for the others; does not return where the job has diverged."""
-    try:
-        _close(session, outcome)
-    except StoreLostError:
-        return  # nobody is left to agree with
+    limit = None
+    while True:
+        try:
+            _close(session, outcome)
+            return
+        except StoreLostError:
+            limit = limit or time.monotonic() + BEARS
+            if time.monotonic() > limit:
+                return  # nobody is left to agree with
+            time.sleep(SLOWEST_TICK)
 
 
 def leave_quietly(session: Session) -> None:
