@@ -29,11 +29,11 @@ from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.store import Store
+from spmdlint.runtime_checks.watch import TICK
 
 A_PROCESS = 256  # clients
 STEADY = 16.0  # seconds
-CALLS = 50  # calls of a client a second
-TICK = 0.25
+CALLS = 4  # calls of a client between two looks: what is measured is the coordinator, not the clients
 
 
 def client_of(address: str, number: int) -> Any:
@@ -77,7 +77,9 @@ class Clients:
 
     def _run(self) -> None:
         # Spread over the interval, as the processes of a job are that started at their own pace.
-        pause = TICK / len(self.sessions)
+        background = self.sessions[0].background
+        assert background is not None
+        pause = max(TICK, background.interval / 8) / len(self.sessions)
         while not self._stop.is_set():
             for session in self.sessions:
                 began = time.monotonic()
@@ -89,7 +91,7 @@ class Clients:
         assert background is not None
         journal, line = background.journal, Site("train.py", 21, "main")
         event = journal.event_of(self.step, line)
-        for _ in range(int(CALLS * TICK)):
+        for _ in range(CALLS):
             if session.me == self.diverges and time.time() > self.diverge_at:
                 journal.note(journal.event_of(self.odd, Site("train.py", 30, "main")))
                 self.diverge_at = float("inf")
@@ -129,6 +131,9 @@ def serve(count: int) -> None:
     cpu, began = time.process_time(), time.monotonic()
     time.sleep(STEADY)
     share = 100 * (time.process_time() - cpu) / (time.monotonic() - began)
+    (watched,) = session.background.leader._watched.values()
+    recent = [moved for moved in watched.moved.values() if time.monotonic() - moved < 1.5 * session.background.interval]
+    in_time = 100 * len(recent) / count
     for worker in workers:
         worker.stdin.write(json.dumps({"process": count // 2, "at": time.time() + 1}) + "\n")
         worker.stdin.flush()
@@ -143,7 +148,8 @@ def serve(count: int) -> None:
     words = verdict.message if verdict is not None else "no verdict"
     every = session.background.interval
     print(
-        f"{count:5} clients: published every {every:.2f} s; first process {share:.1f} % of a core; "
+        f"{count:5} clients: published every {every:.2f} s ({in_time:.0f} % in time); first process {share:.1f} % of a "
+        f"core; "
         f"verdict after {posted:.1f} s, heard by {heard} of {count - 1} others after {last:.1f} s ({words})",
         flush=True,
     )

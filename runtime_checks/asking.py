@@ -87,6 +87,15 @@ class Asking:
         rows = read(session.options.run_folder / f"{process}.ledger")
         return read_history(str(ended["state"]), rows, ended)
 
+    def texts(self, process: int, digest: str) -> dict[str, Any]:
+        """The lowered module of a living process's program, packed."""
+        session = self._session
+        if process == session.me:
+            return dict(self._background.texts(digest))
+        if session.folder is not None and session.folder.gone(process) is not None:
+            return {}
+        return dict(self.ask([process], {"texts": digest}).get(process, {}).get("texts") or {})
+
     def program(self, process: int, digest: str) -> dict[str, Any]:
         """What a process's digest stands for, as far as that can be had."""
         session = self._session

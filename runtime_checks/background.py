@@ -6,10 +6,12 @@ also while the main threads hang in it.
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
+import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.call import Call
@@ -20,8 +22,9 @@ from spmdlint.runtime_checks.leading import Leader
 from spmdlint.runtime_checks.ledger import Group
 from spmdlint.runtime_checks.prefixes import Trail
 from spmdlint.runtime_checks.replay import pack
-from spmdlint.runtime_checks.report import name_processes
 from spmdlint.runtime_checks.samples import Sample, leads, publishes_in
+from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.texts import pack_texts
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.recording import Recording
@@ -31,7 +34,7 @@ SHORTEST = 0.25  # seconds between two publications, in a small job
 PROCESSES_A_SECOND = 256  # publications that the coordination service is asked to take
 URGENT_WITHIN = 0.05  # seconds that a new program waits to be published before it is dispatched
 COMPILING_AFTER = 5.0
-PROGRAMS = 1024  # of which the explanation is kept
+PROGRAMS, ARGUMENTS = 1024, 50_000  # of which the explanation is kept
 
 
 class Background:
@@ -48,6 +51,8 @@ class Background:
         self.end: Mapping[str, Any] = {}
         self.over = False
         self._explained: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._kept = 0  # arguments in what is explained
+        self._modules: dict[str, weakref.WeakMethod[Callable[[], dict[str, str]]]] = {}
         self._published: dict[str, tuple[Any, ...]] = {}
         self._compiling: tuple[str, float] | None = None
         self._urgent, self._served = threading.Event(), threading.Event()
@@ -79,8 +84,13 @@ class Background:
         record = {**program.decisive(), "static": dict(call.static)}
         record["arguments"] = call.explained(self._session.provenance)
         self._explained[program.digest] = record
-        while len(self._explained) > PROGRAMS:
-            self._explained.popitem(last=False)
+        if program.module is not None and inspect.ismethod(call.texts):
+            self._modules[program.digest] = weakref.WeakMethod(call.texts)  # as long as the executable lives
+        self._kept += len(record["arguments"])
+        while len(self._explained) > PROGRAMS or self._kept > ARGUMENTS:
+            oldest, dropped = self._explained.popitem(last=False)
+            self._modules.pop(oldest, None)
+            self._kept -= len(dropped["arguments"])
         if self._recording is not None:
             self._recording.write_program(program.digest, record)
 
@@ -164,6 +174,8 @@ class Background:
                 answer["history"] = self.history(int(question["history"]))
             if "program" in question:
                 answer["program"] = self.explained(str(question["program"]))
+            if "texts" in question:
+                answer["texts"] = self.texts(str(question["texts"]))
             if question.get("stack"):
                 answer["where"] = self._session.where()
             exchange.put_answer(asker, answer)
@@ -171,6 +183,12 @@ class Background:
     def explained(self, digest: str) -> dict[str, Any]:
         """What a digest of this process stands for."""
         return self._explained.get(digest, {})
+
+    def texts(self, digest: str) -> dict[str, str]:
+        """The lowered module of a program of this process, packed."""
+        reference = self._modules.get(digest)
+        read = reference() if reference is not None else None
+        return pack_texts(read()) if read is not None else {}
 
     def history(self, many: int) -> dict[str, Any]:
         """The last calls, for another process to compare: a table of events, and places in it."""

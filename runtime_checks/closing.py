@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.frames import Site
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.report import Report, diverged, name_processes
+from spmdlint.runtime_checks.report import Report, diverged
+from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 TICK = 0.05
 SLOWEST_TICK = 0.5
+BEARS = 10.0  # seconds for a store that does not answer to come back: others wait for how this process ended
 ELASTIC_HOLD = 10.0  # where processes may die and the job goes on
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
 
@@ -37,10 +39,16 @@ class Outcome:
 
 def close(session: Session, outcome: Outcome) -> None:
     """Tell how this process ended and wait for the others; does not return where the job has diverged."""
-    try:
-        _close(session, outcome)
-    except StoreLostError:
-        return  # nobody is left to agree with
+    limit = None
+    while True:
+        try:
+            _close(session, outcome)
+            return
+        except StoreLostError:
+            limit = limit or time.monotonic() + BEARS
+            if time.monotonic() > limit:
+                return  # nobody is left to agree with
+            time.sleep(SLOWEST_TICK)
 
 
 def leave_quietly(session: Session) -> None:
@@ -161,7 +169,7 @@ def _after_death(session: Session, ended: dict[int, dict[str, Any]], dead: dict[
     words = "; ".join(f"process {process} was {one.get('detail')}" for process, one in sorted(dead.items()))
     others = name_processes(set(ended) - set(dead))
     message = f"{name_processes(dead)} died ({words}), and {others} could not go on."
-    return diverged("missing", message, None, processes)
+    return diverged("missing", message, None, processes, "died")
 
 
 def _note_quiet(session: Session, ended: dict[int, dict[str, Any]]) -> None:

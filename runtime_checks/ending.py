@@ -22,7 +22,7 @@ from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.store import Store, StoreLostError
 
 VERDICT_KEY = "verdict/job"
-LAST_WAIT = 5.0  # seconds for which the host of the service waits for the others to have read the verdict
+LAST_WAIT = 12.0  # seconds for which the host of the service waits for the others to leave, also when blocked in XLA
 
 
 class Ending:
@@ -68,7 +68,6 @@ class Ending:
             return
         self.acknowledged.set()
         if self._options.on_divergence == "raise":
-            self._acknowledge()
             raise DivergenceError(report)
         if self._options.on_divergence == "exit":
             self.leave()
@@ -100,13 +99,13 @@ class Ending:
             except (OSError, ValueError):
                 continue
         self.tell()
-        self._acknowledge()
+        self._say_left()
         self._wait_if_host()
         os._exit(status)
 
-    def _acknowledge(self) -> None:
+    def _say_left(self) -> None:
         try:
-            self._store.put(f"heard/{self._me}", {}, replace=True)
+            self._store.put(f"left/{self._me}", {}, replace=True)
         except StoreLostError:
             return
 
@@ -115,7 +114,7 @@ class Ending:
             return
         limit = time.monotonic() + LAST_WAIT
         try:
-            while time.monotonic() < limit and len(self._store.children("heard")) < self._count:
+            while time.monotonic() < limit and len(self._store.children("left")) < self._count:
                 time.sleep(0.05)
         except StoreLostError:
             return

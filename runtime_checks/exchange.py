@@ -114,9 +114,9 @@ class Exchange:
         """Publish where this process is, for who compares a folder."""
         self._store.put(f"{folder}/{self._me}", sample, replace=True)
 
-    def samples(self, folder: str) -> dict[int, dict[str, Any]]:
-        """The samples in a folder."""
-        return {int(name): value for name, value in self._store.children(folder).items() if name.isdigit()}
+    def samples(self, folder: str) -> dict[int, str]:
+        """The samples in a folder, not yet parsed: most are those of the last look."""
+        return {int(name): text for name, text in self._store.texts(folder).items() if name.isdigit()}
 
     def put_question(self, process: int, question: dict[str, Any]) -> None:
         """Ask another process; it has to be woken for it."""

@@ -25,7 +25,7 @@ CONFIGURATION = (
 )
 DECISIVE = ("environment", "function", "defined_at", "name", "value", "devices", "module")
 MAX_TEXT = 120
-MAX_ARGUMENTS = 400
+MAX_ARGUMENTS = 2000
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,17 @@ Pure: histories come from the key-value store while the job runs, and from the r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, name_processes, reported
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
+from spmdlint.runtime_checks.sentences import call_words, differs, missing, name_processes
+from spmdlint.runtime_checks.texts import module_difference
 from spmdlint.runtime_checks.verdict import compare
 
 ENDED = ("finished", "raised", "died")
 Programs = Callable[[int, str], Mapping[str, Any]]
+Texts = Callable[[int, str], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,14 @@ def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = No
     return history
 
 
-def judge(histories: Mapping[int, History], programs: Programs) -> Report | None:
-    """A proven divergence in what is known of all processes, or None. A difference comes before who is missing."""
-    for look in (_difference, _crossing, _missing):
-        report = look(histories, programs)
-        if report is not None:
-            return report
-    return None
+def judge(
+    histories: Mapping[int, History], programs: Programs, texts: Texts = lambda _process, _digest: {}
+) -> Report | None:
+    """A proven divergence in what is known of all processes, or None. A difference comes before who is missing.
+
+    ``texts`` gives the lowered module of a process's program, packed, to explain a difference that is proven.
+    """
+    return _difference(histories, programs, texts) or _crossing(histories) or _missing(histories)
 
 
 def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
@@ -86,7 +90,7 @@ def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, 
         yield key, group, {process: histories[process] for process in group if process in histories}
 
 
-def _difference(histories: Mapping[int, History], programs: Programs) -> Report | None:
+def _difference(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
     for key, group, inside in _groups(histories):
         rows = {process: history.rows.get(key, {}) for process, history in inside.items()}
         for first in _different(rows):
@@ -101,14 +105,28 @@ def _difference(histories: Mapping[int, History], programs: Programs) -> Report 
                 processes[process].arguments = records[process].get("arguments")
                 processes[process].static = records[process].get("static") or None
                 processes[process].recent = _recent(rows[process], first)
-            message = f"call {first} of {name_processes(group)} differs: {found.sentence}."
-            return diverged(found.kind, message, first, processes)
+            if found.field == "function":
+                tell_definitions(processes, records)
+            message = differs(first, group, found.words, records)
+            report = diverged(found.kind, message, first, processes, found.field)
+            if found.kind != "sequence":  # the programs of two functions differ anyhow
+                report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
+            return report
     return None
+
+
+def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
+    """One process for each of the first two calls that differ."""
+    digests: dict[str, int] = {}
+    for process, row in sorted(rows.items()):
+        digests.setdefault(row.digest, process)
+    return list(digests.values())[:2]
 
 
 def _record(programs: Programs, process: int, row: Row) -> dict[str, Any]:
     """What a call was; of a process that can't tell any more, the function's name."""
-    return dict(programs(process, row.digest)) or {"function": row.function}
+    found = dict(programs(process, row.digest)) or {"function": row.function}
+    return {**found, "filename": row.filename, "line": row.line}
 
 
 def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
@@ -127,7 +145,7 @@ def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
             yield index
 
 
-def _crossing(histories: Mapping[int, History], _programs: Programs) -> Report | None:
+def _crossing(histories: Mapping[int, History]) -> Report | None:
     """Two processes that share two groups made their last calls of them in another order."""
     ends = {}
     for process, history in histories.items():
@@ -151,7 +169,7 @@ def _crossing(histories: Mapping[int, History], _programs: Programs) -> Report |
     return None
 
 
-def _missing(histories: Mapping[int, History], _programs: Programs) -> Report | None:
+def _missing(histories: Mapping[int, History]) -> Report | None:
     for key, group, inside in _groups(histories):
         most = max(history.counts.get(key, 0) for history in inside.values())
         short = {p: h for p, h in inside.items() if h.state in ENDED and h.counts.get(key, 0) < most}
@@ -167,13 +185,11 @@ def _missing(histories: Mapping[int, History], _programs: Programs) -> Report | 
                 processes[process].recent = _recent(history.rows[key], made + 1)
             else:
                 processes[process] = ended_report(history, key)
-        verb = {"finished": "finished", "raised": "raised an exception", "died": "died"}[short[first].state]
-        others = name_processes(process for process in inside if inside[process].counts.get(key, 0) > made)
-        message = (
-            f"process {first} {verb} after {made} parallel calls of {name_processes(group)}, and {others} made call "
-            f"{made + 1}."
-        )
-        return diverged("missing", message, made + 1, processes)
+        ahead = [process for process in inside if inside[process].counts.get(key, 0) > made]
+        where = next((call_words(asdict(processes[p])) for p in ahead if processes[p].state == "calling"), "")
+        others = f"{name_processes(ahead)} made call {made + 1}{f', {where}' if where else ''}"
+        message = missing({first: asdict(processes[first])}, made, group, others)
+        return diverged("missing", message, made + 1, processes, short[first].state)
     return None
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 WINDOW = 16384  # calls that are kept
 LIMIT = 1 << 20  # calls noted and not yet numbered; beyond, the count is lost
 EVENTS = 8192  # events remembered by where they come from
+ASSERTED = 64  # the same of values that are asserted, most of which are new
 
 
 class Event:
@@ -74,6 +75,7 @@ class Journal:
         self._on_stop = on_stop
         self.stopped = False
         self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
+        self._asserted: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._lock = threading.RLock()
         keep = self.pending.append
         self.note: Callable[[Event], None] = keep if recording is None else recording.recorder(self._lock, keep)
@@ -99,7 +101,8 @@ class Journal:
         key = (program.digest, user and (id(user[0]), user[1]), thread)
         event = self._events.get(key)
         if event is None:
-            event = self._remember(key, Event(program, self._ledger.group(program.processes), thread))
+            made = Event(program, self._ledger.group(program.processes), thread)
+            event = self._remember(key, made, self._events, EVENTS)
             event.user = user
             if frame is found and owner_of(frame.f_code.co_filename) == "user":
                 event.code, event.lasti = frame.f_code, frame.f_lasti
@@ -110,18 +113,21 @@ class Journal:
         """The event of a program called from a known line in this thread."""
         thread = threading.get_ident()
         key = (program.digest, site, thread)
-        event = self._events.get(key)
+        known, many = (self._events, EVENTS) if program.value is None else (self._asserted, ASSERTED)
+        event = known.get(key)
         if event is None:
-            event = self._remember(key, Event(program, self._ledger.group(program.processes), thread))
+            event = self._remember(key, Event(program, self._ledger.group(program.processes), thread), known, many)
             event.at(site)
             self._add_to_recording(event)
         return event
 
-    def _remember(self, key: tuple[Any, ...], event: Event) -> Event:
+    def _remember(
+        self, key: tuple[Any, ...], event: Event, known: OrderedDict[tuple[Any, ...], Event], many: int
+    ) -> Event:
         with self._lock:
-            self._events[key] = event
-            while len(self._events) > EVENTS:
-                self._events.popitem(last=False)
+            known[key] = event
+            while len(known) > many:
+                known.popitem(last=False)
         return event
 
     def _add_to_recording(self, event: Event) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from spmdlint.runtime_checks.asking import Asking
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.ledger import Group
-from spmdlint.runtime_checks.report import name_processes
 from spmdlint.runtime_checks.samples import Sample
+from spmdlint.runtime_checks.sentences import name_processes
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
@@ -34,8 +34,10 @@ class Lateness:
 
     def look(self, group: Group, samples: Mapping[int, Sample], moved: Mapping[int, float], now: float) -> None:
         """Tell, where nobody has made a call for some time and it was not told yet."""
-        running = {process: sample for process, sample in samples.items() if sample.state == "running"}
         still = now - max(moved[process] for process in samples)
+        if still < self._session.options.late_after:
+            return
+        running = {process: sample for process, sample in samples.items() if sample.state == "running"}
         most = max(sample.count for sample in samples.values())
         waits = any(sample.last and sample.count == most for sample in samples.values())
         behind = {process: sample for process, sample in running.items() if sample.count < most}

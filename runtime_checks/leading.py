@@ -15,8 +15,9 @@ from spmdlint.runtime_checks.history import ENDED, judge
 from spmdlint.runtime_checks.journal import WINDOW
 from spmdlint.runtime_checks.lateness import Lateness
 from spmdlint.runtime_checks.ledger import Group
-from spmdlint.runtime_checks.report import Report, name_processes
+from spmdlint.runtime_checks.report import Report
 from spmdlint.runtime_checks.samples import SECTION, Sample, leads, read_sample
+from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class _Watched:
         self.samples: dict[int, Sample] = {}
         self.moved: dict[int, float] = {}
         self.ahead: dict[int, Sample] = {}
+        self.differ: set[int] = set()
         self.looked_into: object = None
         self.again = 0.0
         self.pause = AGAIN
@@ -51,6 +53,7 @@ class Leader:
         self._watched: dict[str, _Watched] = {}
         self._excused: set[tuple[int, str]] = set()
         self._lock = threading.Lock()
+        self._read_before: dict[str, dict[int, tuple[str, Sample | None]]] = {}
         self.asking = Asking(session, background)
         self.lateness = Lateness(session, self.asking)
 
@@ -81,10 +84,11 @@ class Leader:
 
     def _look_at(self, group: Group, folder: str, now: float) -> Report | None:
         watched = self._watched.setdefault(folder, _Watched())
-        self._read(group, folder, watched, now)
+        changed = self._read(group, folder, watched, now)
         samples = watched.samples
         most = max(sample.count for sample in samples.values())
-        differ = {process for process in samples if self._differs(group, process, watched)}
+        to_check = {process for process in {*changed, *watched.ahead, *watched.differ} if process in samples}
+        differ = watched.differ = {process for process in to_check if self._differs(group, process, watched)}
         ended = {p for p, sample in samples.items() if sample.state in ENDED or self._gone(p)}
         short = {process for process in ended if samples[process].count < most or self._gone(process)}
         uneven = len({sample.count for sample in samples.values()}) > 1
@@ -100,14 +104,20 @@ class Leader:
         self.lateness.look(group, samples, watched.moved, now)
         return None
 
-    def _read(self, group: Group, folder: str, watched: _Watched, now: float) -> None:
+    def _read(self, group: Group, folder: str, watched: _Watched, now: float) -> list[int]:
+        """Read a folder; the processes that have published since the last look."""
         found = self._published(folder)
         found[self._session.me] = self._background.own_sample(group)
+        changed = []
         for process, sample in found.items():
             before = watched.samples.get(process)
+            if before is sample:
+                continue
+            changed.append(process)
             if before is None or (before.serial, before.state) != (sample.serial, sample.state):
                 watched.moved[process] = now
         watched.samples = found
+        return changed
 
     def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
         if process == self._session.me or group.trail is None or (process, group.key) in self._excused:
@@ -134,7 +144,7 @@ class Leader:
                 wanted.append(self._session.me)
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
             histories = self.asking.histories(wanted, WINDOW if far else min(WINDOW, USUAL + 2 * spread))
-            report = judge(histories, self.asking.program)
+            report = judge(histories, self.asking.program, self.asking.texts)
         if report is None and far:
             # Both are known and nothing is proven: what is unknown on one side agrees with anything, but not by hash.
             excused = {
@@ -145,8 +155,9 @@ class Leader:
             self._excused |= excused
             for process, _ in sorted(excused):
                 self._session.note(
-                    f"Process {process} is not compared any more among {name_processes(group.processes)}: its calls have "
-                    f"other digests than those of process {self._session.me}, but nothing that is known of both differs."
+                    f"Process {process} is not compared any more among {name_processes(group.processes)}: its calls "
+                    f"have other digests than those of process {self._session.me}, but nothing that is known of both "
+                    "differs."
                 )
         return report
 
@@ -156,7 +167,8 @@ class Leader:
         for told in ended.values():
             for key, final in dict(told.get("finals") or {}).items():
                 finals.setdefault(key, set()).add(tuple(final))
-        died = any(told.get("state") == "died" for told in ended.values())
+        # Who left without a word told no final counts either: its recording has them.
+        died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
         uneven = {key for key, found in finals.items() if len(found) > 1}
         groups = [group for group in self._session.ledger.groups() if group.key in uneven or died]
         suspects = sorted(ended, key=lambda process: str(ended[process].get("finals")))
@@ -203,8 +215,13 @@ class Leader:
         return dict(sorted(found.items()))
 
     def _published(self, folder: str) -> dict[int, Sample]:
-        told = self._session.exchange.samples(folder)
-        return {process: sample for process, data in told.items() if (sample := read_sample(data)) is not None}
+        """The samples in a folder: the same objects as in the last look, where nothing new was published."""
+        known, read = self._read_before.get(folder, {}), {}
+        for process, text in self._session.exchange.samples(folder).items():
+            before = known.get(process)
+            read[process] = before if before is not None and before[0] == text else (text, read_sample(text))
+        self._read_before[folder] = read
+        return {process: sample for process, (_, sample) in read.items() if sample is not None}
 
     def after_deaths(self) -> Report | None:
         """A peer was killed: what its recording and the others' calls prove, under a launcher."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import time
-import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +10,11 @@ from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.exchange import tree
 from spmdlint.runtime_checks.fingerprint import describe_arguments
 from spmdlint.runtime_checks.ledger import Entry, Group
-from spmdlint.runtime_checks.locations import source_of
-from spmdlint.runtime_checks.modules import first_difference
 from spmdlint.runtime_checks.provenance import conflicts, from_end, merged, one_sided
-from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, name_processes, reported
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
+from spmdlint.runtime_checks.sentences import differs
 from spmdlint.runtime_checks.store import MAX_WAIT_MS
+from spmdlint.runtime_checks.texts import module_difference, pack_texts
 from spmdlint.runtime_checks.verdict import Difference, compare
 from spmdlint.runtime_checks.waiting import Waiting
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
 DETAILS_WITHIN = 4.0  # seconds for others to explain their side once a difference is proven
-MAX_MODULE = 4 << 20
 MAX_REMARKS = 4  # places of which a report says that an argument's origin is known on one side only
 
 
@@ -134,13 +131,12 @@ class Lockstep:
 
     def _details(self, entry: Entry, call: Call) -> dict[str, Any]:
         """All that explains this process's side of a difference."""
-        packed = {name: _packed(text) for name, text in call.texts().items()}
         return {
             **entry.brief(),
             "arguments": call.explained(self._session.provenance),
             "static": dict(call.static),
             "recent": self._session.recent(entry),
-            "texts": {name: text for name, text in packed.items() if len(text) < MAX_MODULE},
+            "texts": pack_texts(call.texts()),
         }
 
     def _diverge(self, group: Group, entry: Entry, call: Call, messages: dict[int, dict[str, Any]]) -> None:
@@ -177,7 +173,7 @@ class Lockstep:
         # What decides is the program's record; what a process tells about its call only explains.
         records = {session.me: {**details[session.me], **call.program.decisive()}}
         for process, message in messages.items():
-            records[process] = {**details.get(process, {}), **self._record(process, message)}
+            records[process] = {**message, **details.get(process, {}), **self._record(process, message)}
         difference = compare(records) or self._origin_difference(call, messages, details)
         processes: dict[int, ProcessReport] = {}
         for process in group.processes:
@@ -190,9 +186,12 @@ class Lockstep:
             else:
                 one = session.position(process, group, entry)
             processes[process] = one
-        sentence = f"call {entry.index} of {name_processes(group.processes)} differs: {difference.sentence}."
-        report = diverged(difference.kind, sentence, entry.index, processes)
-        report.module = _module_difference(details)
+        if difference.field == "function":
+            tell_definitions(processes, records)
+        words = differs(entry.index, group.processes, difference.words, records)
+        report = diverged(difference.kind, words, entry.index, processes, difference.field)
+        if difference.kind != "sequence":  # the programs of two functions differ anyhow
+            report.module = module_difference({number: side.get("texts") or {} for number, side in details.items()})
         return report
 
     def _origin_difference(
@@ -209,41 +208,5 @@ class Lockstep:
                     argument = arguments[-1 - back] if back < len(arguments) else {}
                     path = str(argument.get("path") or path)
                     words.append(f"process {number}: {argument.get('origin') or 'another output'}")
-                sentence = f"{path} comes from different outputs of earlier calls: {'; '.join(words)}"
-                return Difference("arguments", "origin", sentence)
-        return Difference("program", "digest", "the programs differ")
-
-
-def _module_difference(details: Mapping[int, dict[str, Any]]) -> dict[str, Any] | None:
-    """The first line at which the lowered modules of two processes part, and the source line behind it."""
-    texts = {number: _text(side, "canonical") for number, side in sorted(details.items())}
-    numbers = [number for number, text in texts.items() if text]
-    for other in numbers[1:]:
-        found = first_difference(texts[numbers[0]], texts[other])
-        if found is not None:
-            sides = [
-                {
-                    "processes": [number for number in numbers if texts[number] == texts[one]],
-                    "text": words,
-                    "source": source_of(_text(details[one], "located"), found.number),
-                }
-                for one, words in ((numbers[0], found.first), (other, found.second))
-            ]
-            return {"line": found.number, "sides": sides}
-    return None
-
-
-def _text(details: Mapping[str, Any], name: str) -> str:
-    return _unpacked(str((details.get("texts") or {}).get(name) or ""))
-
-
-def _packed(text: str) -> str:
-    return base64.b64encode(zlib.compress(text.encode(), 1)).decode()
-
-
-def _unpacked(packed: str) -> str:
-    try:
-        inflate = zlib.decompressobj()
-        return inflate.decompress(base64.b64decode(packed), MAX_MODULE * 8).decode(errors="replace")
-    except (ValueError, zlib.error):
-        return ""
+                return Difference("arguments", "origin", f" in where {path} comes from: {'; '.join(words)}")
+        return Difference("program", "module", " in its program")

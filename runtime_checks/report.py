@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from typing import Any, Literal
 
+from spmdlint.runtime_checks.sentences import name_processes
+
 SCHEMA_VERSION = 1
+MAX_ARGUMENTS = 12  # that a person is shown of one process
+MAX_MODULE_LINE = 160
+BEFORE_DIFFERENCE = 60
 Verdict = Literal["clean", "failed", "late", "diverged", "unchecked"]
 Kind = Literal["sequence", "arguments", "program", "missing", "setup", "value"]
 
 # The rules of the linter that name the usual causes of each kind.
 EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
-    "sequence": ("SPMD201", "SPMD202", "SPMD203", "SPMD301", "SPMD302", "SPMD303", "SPMD304", "SPMD307"),
+    "sequence": (
+        "SPMD201",
+        "SPMD202",
+        "SPMD203",
+        "SPMD301",
+        "SPMD302",
+        "SPMD303",
+        "SPMD304",
+        "SPMD306",
+        "SPMD307",
+        "SPMD309",
+    ),
     "arguments": ("SPMD401", "SPMD404", "SPMD201", "SPMD308"),
     "program": ("SPMD404", "SPMD201", "SPMD508"),
     "missing": ("SPMD301", "SPMD302", "SPMD303", "SPMD304", "SPMD306", "SPMD309"),
@@ -31,6 +48,18 @@ ADVICE: Mapping[str, str] = {
     "setup": "Start every process with the same JAX, the same flags and configuration, and equal devices.",
     "value": "Compute this value the same way everywhere, or broadcast it from one process "
     "(multihost_utils.broadcast_one_to_all).",
+}
+# Where more is known than the kind: by the field that differs.
+ADVICE_ON: Mapping[str, str] = {
+    "name": "Make names of what all processes share, such as the step: not of the time, a process id, a host name or "
+    "a random number.",
+    "static": "Give this argument the same value everywhere: choose it on one process and broadcast it "
+    "(multihost_utils.broadcast_one_to_all), or take it from the configuration.",
+    "died": "Find out what ended it: the kernel's log tells of too little memory, the scheduler's of a preemption.",
+    "raised": "Mend what raised; where one process may fail alone, let all agree on that before the next parallel call "
+    "(an all-gather of whether it went well), or let it end the job.",
+    "devices": "Build the mesh from jax.devices() in the same order on every process.",
+    "origin": "Take the arrays in the same order everywhere: sorted(...) in place of a set's or a listing's order.",
 }
 
 
@@ -90,6 +119,13 @@ def reported(record: Mapping[str, Any], state: str) -> ProcessReport:
     )
 
 
+def tell_definitions(processes: Mapping[int, ProcessReport], records: Mapping[int, Mapping[str, Any]]) -> None:
+    """Say where each one's function is defined: two of one name, called from one line, are told apart by that."""
+    for number, record in records.items():
+        if record.get("defined_at"):
+            processes[number].detail = f"defined at {record['defined_at']}"
+
+
 def from_data(data: Mapping[str, Any]) -> Report:
     """Read a report back; unknown fields are left out, so that a newer process's report can be shown."""
     known = {name: data[name] for name in Report.__dataclass_fields__ if name in data and name != "processes"}
@@ -101,8 +137,10 @@ def from_data(data: Mapping[str, Any]) -> Report:
     return Report(**known, processes=processes)
 
 
-def diverged(kind: Kind, message: str, index: int | None, processes: Mapping[int, ProcessReport]) -> Report:
-    """A report of a proven divergence, with the rules that may explain it and what to do."""
+def diverged(
+    kind: Kind, message: str, index: int | None, processes: Mapping[int, ProcessReport], field: str | None = None
+) -> Report:
+    """A report of a proven divergence, with the rules that may explain it and what to do; ``field`` is what differs."""
     return Report(
         verdict="diverged",
         kind=kind,
@@ -111,23 +149,8 @@ def diverged(kind: Kind, message: str, index: int | None, processes: Mapping[int
         group=sorted(processes),
         explained_by=list(EXPLAINED_BY[kind]),
         processes={str(number): processes[number] for number in sorted(processes)},
-        advice=ADVICE[kind],
+        advice=ADVICE_ON.get(field or "", ADVICE[kind]),
     )
-
-
-def name_processes(numbers: Iterable[int]) -> str:
-    """Say "process 3" or "processes 0-30, 32-63"."""
-    ordered = sorted(set(numbers))
-    if not ordered:
-        return "no process"
-    spans: list[tuple[int, int]] = []
-    for number in ordered:
-        if spans and spans[-1][1] == number - 1:
-            spans[-1] = (spans[-1][0], number)
-        else:
-            spans.append((number, number))
-    words = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans)
-    return f"process {words}" if len(ordered) == 1 else f"processes {words}"
 
 
 def as_text(report: Report, rules: Container[str] | None = None) -> str:
@@ -138,15 +161,11 @@ def as_text(report: Report, rules: Container[str] | None = None) -> str:
     """
     title = f"spmdlint: {report.verdict}" + (f" ({report.kind})" if report.kind else "")
     lines = [f"{title}: {report.message}"]
+    uneven = _uneven_arguments(report.processes)
     for numbers, process in _folded(report.processes):
-        lines += ["", *_process_lines(numbers, process)]
-    lines += _recent_lines(report.processes)
-    if report.module:
-        lines += ["", f"  The lowered modules first differ in line {report.module.get('line')}:"]
-        for side in report.module.get("sides", []):
-            lines.append(f"    {name_processes(side['processes'])}: {side['text']}")
-            if side.get("source"):
-                lines.append(f"      from {side['source']}")
+        lines += ["", *_process_lines(numbers, process, uneven)]
+    lines += _recent_lines(report.processes, report.index)
+    lines += _module_lines(report.module)
     for finding in report.findings:
         lines += ["", f"  The linter has {finding['code']} on the way: {finding['place']}: {finding['message']}"]
     explained_by = [code for code in report.explained_by if rules is None or code in rules]
@@ -171,7 +190,37 @@ def _folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], Pro
     return folded
 
 
-def _process_lines(numbers: Sequence[int], process: ProcessReport) -> list[str]:
+def _module_lines(module: Mapping[str, Any] | None) -> list[str]:
+    """The first differing line of the lowered modules, cut to where it differs: such lines can be very long."""
+    if not module:
+        return []
+    sides = module.get("sides", [])
+    texts = [side["text"] for side in sides]
+    parts = next((n for n, letters in enumerate(zip_longest(*texts)) if len(set(letters)) > 1), 0)
+    start = max(0, parts - BEFORE_DIFFERENCE)
+    lines = ["", f"  The lowered modules first differ in line {module.get('line')}:"]
+    for side in sides:
+        text = ("..." if start else "") + side["text"][start : start + MAX_MODULE_LINE]
+        text += "..." if len(side["text"]) > start + MAX_MODULE_LINE else ""
+        lines.append(f"    {name_processes(side['processes'])}: {text}")
+        if side.get("source"):
+            lines.append(f"      from {side['source']}")
+    return lines
+
+
+def _uneven_arguments(processes: Mapping[str, ProcessReport]) -> set[str]:
+    """The paths of arguments that are not the same on all processes that make the call."""
+    told: dict[str, set[str]] = {}
+    for process in processes.values():
+        for argument in process.arguments or []:
+            told.setdefault(str(argument.get("path")), set()).add(_argument(argument))
+    calling = [process for process in processes.values() if process.arguments]
+    if len({process.function for process in calling}) > 1:
+        return set()  # arguments of other functions: nothing to compare
+    return {path for path, words in told.items() if len(words) > 1}
+
+
+def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Container[str]) -> list[str]:
     where = f"{process.filename}:{process.line}" if process.filename else "an unknown line"
     named = name_processes(numbers)
     made = ""
@@ -184,14 +233,24 @@ def _process_lines(numbers: Sequence[int], process: ProcessReport) -> list[str]:
         lines.append(f"    {process.detail}")
     for name, value in (process.static or {}).items():
         lines.append(f"    static {name} = {value}")
-    for argument in (process.arguments or [])[:12]:
-        lines.append(f"    {_argument(argument)}")
-    if process.arguments and len(process.arguments) > 12:
-        lines.append(f"    and {len(process.arguments) - 12} more arguments")
+    lines += _argument_lines(process.arguments or [], uneven)
     if process.stack:
         lines.append("    stack, innermost last:")
         lines += [f"      {frame}" for frame in process.stack[-8:]]
     return lines
+
+
+def _argument_lines(arguments: Sequence[Mapping[str, Any]], uneven: Container[str]) -> list[str]:
+    """The arguments that differ, marked, and of the others as many as one can read."""
+    odd = [argument for argument in arguments if str(argument.get("path")) in uneven]
+    even = [argument for argument in arguments if str(argument.get("path")) not in uneven]
+    shown_odd, shown_even = odd[:MAX_ARGUMENTS], even[: max(0, MAX_ARGUMENTS - len(odd))]
+    shown = [f"  > {_argument(argument)}" for argument in shown_odd] + [f"    {_argument(one)}" for one in shown_even]
+    left = len(arguments) - len(shown)
+    if left:
+        differ = f", {len(odd) - len(shown_odd)} of which differ" if len(odd) > len(shown_odd) else ""
+        shown.append(f"    and {left} more {'argument' if left == 1 else 'arguments'}{differ}")
+    return shown
 
 
 def _argument(argument: Mapping[str, Any]) -> str:
@@ -204,8 +263,8 @@ def _argument(argument: Mapping[str, Any]) -> str:
     return words
 
 
-def _recent_lines(processes: Mapping[str, ProcessReport]) -> list[str]:
-    """The last calls of two processes that differ, side by side, the first difference marked."""
+def _recent_lines(processes: Mapping[str, ProcessReport], at: int | None) -> list[str]:
+    """The last calls of two processes that differ, side by side, the first difference marked, else call ``at``."""
     sides = [(number, process) for number, process in processes.items() if process.recent]
     if len(sides) < 2:
         return []
@@ -214,12 +273,11 @@ def _recent_lines(processes: Mapping[str, ProcessReport]) -> list[str]:
     indices = sorted({entry["index"] for _, process in (first, second) for entry in process.recent})[-8:]
     tables = [{entry["index"]: entry for entry in process.recent} for _, process in (first, second)]
     lines = ["", f"  The last calls of process {first[0]} and process {second[0]}:"]
-    marked = False
+    words = {index: [_call(table.get(index)) for table in tables] for index in indices}
+    marked = next((index for index in indices if words[index][0] != words[index][1]), at)
     for index in indices:
-        words = [_call(table.get(index)) for table in tables]
-        differs = words[0] != words[1] and not marked
-        marked = marked or differs
-        lines.append(f"  {'>' if differs else ' '} {index:>6}  {words[0]:<44}  {words[1]}")
+        one, other = words[index]
+        lines.append(f"  {'>' if index == marked else ' '} {index:>6}  {one:<44}  {other}")
     return lines
 
 

@@ -6,9 +6,11 @@ the first of all compares those: so nobody reads more than :data:`SECTION` sampl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from spmdlint.runtime_checks.store import parse
 
 SECTION = 1024
 
@@ -37,8 +39,11 @@ class Sample:
         return {"c": self.count, "x": f"{self.prefix:x}", "n": self.serial, "s": self.state, "l": self.last, "p": place}
 
 
-def read_sample(data: Mapping[str, Any]) -> Sample | None:
+def read_sample(text: str) -> Sample | None:
     """A published sample; None for what is none."""
+    data = parse(text)
+    if data is None:
+        return None
     try:
         function, filename, line, compiling = data["p"]
         serial, state, last = int(data["n"]), str(data["s"]), bool(data["l"])

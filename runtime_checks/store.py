@@ -77,7 +77,7 @@ class Store:
             folder, _, name = key.rpartition("/")
             return self.children(folder).get(name)
         try:
-            return _parse(try_get(f"{self._root}/{key}"))
+            return parse(try_get(f"{self._root}/{key}"))
         except Exception as error:
             if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
                 return None
@@ -86,7 +86,7 @@ class Store:
     def wait(self, key: str, milliseconds: int = MAX_WAIT_MS) -> dict[str, Any] | None:
         """The value of a key as soon as it is set, or None after at most :data:`MAX_WAIT_MS`."""
         try:
-            return _parse(self._client.blocking_key_value_get(f"{self._root}/{key}", min(milliseconds, MAX_WAIT_MS)))
+            return parse(self._client.blocking_key_value_get(f"{self._root}/{key}", min(milliseconds, MAX_WAIT_MS)))
         except Exception as error:
             if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
                 return None
@@ -104,6 +104,11 @@ class Store:
 
     def children(self, key: str) -> dict[str, dict[str, Any]]:
         """All values under a folder, by the last part of their keys; {} where the client cannot list."""
+        found = {name: parse(text) for name, text in self.texts(key).items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def texts(self, key: str) -> dict[str, str]:
+        """As :meth:`children`, the values as they lie there: for who reads many again and again, and knows most."""
         listing = getattr(self._client, "key_value_dir_get", None)
         if listing is None:
             return {}
@@ -113,8 +118,7 @@ class Store:
             if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
                 return {}
             raise _lost(error) from error
-        found = {name.rsplit("/", 1)[-1]: _parse(text) for name, text in pairs}
-        return {name: value for name, value in found.items() if value is not None}
+        return {name.rsplit("/", 1)[-1]: text for name, text in pairs}
 
     def delete(self, key: str) -> None:
         """Drop a key, and the folder of that name. Nothing depends on it, so failure is no matter."""
@@ -128,7 +132,7 @@ class Store:
                 raise _lost(error) from error
 
 
-def _parse(text: str) -> dict[str, Any] | None:
+def parse(text: str) -> dict[str, Any] | None:
     """What was read is data: anything but an object of bounded length counts as absent."""
     if len(text) > MAX_VALUE:
         return None
@@ -145,4 +149,5 @@ def _status(error: Exception) -> str:
 
 
 def _lost(error: Exception) -> StoreLostError:
-    return StoreLostError(f"The job's key-value store does not answer ({str(error)[:200]}).")
+    first = str(error).partition("\n")[0]
+    return StoreLostError(f"The job's key-value store does not answer ({first[:200]}).")

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spmdlint.runtime_checks.report import Kind, name_processes
+from spmdlint.runtime_checks.report import Kind
+from spmdlint.runtime_checks.sentences import calls, sides
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """In what kind of thing processes differ, in which field, and how to say so in one sentence."""
+    """In what kind of thing processes differ, in which field, and the words of it that follow "the call differs"."""
 
     kind: Kind
     field: str
-    sentence: str
+    words: str
 
 
 def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
@@ -27,23 +28,21 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
     if not _decided(records):
         return None
     if _differs(records, "environment"):
-        return Difference("setup", "environment", f"the configuration differs: {_environments(records)}")
+        return Difference("setup", "environment", f" in the configuration: {_environments(records)}")
     if _differs(records, "function") or _differs(records, "defined_at"):
-        return Difference("sequence", "function", _sides(records, _function))
+        return Difference("sequence", "function", f": {calls(records)}")
     if _differs(records, "name"):
-        return Difference("arguments", "name", "the name differs: " + _sides(records, lambda r: repr(r.get("name"))))
+        return Difference("arguments", "name", " in its name: " + sides(records, lambda r: repr(r.get("name"))))
     if _differs(records, "value"):
         name = next((record["name"] for record in records.values() if record.get("name")), "a value")
-        return Difference("value", "value", f"{name} differs: " + _sides(records, lambda r: str(r.get("value"))))
+        return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
     for look in (_static_difference, _argument_difference):
-        sentence = look(records)
-        if sentence is not None:
-            return Difference("arguments", look.__name__.strip("_").split("_")[0], sentence)
+        found = look(records)
+        if found is not None:
+            return found
     if _differs(records, "devices"):
-        return Difference(
-            "arguments", "devices", "the devices differ: " + _sides(records, lambda r: str(r.get("devices")))
-        )
-    return Difference("program", "module", "the lowered programs differ")
+        return Difference("arguments", "devices", " in its devices: " + sides(records, lambda r: str(r.get("devices"))))
+    return Difference("program", "module", " in its lowered program, though its arguments agree")
 
 
 def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
@@ -56,54 +55,42 @@ def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
     return any(value != known[0] for value in known[1:])
 
 
-def _function(record: Mapping[str, Any]) -> str:
-    words = str(record.get("function"))
-    if record.get("defined_at"):
-        words += f" (defined at {record['defined_at']})"
-    return words
-
-
-def _sides(records: Mapping[int, Mapping[str, Any]], say: Any) -> str:
-    """Say "process 0: a; processes 1-3: b", equal ones folded."""
-    sides: dict[str, list[int]] = {}
-    for number, record in sorted(records.items()):
-        sides.setdefault(say(record), []).append(number)
-    return "; ".join(f"{name_processes(numbers)}: {words}" for words, numbers in sides.items())
-
-
 def _environments(records: Mapping[int, Mapping[str, Any]]) -> str:
     names = sorted({name for record in records.values() for name in record.get("environment") or {}})
     told = []
     for name in names:
         values = {number: (record.get("environment") or {}).get(name) for number, record in records.items()}
         if len(set(values.values())) > 1:
-            told.append(f"{name} ({_sides({n: {'v': v} for n, v in values.items()}, lambda r: str(r['v']))})")
+            told.append(f"{name} ({sides({n: {'v': v} for n, v in values.items()}, lambda r: str(r['v']))})")
     return ", ".join(told)
 
 
-def _static_difference(records: Mapping[int, Mapping[str, Any]]) -> str | None:
+def _static_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
     known = {number: record["static"] for number, record in records.items() if record.get("static")}
     for name in sorted({name for static in known.values() for name in static}):
         values = {number: {"v": static.get(name)} for number, static in known.items()}
         if len({value["v"] for value in values.values()}) > 1:
-            return f"static argument {name} differs: " + _sides(values, lambda r: str(r["v"]))
+            told = sides(values, lambda r: str(r["v"]))
+            return Difference("arguments", "static", f" in the static argument {name}: {told}")
     return None
 
 
-def _argument_difference(records: Mapping[int, Mapping[str, Any]]) -> str | None:
+def _argument_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
     known = {number: record["arguments"] for number, record in records.items() if record.get("arguments") is not None}
     if len(known) < 2:
         return None
-    lengths = {number: {"v": f"{len(arguments)} arguments"} for number, arguments in known.items()}
-    if len({value["v"] for value in lengths.values()}) > 1:
-        return "the number of arguments differs: " + _sides(lengths, lambda r: str(r["v"]))
+    lengths = {number: {"v": len(arguments)} for number, arguments in known.items()}
+    if _differs(lengths, "v"):
+        told = sides(lengths, lambda r: str(r["v"]))
+        return Difference("arguments", "argument", f" in the number of its arguments: {told}")
     for position in range(len(next(iter(known.values())))):
         at = {number: arguments[position] for number, arguments in known.items()}
         for name in ("shape", "dtype", "spec"):
             values = {number: {"v": argument.get(name)} for number, argument in at.items()}
             if _differs(values, "v"):
                 path = next(iter(at.values())).get("path")
-                return f"the {name} of {path} differs: " + _sides(values, lambda r: str(r["v"]))
+                told = sides(values, lambda r: str(r["v"]))
+                return Difference("arguments", "argument", f" in the {name} of {path}: {told}")
     return None
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.ledger import Entry, Group
-from spmdlint.runtime_checks.report import Report, diverged, name_processes, reported
+from spmdlint.runtime_checks.report import Report, diverged, reported
+from spmdlint.runtime_checks.sentences import call_words, missing, name_processes
 from spmdlint.runtime_checks.verdict import Wait, deadlocked
 
 if TYPE_CHECKING:
@@ -76,15 +78,12 @@ class Waiting:
                 processes[process] = session.position(process, self._group, entry)
         processes[session.me] = session.own_report(entry, "waiting")
         first = min(short)
-        verb = {"finished": "finished", "raised": "raised an exception", "died": "died"}[short[first]["state"]]
         made = short[first]["counts"].get(self._group.key, 0)
-        message = (
-            f"{name_processes(short)} {verb} after {made} parallel calls of {name_processes(self._group.processes)}, "
-            f"and process {session.me} waits at call {entry.index}: {entry.program.function}"
-            + (f", {entry.site}" if entry.site else "")
-            + "."
-        )
-        return diverged("missing", message, entry.index, processes)
+        where = call_words(entry.brief())
+        told = {process: asdict(processes[process]) for process in short}
+        waits = f"process {session.me} waits in call {entry.index}, {where}"
+        message = missing(told, made, self._group.processes, waits)
+        return diverged("missing", message, entry.index, processes, str(short[first]["state"]))
 
     def _look_for_circle(self) -> None:
         session, group, entry = self._session, self._group, self._entry
@@ -122,7 +121,7 @@ class Waiting:
         session, entry = self._session, self._entry
         for process in absent:
             answer = session.ask_stack(process)
-            where = "it does not answer: it is stopped, or holds Python's lock"
+            where = "it does not answer: it has died, is stopped, or holds Python's lock"
             if answer is not None:
                 place = answer.get("place") or "an unknown line"
                 where = f"it is at {place}, after {answer.get('counts', {}).get(self._group.key, 0)} calls"

@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.demand import Demand
-from spmdlint.runtime_checks.report import diverged, name_processes
+from spmdlint.runtime_checks.report import diverged
+from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ class Watcher:
             processes[session.me] = session.own_report(last, "calling")
             processes[session.me].stack = mine["stack"]
         words = "; ".join(f"process {process} was {state.get('detail')}" for process, state in sorted(dead.items()))
-        report = diverged("missing", f"{name_processes(dead)} died: {words}.", last.index if last else None, processes)
+        index = last.index if last else None
+        report = diverged("missing", f"{name_processes(dead)} died: {words}.", index, processes, "died")
         session.ending.declare(report)
         session.ending.leave()

@@ -45,8 +45,12 @@ class Context:
     loose: bool = False
 
 
+class _Referable:
+    __slots__ = ("__weakref__",)
+
+
 @dataclass(slots=True)
-class Compiled:
+class Compiled(_Referable):
     """What was seen of a module on its way to the compiler.
 
     ``packed`` is its canonical text, ``located`` its text with locations, both compressed.

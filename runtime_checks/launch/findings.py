@@ -21,7 +21,7 @@ LINTER = (sys.executable, "-c", "from spmdlint.cli import main; main()", "check"
 
 
 def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER) -> None:
-    """Add to a report of a divergence the linter's findings on the way to its lines."""
+    """Add to a report of a divergence the linter's findings on the way to its lines, their rules first."""
     if report.verdict != "diverged":
         return
     lines = {
@@ -34,6 +34,8 @@ def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER)
         files.add(str(Path(command[0]).resolve()))
     if files:
         report.findings = relevant(_lint(sorted(files), linter), lines, report.explained_by)
+        found = dict.fromkeys(str(finding["code"]) for finding in report.findings)
+        report.explained_by = list(dict.fromkeys([*found, *report.explained_by]))
 
 
 def _lint(files: list[str], linter: Sequence[str]) -> list[Mapping[str, Any]]:

@@ -8,7 +8,8 @@ from pathlib import Path
 from spmdlint.runtime_checks.history import judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording import read, read_programs
-from spmdlint.runtime_checks.report import as_text, name_processes
+from spmdlint.runtime_checks.report import as_text
+from spmdlint.runtime_checks.sentences import name_processes
 
 LAST = 5
 

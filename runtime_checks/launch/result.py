@@ -11,7 +11,8 @@ from typing import Any
 from spmdlint.runtime_checks.history import judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording import read, read_programs
-from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, from_data, name_processes, reported
+from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, from_data, reported
+from spmdlint.runtime_checks.sentences import name_processes
 
 TIMEOUT_STATUS = 124
 INTERRUPTED_STATUS = 130

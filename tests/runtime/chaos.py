@@ -267,9 +267,7 @@ def batches(schedules: list[Schedule]) -> list[list[Schedule]]:
 def summary(schedules: list[Schedule], outcomes: dict[int, str]) -> str:
     done = [one for one in schedules if one.seed in outcomes]
     due = [one for one in done if one.expected.kind is not None]
-    detected = [
-        one for one in due if outcomes[one.seed] not in ("missed",) and not outcomes[one.seed].startswith("no end")
-    ]
+    detected = [one for one in due if not outcomes[one.seed].startswith(("missed", "no end", "harmed"))]
     right = [one for one in due if outcomes[one.seed] == "right"]
     alarms = [one for one in done if outcomes[one.seed].startswith("false alarm")]
     found = f"{len(due)} with a divergence: {len(detected)} detected, {len(right)} named rightly"

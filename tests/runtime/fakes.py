@@ -128,7 +128,8 @@ class Behind:
         processes = fields.pop("processes", self.everyone)
         background = self.sessions[me].background
         assert background is not None
-        called = Call(program(function, processes, **fields), Site("/home/me/train.py", line, "main"))
+        texts = fields.pop("texts", dict)
+        called = Call(program(function, processes, **fields), Site("/home/me/train.py", line, "main"), texts=texts)
         background.made(called)
         for _ in range(times - 1):
             background.journal.note(background.journal.event_of(called.program, called.site))

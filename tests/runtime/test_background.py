@@ -70,6 +70,27 @@ def test_equal_work_is_clean_and_every_call_is_seen(tmp_path: Path) -> None:
     assert run.output.count("calls {'0,1': 101} ['on']") == 2
 
 
+def test_a_process_that_leaves_without_a_word_is_missing(tmp_path: Path) -> None:
+    """Its exit status is 0, so that nothing but its record tells how far it came."""
+    run = rehearse(
+        tmp_path,
+        """
+        step = jax.jit(lambda w, x: w + jnp.mean(x))
+        w = jnp.zeros(())
+        for i in range(9):
+            w = step(w, everywhere([1, 1]))  # steps
+            w.block_until_ready()
+            if i == 4 and me == 1:
+                os._exit(0)
+        """,
+        options=BACKGROUND,
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert run.report["index"] == 6
+    assert placed(run, "steps", "steps")
+    assert run.seconds < 30, "nobody waits for JAX's own shutdown"
+
+
 LOOP = """
 from functools import partial
 try:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.runtime_checks import background, samples, watch
+from spmdlint.runtime_checks import background, closing, samples, watch
+from spmdlint.runtime_checks.closing import Outcome, close
 from spmdlint.runtime_checks.demand import Demand
 from spmdlint.runtime_checks.journal import Journal
 from spmdlint.runtime_checks.options import Options
@@ -66,6 +67,25 @@ def test_one_other_call_among_many_is_found_and_placed(odd: int, start: Start) -
     assert {number: one.line for number, one in report.processes.items()} == {
         str(me): 7 if me == odd else 3 for me in range(3)
     }
+
+
+def test_the_lowered_modules_explain_a_program_that_differs(start: Start) -> None:
+    class Module:
+        def __init__(self, constant: int) -> None:
+            self.constant = constant
+
+        def texts(self) -> dict[str, str]:
+            return {"canonical": f"module @f {{\n  one\n  constant {self.constant}\n}}"}
+
+    job = start(3)
+    held = [Module(7 if me == 1 else 5) for me in range(3)]  # as an executable holds its own
+    for me in range(3):
+        job.make(me, "step", module=f"module {held[me].constant}", texts=held[me].texts)
+    report = job.report()
+    assert report is not None
+    assert report.kind == "program"
+    assert report.module is not None
+    assert [side["text"] for side in report.module["sides"]] == ["constant 5", "constant 7"]
 
 
 def test_who_is_ahead_is_compared_once_the_first_process_comes_there(start: Start) -> None:
@@ -189,6 +209,34 @@ def test_a_store_that_is_gone_for_long_ends_the_checks(
     assert not session.active
     assert capfd.readouterr().err.count("off from here on") == 1
     watcher.stop()
+
+
+def test_who_ends_while_the_store_refuses_tells_later(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = start(2)
+    job.make(0, "step", times=9)
+    job.make(1, "step", times=7)
+    refused = iter(range(4))
+    put = FakeClient.key_value_set
+
+    def refusing(self: FakeClient, key: str, value: str, allow_overwrite: bool = False) -> None:
+        if next(refused, None) is not None:
+            raise RuntimeError("UNAVAILABLE: not now")
+        put(self, key, value, allow_overwrite)
+
+    monkeypatch.setattr(FakeClient, "key_value_set", refusing)
+    monkeypatch.setattr(closing, "SLOWEST_TICK", 0.01)
+    ending = threading.Thread(target=close, args=(job.sessions[1], Outcome("raised", None, "ValueError: no")))
+    ending.start()
+    limit = time.monotonic() + 5
+    while job.sessions[1].exchange.state(1) is None and time.monotonic() < limit:
+        time.sleep(0.01)
+    report = job.report()
+    job.sessions[1].background.over = True  # type: ignore[union-attr]
+    ending.join(10)
+    assert not ending.is_alive()
+    assert report is not None
+    assert (report.kind, report.index) == ("missing", 8)
+    assert "(ValueError: no) after 7 parallel calls" in report.message
 
 
 def test_a_full_disk_costs_the_record_only(

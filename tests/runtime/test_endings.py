@@ -109,12 +109,11 @@ def test_a_time_out_tells_where_the_processes_are(tmp_path: Path) -> None:
         tmp_path,
         STEPS
         + """
-w = step(w, everywhere([1, 1]))
 if me == 1:
     time.sleep(100)  # sleeps
 w = step(w, everywhere([1, 1]))  # waits
 """,
-        options=("--timeout", "7"),
+        options=("--timeout", "12"),
     )
     assert (run.status, run.report["verdict"]) == (124, "late"), run.output
     assert (run.line(0), run.line(1)) == (run.marked("waits"), run.marked("sleeps"))
@@ -126,31 +125,37 @@ def test_a_script_that_fails_alike_everywhere_keeps_its_status(tmp_path: Path) -
 
 
 RAISING = """
+from jax import jit
 from spmdlint import runtime_checks
 
 jax.distributed.initialize("localhost:{port}", 2, int(sys.argv[1]))
-runtime_checks.enable(on_divergence="raise")
-assert runtime_checks.status().watching
 me, mesh = jax.process_index(), Mesh(np.array(jax.devices()), ("data",))
 rows = NamedSharding(mesh, P("data"))
 x = jax.make_array_from_process_local_data(rows, np.ones(2, np.float32))
-before = jax.jit(lambda v: jnp.sum(v))
+before = jit(lambda v: jnp.sum(v))
+assert float(before(x)) == 4
+ahead = before.lower(x).compile()
+runtime_checks.enable(on_divergence="raise")
+assert runtime_checks.status().watching
+made = sum(runtime_checks.status().calls.values())  # the runner has switched the checks on before
 runtime_checks.assert_equal({"rate": 0.1, "seed": 3}, name="settings")
 tracked = runtime_checks.track(lambda v: v, name="exchange")
 tracked(np.ones(3))
+assert float(before(x)) == float(ahead(x)) == 4
+assert sum(runtime_checks.status().calls.values()) == made + 4
 try:
     (before if me else jax.jit(lambda v: jnp.max(v)))(x)
 except runtime_checks.DivergenceError as error:
-    print("caught", error.report.kind, error.report.index, flush=True)
+    print("caught", error.report.kind, error.report.index - made, flush=True)
     assert "Process 0: calling" in str(error)
 """
 
 
 @pytest.mark.parametrize("runner", [(), ("-m", "spmdlint.runtime_checks")])
 def test_in_a_program_of_its_own_the_error_is_raised_everywhere(runner: tuple[str, ...], tmp_path: Path) -> None:
-    """Without the launcher: explicit addresses, the service in process 0, enable() after initialize."""
+    """Without the launcher: explicit addresses, the service in process 0; enable() after much was compiled."""
     ended = alone(tmp_path, RAISING, runner)
-    assert all("caught sequence 3" in output for _, output in ended), ended
+    assert all("caught sequence 5" in output for _, output in ended), ended
     assert [status for status, _ in ended] == [3, 3], ended
 
 

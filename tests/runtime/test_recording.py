@@ -75,7 +75,10 @@ def test_records_of_a_crash_are_explained(tmp_path: Path, capsys: pytest.Capture
         make(made, program("step", (0, 1)), 3, times=9)
         make(made, program("evaluate" if process else "save", (0, 1)), 4 + process)
     assert explain(tmp_path) == 3
-    assert "call 10 of processes 0-1 differs: process 0: save; process 1: evaluate" in capsys.readouterr().out
+    told = (
+        "call 10 of processes 0-1 differs: process 0 calls save at train.py:4; process 1 calls evaluate at train.py:5"
+    )
+    assert told in capsys.readouterr().out
     (tmp_path / "1.ledger").unlink()
     assert explain(tmp_path) == 0
     assert "call 10 of processes 0-1: save  at /home/me/train.py:4" in capsys.readouterr().out

@@ -14,8 +14,8 @@ from spmdlint.runtime_checks.report import (
     as_text,
     diverged,
     from_data,
-    name_processes,
 )
+from spmdlint.runtime_checks.sentences import calls, differs, missing, name_processes
 
 
 def test_processes_are_named_in_spans() -> None:
@@ -41,6 +41,45 @@ def test_equal_processes_are_folded_and_the_odd_one_stands_out() -> None:
     assert len(marked) == 1
     assert "evaluate train.py:33" in marked[0]
     assert ADVICE["sequence"] in text
+
+
+def test_of_many_arguments_those_that_differ_come_first() -> None:
+    def arguments(odd: str) -> list[dict[str, object]]:
+        return [{"path": f"p{n}", "shape": [n], "dtype": odd if n == 30 else "float32"} for n in range(40)]
+
+    processes = {n: ProcessReport("calling", 7, "step", "/a/train.py", 30) for n in range(2)}
+    for n, dtype in enumerate(("float32", "int32")):
+        processes[n].arguments = arguments(dtype)
+        processes[n].recent = [{"index": 7, "function": "step", "filename": "/a/train.py", "line": 30}]
+    report = diverged("arguments", "words", 7, processes)
+    long = "x" * 500
+    sides = [{"processes": [n], "text": f"{long}{n}{long}", "source": None} for n in range(2)]
+    report.module = {"line": 3, "sides": sides}
+    lines = as_text(report).splitlines()
+    assert [line for line in lines if line.startswith("  > p")] == ["  > p30: float32[30]", "  > p30: int32[30]"]
+    assert lines.count("    and 28 more arguments") == 2
+    assert [line for line in lines if line.startswith("  >      7  step")], "equal lines: the call itself is marked"
+    shown = [line for line in lines if line.startswith("    process ")]
+    assert [f"x{n}x" in line and len(line) < 200 for n, line in enumerate(shown)] == [True, True]
+
+
+def test_the_first_sentence_says_what_and_where() -> None:
+    step = {"function": "step", "filename": "/a/train.py", "line": 3, "defined_at": "model.py:1"}
+    other = {**step, "defined_at": "model.py:9"}
+    assert calls({0: step, 1: {**step, "function": "norm", "line": 4}, 2: step}) == (
+        "processes 0, 2 call step at train.py:3; process 1 calls norm at train.py:4"
+    )
+    assert "step (defined at model.py:1) at train.py:3; process 1 calls step (defined at" in calls({0: step, 1: other})
+    same = differs(5, (0, 1), " in the dtype of x: ...", {0: step, 1: step})
+    assert same == "call 5 of processes 0-1 (step at train.py:3) differs in the dtype of x: ...."
+    assert (
+        differs(5, (0, 1), " in x", {0: step, 1: {**step, "line": 8}}) == "call 5 of processes 0-1 (step) differs in x."
+    )
+    raised = {"state": "raised", "detail": "ValueError: no", "filename": "/a/load.py", "line": 8}
+    assert missing({1: raised}, 1, (0, 1), "process 0 waits in call 2, step at train.py:3") == (
+        "process 1 raised an exception at load.py:8 (ValueError: no) after 1 parallel call of processes 0-1, and "
+        "process 0 waits in call 2, step at train.py:3."
+    )
 
 
 def test_data_and_back() -> None:
@@ -80,6 +119,9 @@ def test_the_linters_findings_at_the_lines_are_joined(tmp_path: Path) -> None:
     report.processes["0"].line = 7
     join(report, [str(script)], linter)
     assert [one["place"] for one in report.findings] == [f"{script}:4", f"{script}:2"]
+    findings = [finding("SPMD307", script, 7)]
+    join(report, [str(script)], (sys.executable, "-c", f"print({json.dumps(json.dumps(findings))})"))
+    assert report.explained_by == ["SPMD307", *EXPLAINED_BY["missing"]]
 
 
 def test_a_linter_that_fails_costs_its_findings_only(tmp_path: Path) -> None:

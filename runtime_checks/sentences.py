@@ -1,0 +1,89 @@
+"""The first sentence of a report: what differs, and at which lines of the user's code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+MAX_DETAIL = 100
+
+Records = Mapping[int, Mapping[str, Any]]
+
+
+def name_processes(numbers: Iterable[int]) -> str:
+    """Say "process 3" or "processes 0-30, 32-63"."""
+    ordered = sorted(set(numbers))
+    if not ordered:
+        return "no process"
+    spans: list[tuple[int, int]] = []
+    for number in ordered:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    words = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans)
+    return f"process {words}" if len(ordered) == 1 else f"processes {words}"
+
+
+def sides(records: Records, say: Callable[[Mapping[str, Any]], str]) -> str:
+    """Say "process 0: a; processes 1-3: b", equal ones folded."""
+    return "; ".join(f"{name_processes(numbers)}: {words}" for words, numbers in _folded(records, say).items())
+
+
+def calls(records: Records) -> str:
+    """Say "process 0 calls f at train.py:3; processes 1-3 call g at train.py:4"."""
+    names = [str(record.get("function")) for record in records.values()]
+    unclear = len(set(names)) < len({(record.get("function"), record.get("defined_at")) for record in records.values()})
+    told = []
+    for words, numbers in _folded(records, lambda record: call_words(record, unclear)).items():
+        told.append(f"{name_processes(numbers)} {'calls' if len(numbers) == 1 else 'call'} {words}")
+    return "; ".join(told)
+
+
+def place(record: Mapping[str, Any]) -> str:
+    """The line of a call, without its folder, or ""."""
+    filename, line = record.get("filename"), record.get("line")
+    return f"{PurePath(str(filename)).name}:{line}" if filename and line else ""
+
+
+def differs(index: int, group: Iterable[int], words: str, records: Records) -> str:
+    """The sentence on a call that differs; ``words`` say in what, and hold the functions where these differ."""
+    named = f"call {index} of {name_processes(group)}"
+    if words.startswith(":"):
+        return f"{named} differs{words}."
+    places = set(_folded(records, lambda record: call_words(record)))
+    functions = {str(record.get("function")) for record in records.values() if record.get("function")}
+    where = next(iter(places)) if len(places) == 1 else next(iter(functions), "")
+    return f"{named}{f' ({where})' if where else ''} differs{words}."
+
+
+def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[int], others: str) -> str:
+    """The sentence on processes that ended early; ``others`` is who waits for them, and where."""
+    first = short[min(short)]
+    state, detail, at = first.get("state"), str(first.get("detail") or "").split("\n")[0], place(first)
+    if state == "raised":
+        detail = detail if len(detail) <= MAX_DETAIL else detail[:MAX_DETAIL] + "..."
+        verb = f"raised an exception{f' at {at}' if at else ''}{f' ({detail})' if detail else ''}"
+    elif state == "died":
+        verb = f"was {detail}" if detail.startswith("killed") else "died"
+    else:
+        verb = "finished"
+    count = "1 parallel call" if made == 1 else f"{made} parallel calls"
+    return f"{name_processes(short)} {verb} after {count} of {name_processes(group)}, and {others}."
+
+
+def _folded(records: Records, say: Callable[[Mapping[str, Any]], str]) -> dict[str, list[int]]:
+    told: dict[str, list[int]] = {}
+    for number, record in sorted(records.items()):
+        told.setdefault(say(record), []).append(number)
+    return told
+
+
+def call_words(record: Mapping[str, Any], unclear: bool = False) -> str:
+    """Say "f at train.py:3"; ``unclear`` is whether the function has to be told from another of its name."""
+    words = str(record.get("function") or "a call")
+    if unclear and record.get("defined_at"):
+        words += f" (defined at {record['defined_at']})"
+    at = place(record)
+    return f"{words} at {at}" if at else words
