@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spmdlint.analysis.bindings import passed
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.values import External, Site, certain
 from spmdlint.diagnostics import Edit, Location
@@ -22,7 +23,7 @@ class Edits:
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         if call is None or known is None or known.axes is None:
             return ()
-        given = self._argument(call, known.axes, known.positional)
+        given = passed(call, known.axes, known.positional)
         return tuple(self._replace(site, n, repr_of(new)) for n in self._spelled(site, given, old))
 
     def added_keyword(self, site: Site, text: str) -> tuple[Edit, ...]:
@@ -65,16 +66,6 @@ class Edits:
         if isinstance(operation, s.Display):
             return [n for element in operation.elements for n in self._spelled(site, element, name)]
         return []
-
-    def _argument(self, call: s.Call, parameter: str, positional: tuple[str, ...]) -> int | None:
-        for argument in call.arguments:
-            if argument.keyword == parameter:
-                return argument.value
-        given = [argument for argument in call.arguments if argument.keyword is None]
-        position = positional.index(parameter) if parameter in positional else len(given)
-        if position < len(given) and not any(argument.star for argument in given[: position + 1]):
-            return given[position].value
-        return None
 
     def _call(self, site: Site) -> s.Call | None:
         operation = self._function(site).operations[site.number]

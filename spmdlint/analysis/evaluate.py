@@ -215,8 +215,13 @@ class Evaluator:
             return self.names.dotted_name(f"{base.dotted}.{name}", self.project.modules[base.importer])
         if isinstance(base, (Instance, ClassValue, SuperValue)):
             return self.objects.attribute(base, name)
-        if isinstance(base, Applied) and self.knowledge.get(f"{base.name}.{name}") is not None:
-            return one(External(f"{base.name}.{name}"))
+        if isinstance(base, Applied):
+            known = self.knowledge.get(base.name)
+            if known is not None and known.kind == "record" and name in known.parameters:
+                return self.argument(base, name) or ANYTHING
+            member = self.knowledge.get(f"{base.name}.{name}")
+            if member is not None:
+                return one(Member(base, member.name) if member.kind == "forward" else External(member.name))
         if isinstance(base, (Applied, Called, Member)):
             return one(Member(base, name))
         return self.objects.by_name_alone(name, frame.ref.path)

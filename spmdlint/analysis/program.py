@@ -26,6 +26,7 @@ from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
+from spmdlint.analysis.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.reach import Reach, Visitor
 from spmdlint.analysis.reading import Reads, WholeRead
 from spmdlint.analysis.regions import Regions
@@ -37,6 +38,7 @@ from spmdlint.analysis.starting import Starting
 from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
 from spmdlint.analysis.values import Site
+from spmdlint.analysis.written import Places
 from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
@@ -173,6 +175,18 @@ class Program:
     def regions(self) -> Regions:
         """Collectives and constraints, and the maps that they run inside of."""
         return Regions(Inside(self.calls, self.reach), self.specs, self.reach)
+
+    @cached_property
+    def own_parts(self) -> tuple[OwnPart, ...]:
+        """Permutations and groups that are made from what one process has."""
+        if self.multi_process == "never":
+            return ()
+        return tuple(OwnParts(self.calls, self.reach, self._facets, self.regions, self._multi).found())
+
+    @cached_property
+    def written(self) -> Places:
+        """Where lists are written that collectives are given."""
+        return Places(self.calls, self.reach)
 
     # -- the analyses
 

@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 from spmdlint.analysis.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.certainty import Certainty
 from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.values import UNKNOWN, Applied, Arguments, Frame, Site, Value
+from spmdlint.analysis.values import (
+    UNKNOWN,
+    Applied,
+    Arguments,
+    Collection,
+    DictionaryValue,
+    Frame,
+    Site,
+    Value,
+    Values,
+)
+from spmdlint.analysis.values import certain as only
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -102,6 +113,8 @@ class Visitor:
         for block in sorted(self.ev.live_blocks(frame)):
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
+                if isinstance(operation, s.Collected):
+                    yield from self._made_in_rounds(frame, number, block in certain)
                 if not isinstance(operation, s.Call):
                     continue
                 sure = block in certain
@@ -116,6 +129,16 @@ class Visitor:
                         yield CallEdge(frame, site, target, sure)
                 for value in self.ev.value(frame, number):
                     yield from self._use(frame, site, value, sure)
+
+    def _made_in_rounds(self, frame: Frame, number: int, sure: bool) -> Iterator[CallEdge]:
+        """What a comprehension over what is known makes in each of its rounds."""
+        value = only(self.ev.value(frame, number))
+        made: tuple[Values, ...] = value.elements if isinstance(value, Collection) else ()
+        if isinstance(value, DictionaryValue):
+            made = tuple(values for _, values in value.items)
+        for each in map(only, made):
+            if isinstance(each, Applied) and each.site.ref == frame.ref:
+                yield from self._use(frame, each.site, each, sure)
 
     def _use(self, frame: Frame, site: Site, value: Value, sure: bool) -> Iterator[CallEdge]:
         """A map made here: its function runs some time, under what the map binds."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spmdlint.analysis.calls import Axes, Calls
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.intent import expects_failure, handles
-from spmdlint.analysis.permutations import BadGroups, BadPermutation, groups, no_partition, repeated
+from spmdlint.analysis.permutations import BadGroups, BadPermutation, groups, no_partition, repeated, uneven
 from spmdlint.analysis.reach import MapUse, Reach
 from spmdlint.analysis.structure import Structure, WrongStructure
 from spmdlint.analysis.values import (
@@ -25,22 +25,24 @@ from spmdlint.analysis.values import (
 
 @dataclass(frozen=True, slots=True)
 class AxisNotInMesh:
-    """A spec names an axis that the mesh it is put on lacks."""
+    """A spec names an axis that the mesh it is put on lacks; or ``adder``, a map that adds a name to specs, does."""
 
     site: Site
     axis: str
     user: Site
     library: str
     mesh: Axes
+    adder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedAxis:
-    """One axis twice in a mesh, or in the spec of one array."""
+    """One axis twice in a mesh, or in the spec of one array; or in the spec and once more by the map ``adds``."""
 
     site: Site
     axis: str
     what: str
+    adds: Site | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Specs:
             if axes is None or axes.open:
                 continue
             for spec in self.specs_of(use.applied):
-                for name in self._names_in(spec):
+                for name in self.names_in(spec):
                     if name not in axes.names:
                         yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
 
@@ -100,7 +102,7 @@ class Specs:
                 for name in _twice(self._spelled(given)) if given is not None else ():
                     yield RepeatedAxis(use.site, name, "mesh")
             for spec in self.specs_of(use.applied):
-                for name in _twice(self._names_in(spec)):
+                for name in _twice(self.names_in(spec)):
                     yield RepeatedAxis(spec.site, name, "spec")
 
     def _axes_for_specs(self, applied: Applied) -> Axes | None:
@@ -117,8 +119,19 @@ class Specs:
         for parameter in known.specs if known is not None else ():
             for leaf in self._leaves(self.ev.argument(applied, parameter) or NOTHING, "spec", "sharding"):
                 inner = self.ev.knowledge.get(leaf.name)
-                found += self.named_by(leaf) if inner is not None and inner.kind == "sharding" else self._names_in(leaf)
+                found += self.named_by(leaf) if inner is not None and inner.kind == "sharding" else self.names_in(leaf)
         return found
+
+    def with_meshes(self, applied: Applied) -> Iterator[tuple[Applied, Axes]]:
+        """The specs of an application, in those of its shardings too, each with the axes of its mesh."""
+        known = self.ev.knowledge.get(applied.name)
+        for parameter in known.specs if known is not None else ():
+            for leaf in self._leaves(self.ev.argument(applied, parameter) or NOTHING, "spec", "sharding"):
+                inner = self.ev.knowledge.get(leaf.name)
+                if inner is not None and inner.kind == "sharding":
+                    yield from self.with_meshes(leaf)
+                else:
+                    yield leaf, self.calls.mesh_of(applied)
 
     def specs_of(self, applied: Applied) -> Iterator[Applied]:
         """The partition specs in the arguments of an application, wherever they stand in a pytree."""
@@ -141,7 +154,8 @@ class Specs:
             if known is not None and known.kind in kinds:
                 yield value
 
-    def _names_in(self, spec: Applied) -> list[str]:
+    def names_in(self, spec: Applied) -> list[str]:
+        """The names that a spec spells for sure."""
         return [name for entry in spec.arguments.positional for name in self._spelled(entry)]
 
     def _spelled(self, values: Values) -> list[str]:
@@ -178,8 +192,11 @@ class Specs:
         for use in self._applications():
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.groups is not None:
-                devices = groups(self.ev.argument(use.applied, known.groups))
-                bad = no_partition(use.site, devices) if devices is not None else None
+                split = groups(self.ev.argument(use.applied, known.groups))
+                if split is None:
+                    continue
+                devices = [device for group in split for device in group]
+                bad = no_partition(use.site, devices) or uneven(use.site, known, split)
                 if bad is not None:
                     yield bad
 
