@@ -54,11 +54,12 @@ MAX_FRAMES = 48  # different bindings of one function's parameters
 
 
 class Evaluator:
-    """Evaluates the values of a project. One per run."""
+    """Evaluates the values of a project. One per run. ``heeds_intent``: what is expected to fail is left alone."""
 
-    def __init__(self, project: Project, knowledge: Knowledge) -> None:
+    def __init__(self, project: Project, knowledge: Knowledge, *, heeds_intent: bool = True) -> None:
         self.project = project
         self.knowledge = knowledge
+        self.heeds_intent = heeds_intent
         self.memo: Memo[Values] = Memo(NOTHING, ANYTHING)
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._count: dict[FunctionRef, int] = {}
@@ -71,7 +72,7 @@ class Evaluator:
             s.Const: lambda f, n, o: one(Constant(o.value)) if o.value is not ... else ANYTHING,
             s.Load: self.names.load,
             s.Parameter: self._parameter,
-            s.Attribute: lambda f, n, o: self.each(self.value(f, o.base), lambda v: self.attribute(v, o.name, f)),
+            s.Attribute: lambda f, n, o: join(*(self.attribute(v, o.name, f) for v in self.value(f, o.base))),
             s.Subscript: self._subscript,
             s.Unary: self._unary,
             s.Binary: lambda f, n, o: folding.binary(o.operator, self.value(f, o.left), self.value(f, o.right)),

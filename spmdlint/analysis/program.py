@@ -55,6 +55,7 @@ class Program:
 
     ``preview``: analyses may also tell what is less sure than a default rule has to be. ``jax_version`` is the version
     that the program is written for, None for the newest; ``multi_process`` whether it runs as several processes.
+    ``expected_failures``: whether code counts that its author expects to fail.
     """
 
     def __init__(
@@ -65,13 +66,14 @@ class Program:
         preview: bool = False,
         jax_version: Version | None = None,
         multi_process: MultiProcessSetting = "auto",
+        expected_failures: bool = False,
     ) -> None:
         self.project = project
         self.knowledge = knowledge
         self.preview = preview
         self.jax_version = jax_version
         self.multi_process = multi_process
-        self.evaluator = Evaluator(project, knowledge)
+        self.evaluator = Evaluator(project, knowledge, heeds_intent=not expected_failures)
         self.calls = Calls(self.evaluator)
 
     # -- the hazards
