@@ -211,8 +211,8 @@ KEYS = (
         "expected-failures",
         "true or false",
         "false",
-        "Whether code is reported that its author expects to fail, under `pytest.raises` or `assertRaises`. Only good for "
-        "judging the linter by a library's own tests of errors.",
+        "Whether code is reported that its author expects to fail, under `pytest.raises` or `assertRaises`. Good only "
+        "for judging the linter by a library's own tests of errors.",
         _boolean,
     ),
     Key(
