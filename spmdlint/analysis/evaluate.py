@@ -72,7 +72,7 @@ class Evaluator:
             s.Const: lambda f, n, o: one(Constant(o.value)) if o.value is not ... else ANYTHING,
             s.Load: self.names.load,
             s.Parameter: self._parameter,
-            s.Attribute: lambda f, n, o: join(*(self.attribute(v, o.name, f) for v in self.value(f, o.base))),
+            s.Attribute: lambda f, n, o: self.each(self.value(f, o.base), lambda v: self.attribute(v, o.name, f)),
             s.Subscript: self._subscript,
             s.Unary: self._unary,
             s.Binary: lambda f, n, o: folding.binary(o.operator, self.value(f, o.left), self.value(f, o.right)),

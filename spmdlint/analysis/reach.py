@@ -18,6 +18,7 @@ from spmdlint.analysis.values import (
     Arguments,
     Collection,
     DictionaryValue,
+    External,
     Frame,
     Site,
     Value,
@@ -113,7 +114,7 @@ class Visitor:
         for block in sorted(self.ev.live_blocks(frame)):
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
-                if isinstance(operation, s.Collected):
+                if isinstance(operation, s.Collected) and self._makes_known(frame, function, operation.element):
                     yield from self._made_in_rounds(frame, number, block in certain)
                 if not isinstance(operation, s.Call):
                     continue
@@ -129,6 +130,13 @@ class Visitor:
                         yield CallEdge(frame, site, target, sure)
                 for value in self.ev.value(frame, number):
                     yield from self._use(frame, site, value, sure)
+
+    def _makes_known(self, frame: Frame, function: s.Function, element: int) -> bool:
+        """Is an element of a comprehension a call of a library's function that the linter knows."""
+        call = function.operations[element]
+        callee = only(self.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+        return known is not None and known.kind is not None
 
     def _made_in_rounds(self, frame: Frame, number: int, sure: bool) -> Iterator[CallEdge]:
         """What a comprehension over what is known makes in each of its rounds."""

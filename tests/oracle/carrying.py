@@ -148,19 +148,7 @@ def _overridden(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -
     return draw.pick(f"{cls}().reduce", f"(lambda x: {cls}().reduce(x))")
 
 
-def _untyped(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -> str:
-    """A method of an object of which only the name of the method tells the class."""
-    cls, tools, method = writer.fresh("Tools"), writer.fresh("TOOLS"), writer.fresh("reduce_over_devices")
-    line = call("x", spell(draw, writer, home, name), home)
-    writer.add(home, f"class {cls}:", f"    def {method}(self, x):", f"        return {line}{HERE}")
-    there = writer.refer(draw, cls, home, MAIN)
-    writer.add(MAIN, f"{tools} = []", f"{tools}.append({there}())")
-    outer = writer.fresh("outer")
-    writer.add(MAIN, f"def {outer}(x, tools={tools}):", f"    return tools[0].{method}(x)")
-    return outer
-
-
-FORMS = (_plain, _parameter, _default, _closure, _field, _static, _overridden, _untyped)
+FORMS = (_plain, _parameter, _default, _closure, _field, _static, _overridden)
 
 
 def surround(draw: Draw, writer: Writer, core: str, *, array: bool = False) -> str:
