@@ -27,11 +27,15 @@ class Edits:
         return tuple(self._replace(site, n, repr_of(new)) for n in self._spelled(site, given, old))
 
     def added_keyword(self, site: Site, text: str) -> tuple[Edit, ...]:
-        """One more keyword argument behind the others of a call."""
+        """One more keyword argument behind the others of a call; nothing where the last may stand in parentheses."""
         call = self._call(site)
         if call is None or call.decorator or not call.arguments or any(a.star for a in call.arguments):
             return ()
-        last = max(self._function(site).spans[a.value][1] for a in call.arguments)
+        spans = self._function(site).spans
+        before = [spans[call.function][1] + 1, *(spans[argument.value][1] + 2 for argument in call.arguments)]
+        start, last = spans[call.arguments[-1].value]
+        if start != before[-2] + _named(call.arguments[-1]):
+            return ()
         return (Edit(self._location(site, last), self._location(site, last), f", {text}"),)
 
     def as_partial(self, site: Site) -> tuple[Edit, ...]:
@@ -41,9 +45,19 @@ class Edits:
         if call is None or partial is None or call.decorator:
             return ()
         start, end = self._function(site).spans[call.function]
+        if not self._opens_at(site, call, end):
+            return ()
         at = self._location(site, start)
         opening = self._location(site, end), self._location(site, end + 1)
         return (Edit(at, at, f"{partial}("), Edit(*opening, ", " if call.arguments else ""))
+
+    def _opens_at(self, site: Site, call: s.Call, end: int) -> bool:
+        """Does the parenthesis of a call of keywords follow its function, and the first keyword that, without a gap."""
+        spans = self._function(site).spans
+        if not call.arguments:
+            return spans[site.number][1] == end + 2
+        first = call.arguments[0]
+        return first.keyword is not None and spans[first.value][0] == end + 1 + _named(first)
 
     def _partial(self, site: Site) -> str | None:
         """What `functools.partial` is called in a file."""
@@ -80,6 +94,11 @@ class Edits:
 
     def _location(self, site: Site, offset: int) -> Location:
         return Location(*self.ev.project.modules[site.ref.path].summary.position(offset))
+
+
+def _named(argument: s.Argument) -> int:
+    """The length of `name=` in front of an argument."""
+    return len(argument.keyword) + 1 if argument.keyword is not None else 0
 
 
 def repr_of(name: str) -> str:
