@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from spmdlint.analysis.calls import Axes, Calls
 from spmdlint.analysis.evaluate import Evaluator
@@ -62,7 +63,11 @@ class Specs:
         self.calls = calls
         self.reach = reach
 
-    def _applications(self) -> Iterator[MapUse]:
+    @cached_property
+    def _applications(self) -> tuple[MapUse, ...]:
+        return tuple(self._find_applications())
+
+    def _find_applications(self) -> Iterator[MapUse]:
         for use in self.reach.applications:
             if use.frame not in self.reach.trusted or expects_failure(self.ev, use.frame, use.site.number):
                 continue
@@ -73,7 +78,7 @@ class Specs:
 
     def not_in_mesh(self) -> Iterator[AxisNotInMesh]:
         """Axes of specs that their mesh lacks."""
-        for use in self._applications():
+        for use in self._applications:
             yield from self._narrowed_to_none(use)
             axes = self._axes_for_specs(use.applied)
             if axes is None or axes.open:
@@ -95,7 +100,7 @@ class Specs:
 
     def repeated(self) -> Iterator[RepeatedAxis]:
         """Axes that stand twice in a mesh, or in one spec that is put on a mesh."""
-        for use in self._applications():
+        for use in self._applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.kind == "mesh" and known.axes is not None:
                 given = self.ev.argument(use.applied, known.axes)
@@ -172,14 +177,14 @@ class Specs:
     def structure(self) -> Iterator[WrongStructure]:
         """Tuples of specs that do not fit the function's parameters or results."""
         check = Structure(self.calls)
-        for use in self._applications():
+        for use in self._applications:
             yield from check.check(use)
 
     # -- 106, 107, 108
 
     def permutations(self) -> Iterator[BadPermutation]:
         """Permutations in which two pairs share a source, or a destination."""
-        for use in self._applications():
+        for use in self._applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.permutation is not None:
                 given = self.ev.argument(use.applied, known.permutation)
@@ -189,7 +194,7 @@ class Specs:
 
     def groups(self) -> Iterator[BadGroups]:
         """Groups that are no partition."""
-        for use in self._applications():
+        for use in self._applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.groups is not None:
                 split = groups(self.ev.argument(use.applied, known.groups))
@@ -202,7 +207,7 @@ class Specs:
 
     def missing_functions(self) -> Iterator[MissingFunction]:
         """Maps called with everything but their function."""
-        for use in self._applications():
+        for use in self._applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or not known.needs_function or use.applied.arguments.open:
                 continue
