@@ -2,7 +2,7 @@
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: test lint format demo chaos meshtypes docs-rules clean
+.PHONY: test lint format demo chaos oracle meshtypes docs-rules clean
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -26,12 +26,17 @@ demo: .venv/ready
 chaos: .venv/ready
 	$(BIN)/python tests/runtime/chaos.py --schedules 300 --seed 0 --state chaos.json
 
+# The long form of a test: 10,000 random programs, judged by JAX and by the linter; resumable.
+oracle: .venv/ready
+	$(BIN)/python tests/oracle/campaign.py --programs 10000 --state oracle.jsonl
+
 # The long form of a test: 5,000 random bodies, as the linter types them and as JAX does.
 meshtypes: .venv/ready
 	$(BIN)/python tests/meshtypes/compare.py 5000
 
 docs-rules: .venv/ready
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/field.py
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

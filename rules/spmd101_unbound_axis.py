@@ -90,7 +90,7 @@ class UnboundAxis(Rule):
             message=f"{need.collective} names the axis {need.axis!r}, which nothing binds: {how}{more}.",
             place=place,
             help=way_out,
-            related=(Related(root, sentence(how)), *self._path(program, found)),
+            related=(Related(root, sentence(how)), *self._path(program, found), *self._spelled(program, found)),
             fix=self._fix(program, found, near),
         )
 
@@ -100,6 +100,16 @@ class UnboundAxis(Rule):
         for site, below in pairwise(sites):
             inner = program.function_name(below)
             yield Related(program.place(site), f"This call leads into {inner}." if inner else "This call leads to it.")
+
+    def _spelled(self, program: Program, found: Unbound) -> Iterator[Related]:
+        """Where the name is spelled, and the mesh made, if that is elsewhere."""
+        place = program.place(found.need.site)
+        for step in program.written.of_name(found.need.site, found.need.axis):
+            at = program.place(step.site)
+            if (at.path, at.start.row) != (place.path, place.start.row):
+                yield Related(at, sentence(step.text))
+        if found.mesh is not None:
+            yield Related(program.place(found.mesh), "The mesh is made here.")
 
     def _fix(self, program: Program, found: Unbound, near: str | None) -> Fix | None:
         """The nearest bound name, or a name for the axis of a map that has none."""

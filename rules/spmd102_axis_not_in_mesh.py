@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class AxisNotInMesh(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
-        for found in program.specs.not_in_mesh():
+        for found in (*program.specs.not_in_mesh(), *program.regions.added_names()):
             if (found.site, found.axis) in told:
                 continue
             told.add((found.site, found.axis))
@@ -66,9 +66,12 @@ class AxisNotInMesh(Rule):
             near = get_close_matches(found.axis, sorted(found.mesh.names), n=1)
             guess = f" (did you mean {near[0]!r}?)" if near else ""
             user = found.library.rsplit(".", 1)[-1]
+            added = found.adder.rsplit(".", 1)[-1]
             at = program.where(found.user, place.path)
-            who = f"This {user}" if found.user == found.site else "The spec"
+            who = f"This {user}" if found.user == found.site else f"This {added}" if added else "The spec"
             use = Related(program.place(found.user), f"The {user} puts the spec on its mesh here.")
+            steps = program.written.of_name(found.site, found.axis)
+            spelled = tuple(Related(program.place(step.site), sentence(step.text)) for step in steps)
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
@@ -76,5 +79,5 @@ class AxisNotInMesh(Rule):
                 message=f"{who} names the axis {found.axis!r}, but the mesh of the {user} at {at} has {has}.",
                 place=place,
                 help=f"Name one of the mesh's axes{guess}, or give the mesh an axis {found.axis!r}.",
-                related=() if found.user == found.site else (use,),
+                related=spelled if found.user == found.site else (use, *spelled),
             )

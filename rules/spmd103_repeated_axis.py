@@ -53,13 +53,20 @@ class RepeatedAxis(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
-        for found in program.specs.repeated():
+        for found in (*program.specs.repeated(), *program.regions.added_again()):
             if (found.site, found.axis) in told:
                 continue
             told.add((found.site, found.axis))
             if found.what == "mesh":
                 message = f"The mesh has two axes of the name {found.axis!r}."
                 way_out = "Give each axis of the mesh a name of its own."
+            elif found.adds is not None:
+                at = program.where(found.adds, program.place(found.site).path)
+                message = (
+                    f"The spec names the axis {found.axis!r}, over which the {found.what.rsplit('.', 1)[-1]} at {at} "
+                    "shards the dimension that it maps."
+                )
+                way_out = "Leave the axis out of the spec: the map adds it in front."
             else:
                 message = f"The spec shards two dimensions of one array over the axis {found.axis!r}."
                 way_out = "Shard one dimension over it and leave the other out (None), or name another axis there."

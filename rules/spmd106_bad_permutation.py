@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program
+    from spmdlint.rule import OwnPart, Program
 
 
 class BadPermutation(Rule):
@@ -17,11 +17,14 @@ class BadPermutation(Rule):
 
     Finds `ppermute` and `pshuffle` whose `perm`, written out or made by a comprehension over what is known, has two
     pairs with the same source or the same destination, or names a device that the axis does not have where the size of
-    the axis is known: from the shape of the mesh that the map around it is over.
+    the axis is known: from the shape of the mesh that the map around it is over. So is a permutation that is made from
+    the number of this process, or from the number of its own devices where those of all processes take part.
 
     ## Why it matters
 
-    A collective permutation moves at most one value from and to each device. JAX raises when it is traced.
+    A collective permutation moves at most one value from and to each device. JAX raises when it is traced. Each process
+    has to give the same, complete permutation: with different ones the job hangs, and devices that are left out get
+    zeros.
 
     ## Example
 
@@ -68,6 +71,7 @@ class BadPermutation(Rule):
                     f"This permutation has the {found.role} {found.device}, but only {found.size} devices take part."
                 )
                 way_out = f"Name devices from 0 to {found.size - 1}, or compute the pairs from the size of the axis."
+            steps = program.written.of_list(found.site)
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
@@ -75,4 +79,33 @@ class BadPermutation(Rule):
                 message=message,
                 place=program.place(found.site),
                 help=way_out,
+                related=tuple(Related(program.place(step.site), sentence(step.text)) for step in steps),
             )
+        for own in program.own_parts:
+            if own.what == "permutation" and own.site not in told:
+                told.add(own.site)
+                yield self._own(program, own)
+
+    def _own(self, program: Program, found: OwnPart) -> Diagnostic:
+        place, source = program.place(found.site), found.reason.source
+        at = program.where(source.site, place.path)
+        if found.varies:
+            message = f"This permutation is not the same on every process: {source.text} ({at})."
+        else:
+            message = (
+                "This permutation names the devices of one process, but those of all processes take part: "
+                f"{source.text} ({at})."
+            )
+        steps = tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain())
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=message,
+            place=place,
+            help=(
+                "Every process needs the whole: compute it from jax.device_count() or jax.lax.axis_size, not from what "
+                "one process has."
+            ),
+            related=steps,
+        )

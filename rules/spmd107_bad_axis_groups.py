@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program
+    from spmdlint.rule import OwnPart, Program
 
 
 class BadAxisGroups(Rule):
@@ -16,7 +16,8 @@ class BadAxisGroups(Rule):
     ## What it does
 
     Finds `axis_index_groups` that hold a device twice, leave one out, or hold another number of devices than the axis
-    has, where its size is known from the shape of the mesh.
+    has, where its size is known from the shape of the mesh. Groups that are made from the number of this process are
+    found, too, and groups of unequal sizes for collectives that need equal ones.
 
     ## Why it matters
 
@@ -64,8 +65,14 @@ class BadAxisGroups(Rule):
                 message = f"The axis_index_groups hold device {found.repeated} twice."
             elif found.missing is not None:
                 message = f"The axis_index_groups leave out device {found.missing}."
+            elif found.uneven is not None:
+                few, many = found.uneven
+                message = (
+                    f"The axis_index_groups are of different sizes ({few} and {many}), which this collective cannot."
+                )
             else:
                 message = f"The axis_index_groups hold {found.count} devices, but the axis has {found.size}."
+            steps = program.written.of_list(found.site)
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
@@ -73,4 +80,33 @@ class BadAxisGroups(Rule):
                 message=message,
                 place=program.place(found.site),
                 help="Put every device of the axis into exactly one group; compute the groups from the axis' size.",
+                related=tuple(Related(program.place(step.site), sentence(step.text)) for step in steps),
             )
+        for own in program.own_parts:
+            if own.what == "groups" and own.site not in told:
+                told.add(own.site)
+                yield self._own(program, own)
+
+    def _own(self, program: Program, found: OwnPart) -> Diagnostic:
+        place, source = program.place(found.site), found.reason.source
+        at = program.where(source.site, place.path)
+        if found.varies:
+            message = f"These axis_index_groups are not the same on every process: {source.text} ({at})."
+        else:
+            message = (
+                "These axis_index_groups hold the devices of one process, but those of all processes take part: "
+                f"{source.text} ({at})."
+            )
+        steps = tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain())
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=message,
+            place=place,
+            help=(
+                "Every process needs the whole: compute it from jax.device_count() or jax.lax.axis_size, not from what "
+                "one process has."
+            ),
+            related=steps,
+        )

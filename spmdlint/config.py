@@ -72,6 +72,8 @@ class Config:
     src: tuple[Path, ...] = ()
     jax_version: tuple[int, ...] | None = None
     multi_process: MultiProcess = "auto"
+    expected_failures: bool = False
+    """Whether code is looked at that its author expects to fail."""
     knowledge: Mapping[str, Any] = field(default_factory=dict)
     """What the project's own libraries mean, in tables as those in spmdlint/knowledge; read where it is used."""
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -204,6 +206,14 @@ KEYS = (
         '"auto"',
         "Whether the program runs as several processes; `auto` looks for signs of it.",
         _multi_process,
+    ),
+    Key(
+        "expected-failures",
+        "true or false",
+        "false",
+        "Whether code is reported that its author expects to fail, under `pytest.raises` or `assertRaises`. Good only "
+        "for judging the linter by a library's own tests of errors.",
+        _boolean,
     ),
     Key(
         "knowledge",

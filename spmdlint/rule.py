@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.exceptions import ExceptionPath as ExceptionPath
     from spmdlint.analysis.given import Given as Given
     from spmdlint.analysis.origins import Reason as Reason
+    from spmdlint.analysis.ownpart import OwnPart as OwnPart
     from spmdlint.analysis.program import Program as Program
     from spmdlint.analysis.removed import UseOfRemoved as UseOfRemoved
     from spmdlint.analysis.seeds import ShuffledShare as ShuffledShare

@@ -48,8 +48,17 @@ def test_a_fix_mends_what_was_found(project, case):
     [
         'import jax\nAXIS = "dat"\ndef f(x):\n    return jax.lax.psum(x, AXIS)\nrun = jax.pmap(f, axis_name="data")\n',
         'import jax\n\n@jax.pmap(axis_name="i")\ndef f(x):\n    return x\n',
+        'import jax\n\ndef f(x):\n    return jax.lax.psum(x, "data")\n\nrun = jax.pmap((f))\n',
+        'import functools\nimport jax\n\n@jax.pmap (axis_name="i")\ndef f(x):\n    return x\n',
+        'import functools\nimport jax\n\n@jax.pmap(\n    axis_name="i"\n)\ndef f(x):\n    return x\n',
     ],
-    ids=["the name stands elsewhere", "functools is not imported"],
+    ids=[
+        "the name stands elsewhere",
+        "functools is not imported",
+        "parentheses around the function",
+        "a gap before the call's parenthesis",
+        "keywords on lines of their own",
+    ],
 )
 def test_what_no_edit_of_one_call_mends_has_no_fix(project, text):
     project.write({"train.py": text})

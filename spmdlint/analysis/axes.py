@@ -15,7 +15,7 @@ from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.intent import expects_failure, handles_unbound_names
 from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.reach import MapUse, Reach
-from spmdlint.analysis.values import Applied, Arguments, External, Frame, FunctionValue, Site, Value, certain, truth
+from spmdlint.analysis.values import Applied, Arguments, Frame, FunctionValue, Site, Value, certain, truth
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -40,7 +40,7 @@ class Need:
 class Unbound:
     """A way on which a needed axis is not bound: from ``root`` (a map, jit or call) along ``need.path``.
 
-    ``more`` other collectives are met on the ways from the same root.
+    ``mesh`` is where that of the root is made. ``more`` other collectives are met on the ways from the same root.
     """
 
     need: Need
@@ -48,6 +48,7 @@ class Unbound:
     way: str
     bound: Axes
     more: int = 0
+    mesh: Site | None = None
 
 
 class FreeAxes:
@@ -85,26 +86,24 @@ class FreeAxes:
         site = Site(frame.ref, number)
         arguments = self.ev.arguments(frame, operation)
         needs: list[Need] = []
-        if isinstance(callee, External):
-            needs.extend(self._collective(callee, arguments, site))
-        elif isinstance(callee, Applied):
+        needs.extend(self._of_libraries(callee, arguments, site))
+        if isinstance(callee, Applied):
             needs.extend(self._layer(callee, arguments, site))
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
             needs.extend(replace(need, path=(site, *need.path)) for need in self.left_over(target))
         if needs and not (handles_unbound_names(self.ev, frame, number) or expects_failure(self.ev, frame, number)):
             yield from needs
 
-    def _collective(self, callee: External, arguments: Arguments, site: Site) -> Iterator[Need]:
-        known = self.ev.knowledge.get(callee.name)
-        if known is None or known.kind != "collective" or known.axes is None:
-            return
-        given = self.ev.argument(Applied(callee.name, arguments, site), known.axes)
-        if given is None:
-            return
-        axes = self.calls.names(given)
-        if not axes.open:
-            for name in sorted(axes.names):
-                yield Need(name, callee.name.rsplit(".", 1)[-1], site)
+    def _of_libraries(self, callee: Value, arguments: Arguments, site: Site) -> Iterator[Need]:
+        """What a collective needs that is called here: by its name, or by a partial or a map of it."""
+        for reached in self.calls.libraries(callee, arguments):
+            known = self.ev.knowledge.get(reached.name)
+            if known is None or known.kind != "collective" or known.axes is None or reached.binds.open:
+                continue
+            given = self.ev.argument(Applied(reached.name, reached.arguments, site), known.axes)
+            axes = self.calls.names(given) if given is not None else NO_AXES
+            for name in sorted(axes.names - reached.binds.names) if not axes.open else ():
+                yield Need(name, reached.name.rsplit(".", 1)[-1], site)
 
     def _layer(self, layer: Applied, arguments: Arguments, site: Site) -> Iterator[Need]:
         """What calling a library's layer needs, where it is sure that the layer communicates."""
@@ -175,11 +174,15 @@ class FreeAxes:
             binds = self.calls.bound(use.applied) if known.kind == "map" else NO_AXES
             if binds.open:
                 continue
+            library, mesh = use.applied.name.rsplit(".", 1)[-1], self.calls.mesh_site(use.applied)
             for function in self.calls.functions_in(known, use.applied.arguments):
+                for need in self._of_libraries(function, Arguments(open=True), use.site):
+                    if need.axis not in binds.names:
+                        yield Unbound(need, use.site, library, binds, mesh=mesh)
                 for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
                     for need in self.left_over(target):
                         if need.axis not in binds.names:
-                            yield Unbound(need, use.site, use.applied.name.rsplit(".", 1)[-1], binds | target.binds)
+                            yield Unbound(need, use.site, library, binds | target.binds, mesh=mesh)
 
     def _runs(self, known: Known, use: MapUse) -> bool:
         """Does what is made here run on its own: a jit, a map over devices, or a vmap of one.

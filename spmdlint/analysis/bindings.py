@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spmdlint.analysis.values import ANYTHING, Arguments, Collection, DictionaryValue, Values, one
-from spmdlint.program.summary import Function
+from spmdlint.program.summary import Call, Function
 
 
 def bind(function: Function, arguments: Arguments) -> dict[str, Values]:
@@ -26,3 +26,15 @@ def bind(function: Function, arguments: Arguments) -> dict[str, Values]:
         elif formal.kind == "**":
             bindings[formal.name] = ANYTHING if arguments.open else one(DictionaryValue(tuple(extra)))
     return bindings
+
+
+def passed(call: Call, parameter: str, positional: tuple[str, ...]) -> int | None:
+    """The value that a call passes for a parameter; None where it passes none, or behind a star."""
+    for argument in call.arguments:
+        if argument.keyword == parameter:
+            return argument.value
+    given = [argument for argument in call.arguments if argument.keyword is None]
+    position = positional.index(parameter) if parameter in positional else len(given)
+    if position < len(given) and not any(argument.star for argument in given[: position + 1]):
+        return given[position].value
+    return None

@@ -26,6 +26,7 @@ from spmdlint.analysis.values import (
     FunctionValue,
     Instance,
     Member,
+    Site,
     Value,
     Values,
     certain,
@@ -45,6 +46,21 @@ class Target:
     way: Way
     binds: Axes = NO_AXES
     library: str = ""
+
+
+MAX_LEAVES = 24
+"""Leaves of a tree that a function is followed for one by one."""
+MAX_WRAPPED = 6
+"""Wraps of a library's function, one around another, that are seen through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A library's function that a call runs, what it is given, and the axes bound on the way."""
+
+    name: str
+    arguments: Arguments
+    binds: Axes = NO_AXES
 
 
 class Calls:
@@ -79,26 +95,82 @@ class Calls:
             yield from self._applied(callee, arguments, depth, arrays=arrays)
 
     def _forwarded(self, callee: Member, arguments: Arguments, depth: int) -> Iterator[Target]:
-        """A library's method that runs one of the object's own."""
+        """A library's method that runs one of the object's own, or the functions that the object was made from."""
         known = self.knowledge.get(callee.name)
-        if known is None or known.kind != "forward" or known.method is None or not isinstance(callee.base, Instance):
+        if known is None or known.kind != "forward" or arguments.keyword("method") is not None:
             return
-        if arguments.keyword("method") is not None or len(arguments.positional) < len(known.parameters):
+        given = arguments.positional
+        if len(given) < len(known.parameters):
             return
-        inner = certain(self.ev.objects.attribute(callee.base, known.method))
         keywords = tuple((name, values) for name, values in arguments.keywords if name not in known.drops)
-        rest = Arguments(arguments.positional[len(known.parameters) :], keywords, arguments.open)
-        if isinstance(inner, FunctionValue):
-            yield from self.targets(inner, rest, depth)
+        for function in self._behind(callee.base, known):
+            put = self._inserted(function, known)
+            rest = given[len(known.parameters) :]
+            rest = rest if put is None else (*rest[:put], ANYTHING, *rest[put:])
+            yield from self.targets(function, Arguments(rest, keywords, arguments.open), depth)
+
+    def _behind(self, base: Value, known: Known) -> Iterator[Value]:
+        """What a forwarding method runs."""
+        made_from: list[Value] = [base]
+        if isinstance(base, Applied):
+            maker = self.knowledge.get(base.name)
+            every = [value for values in base.arguments.positional if (value := certain(values)) is not None]
+            named = maker is not None and bool(maker.function)
+            made_from = list(self.functions_in(maker, base.arguments)) if named and maker is not None else every
+        elif not isinstance(base, Instance):
+            return
+        for value in made_from:
+            inner = value if known.method is None else self._method(value, known.method)
+            if isinstance(inner, (FunctionValue, Member, Applied)):
+                yield inner
+
+    def _method(self, value: Value, name: str) -> Value | None:
+        if isinstance(value, Instance):
+            return certain(self.ev.objects.attribute(value, name))
+        if isinstance(value, Applied):
+            return certain(self.ev.attribute(value, name, self.ev.free_frame(value.site.ref)))
+        return None
+
+    def _inserted(self, function: Value, known: Known) -> int | None:
+        """Where a parameter of the function that is run stands, which the forwarding method does not take."""
+        inner = self.knowledge.get(function.name) if isinstance(function, Member) else None
+        if known.inserts is None or inner is None or known.inserts not in inner.parameters:
+            return None
+        return inner.parameters.index(known.inserts)
 
     def _apply(self, name: str, arguments: Arguments, depth: int) -> Iterator[Target]:
         """A library's function that calls the functions it is given, here and now."""
         known = self.knowledge.get(name)
         if known is None or known.kind != "apply":
             return
+        given = self._leaves_of(known, arguments)
         for function in self.functions_in(known, arguments):
-            for target in self.targets(function, Arguments(), depth, arrays=True):
-                yield replace(target, way=_outermost("apply", target.way), library=target.library or name)
+            for each in given:
+                for target in self.targets(function, each, depth, arrays=True):
+                    yield replace(target, way=_outermost("apply", target.way), library=target.library or name)
+
+    def _leaves_of(self, known: Known, arguments: Arguments) -> list[Arguments]:
+        """What a function is given that runs on each leaf of a tree: the leaves, where the tree is written out."""
+        position = known.positional.index(known.leaves) if known.leaves is not None else len(arguments.positional)
+        tree = arguments.positional[position] if position < len(arguments.positional) else None
+        leaves = self._leaves(tree) if tree is not None else None
+        if not leaves or len(leaves) > MAX_LEAVES:
+            return [Arguments()]
+        several = len(arguments.positional) > len(known.positional)
+        return [Arguments((leaf,), open=several) for leaf in leaves]
+
+    def _leaves(self, values: Values) -> list[Values] | None:
+        value = certain(values)
+        if isinstance(value, Collection):
+            inner = [self._leaves(each) for each in value.elements]
+            is_open = value.open or value.kind == "set"
+        elif isinstance(value, DictionaryValue):
+            inner = [self._leaves(each) for _, each in value.items]
+            is_open = value.open
+        else:
+            return [values] if isinstance(value, Applied) else None
+        known = [leaf for leaves in inner for leaf in leaves or ()]
+        return None if is_open or any(leaves is None for leaves in inner) else known
 
     def _applied(self, callee: Applied, arguments: Arguments, depth: int, *, arrays: bool) -> Iterator[Target]:
         """A call of what a library made from a function: the map, the transformation, the partial."""
@@ -143,6 +215,33 @@ class Calls:
             elif value is not None:
                 yield value
 
+    def libraries(self, callee: Value, arguments: Arguments, depth: int = MAX_WRAPPED) -> Iterator[Reached]:
+        """The library's functions that run when a value is called: itself, or what wraps of them give."""
+        if depth == 0:
+            return
+        known = self.knowledge.get(callee.name) if isinstance(callee, (External, Applied)) else None
+        if isinstance(callee, External):
+            if known is None or known.kind != "apply":
+                yield Reached(callee.name, arguments)
+                return
+            for function in self.functions_in(known, arguments):
+                if isinstance(function, (External, Applied)):
+                    yield from self.libraries(function, Arguments(open=True), depth - 1)
+        elif isinstance(callee, Applied) and known is not None:
+            binds = self.bound(callee) if known.kind == "map" else NO_AXES
+            if known.kind == "currying":
+                arguments = Arguments(
+                    (*callee.arguments.positional[1:], *arguments.positional),
+                    (*callee.arguments.keywords, *arguments.keywords),
+                    callee.arguments.open or arguments.open,
+                )
+            elif known.kind not in ("jit", "map", "transform"):
+                return
+            for function in self.functions_in(known, callee.arguments):
+                if isinstance(function, (External, Applied)):
+                    for inner in self.libraries(function, arguments, depth - 1):
+                        yield replace(inner, binds=inner.binds | binds)
+
     # -- axes
 
     def bound(self, applied: Applied) -> Axes:
@@ -184,6 +283,13 @@ class Calls:
         if applied.arguments.open or known is None or not known.ambient:
             return ANY_AXES
         return self.contexts.axes(applied.site.ref.path)
+
+    def mesh_site(self, applied: Applied) -> Site | None:
+        """Where the mesh that a map is given is made."""
+        known = self.knowledge.get(applied.name)
+        given = self.ev.argument(applied, known.mesh) if known is not None and known.mesh is not None else None
+        mesh = certain(given) if given is not None else None
+        return mesh.site if isinstance(mesh, Applied) else None
 
     def of_mesh(self, values: Values) -> Axes:
         """The axes of a mesh."""
@@ -228,10 +334,10 @@ class Calls:
         return listed(values)
 
     def names(self, values: Values) -> Axes:
-        """The axis names that a value spells: a string, a tuple of them, None for no axis."""
+        """The axis names that a value spells: a string, a tuple of them; None and numbers, of dimensions, are none."""
         found: set[str] = set()
         for value in values:
-            if isinstance(value, Constant) and (value.value is None or isinstance(value.value, str)):
+            if isinstance(value, Constant) and (value.value is None or isinstance(value.value, (str, int))):
                 if isinstance(value.value, str):
                     found.add(value.value)
             elif isinstance(value, Collection) and not value.open:

@@ -39,6 +39,10 @@ class Flow:
             return frozenset((before,))
         return self._at_start(block, name)
 
+    def at_end(self, name: str) -> frozenset[ValueId]:
+        """The stores to a name that may be its last when the function is done."""
+        return self._at_start(EXIT, name)
+
     def _at_start(self, block: int, name: str) -> frozenset[ValueId]:
         key = (block, name)
         if key not in self._reaching:

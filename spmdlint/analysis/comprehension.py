@@ -6,21 +6,35 @@ from typing import TYPE_CHECKING
 
 from spmdlint.analysis import folding
 from spmdlint.analysis.standard import MAX_ELEMENTS, listed
-from spmdlint.analysis.values import ANYTHING, Collection, DictionaryValue, Frame, Values, certain, constant, one, truth
+from spmdlint.analysis.values import (
+    ANYTHING,
+    Arguments,
+    Collection,
+    DictionaryValue,
+    Frame,
+    Site,
+    Values,
+    certain,
+    constant,
+    one,
+    truth,
+)
 from spmdlint.program import summary as s
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluate import Evaluator
 
+MAX_DEPTH = 11
+"""Frames below which calls in a comprehension are followed."""
 _Round = dict[int, Values]
 """What each loop of a comprehension is at in one round, by the number of its :class:`summary.Next`."""
 
 
-def collected(ev: Evaluator, frame: Frame, operation: s.Collected) -> Values:
-    """What a comprehension makes."""
+def collected(ev: Evaluator, frame: Frame, operation: s.Collected, at: _Round | None = None) -> Values:
+    """What a comprehension makes, in one round of those around it."""
     if operation.kind == "generator":
         return ANYTHING
-    rounds = _rounds(ev, frame, operation)
+    rounds = _rounds(ev, frame, operation, at or {})
     if operation.kind == "dict":
         return ANYTHING if rounds is None else _dictionary(ev, frame, operation, rounds)
     if rounds is None:
@@ -39,14 +53,14 @@ def _dictionary(ev: Evaluator, frame: Frame, operation: s.Collected, rounds: lis
     return one(DictionaryValue(tuple(items.items())))
 
 
-def _rounds(ev: Evaluator, frame: Frame, operation: s.Collected) -> list[_Round] | None:
+def _rounds(ev: Evaluator, frame: Frame, operation: s.Collected, at: _Round) -> list[_Round] | None:
     """Every round; None where the loops are not known, are too many, or leave something out."""
     function = ev.function(frame)
     header = function.blocks[function.block_of[operation.loops[-1]]]
-    bodies = {edge.target for edge in header.edges if edge.kind == "iterate"}
-    if function.block_of[operation.element] not in bodies:
+    bodies = [edge.target for edge in header.edges if edge.kind == "iterate"]
+    if not any(_runs_to(function, body, function.block_of[operation.element]) for body in bodies):
         return None
-    found: list[_Round] = [{}]
+    found = [at]
     for loop in operation.loops:
         step = function.operations[loop]
         assert isinstance(step, s.Next)
@@ -60,6 +74,19 @@ def _rounds(ev: Evaluator, frame: Frame, operation: s.Collected) -> list[_Round]
     if len(operation.loops) > 1 and any(function.blocks[function.block_of[n]].test != n for n in operation.loops):
         return None
     return found
+
+
+def _runs_to(function: s.Function, start: int, wanted: int) -> bool:
+    """Does every round come from one block to another: no condition lies between, at most other comprehensions."""
+    seen: set[int] = set()
+    while start != wanted and start not in seen:
+        seen.add(start)
+        edges = [edge for edge in function.blocks[start].edges if edge.kind != "except"]
+        after = [edge.target for edge in edges if edge.kind != "iterate"]
+        if len(after) != 1:
+            return False
+        start = after[0]
+    return start == wanted
 
 
 def _value(ev: Evaluator, frame: Frame, number: int, at: _Round) -> Values:
@@ -94,4 +121,21 @@ def _value(ev: Evaluator, frame: Frame, number: int, at: _Round) -> Values:
         answer = truth(_value(ev, frame, operation.test, at))
         if answer is not None:
             return _value(ev, frame, operation.body if answer else operation.orelse, at)
+    if isinstance(operation, s.Collected):
+        return collected(ev, frame, operation, at)
+    if isinstance(operation, s.Call) and not any(argument.star for argument in operation.arguments):
+        return _called(ev, frame, number, operation, at)
     return ev.value(frame, number)
+
+
+def _called(ev: Evaluator, frame: Frame, number: int, call: s.Call, at: _Round) -> Values:
+    """What a function of Python or of the project gives in one round."""
+    given = [(argument.keyword, _value(ev, frame, argument.value, at)) for argument in call.arguments]
+    arguments = Arguments(
+        tuple(values for name, values in given if name is None),
+        tuple((name, values) for name, values in given if name is not None),
+    )
+    callees = ev.value(frame, call.function)
+    if frame.depth >= MAX_DEPTH:
+        return ANYTHING
+    return ev.each(callees, lambda callee: ev.call(callee, arguments, Site(frame.ref, number), frame))

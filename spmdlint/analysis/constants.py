@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.origins import Reason
+from spmdlint.analysis.ownpart import says_who
 from spmdlint.analysis.reach import Reach
 from spmdlint.analysis.tracing import way_from_tracing
 from spmdlint.analysis.values import External, Frame, Site, certain
@@ -54,7 +55,10 @@ def _in_function(
             callee = certain(evaluator.value(frame, operation.function))
             if not isinstance(callee, External) or not callee.name.startswith(_TRACED):
                 continue
+            told = {given for _, given in says_who(evaluator, frame, operation)}
             for argument in operation.arguments:
+                if argument.value in told:
+                    continue  # a hazard of its own
                 reason = facets.content.of(frame, argument.value)
                 if reason is not None and reason.kind in _KINDS:
                     yield Site(frame.ref, number), callee.name, reason

@@ -38,7 +38,8 @@ class Contexts:
                     axes, sets = self._of_call(frame, number, operation)
                     found, is_set = found | axes, is_set or sets
                 elif isinstance(operation, s.Enter):
-                    found |= self._of_block(frame, operation)
+                    axes = self._of_block(frame, operation)
+                    found, is_set = found | axes, is_set or bool(axes.names)
                 if found.open:
                     return ANY_AXES
         return found if is_set else ANY_AXES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spmdlint.analysis.bindings import passed
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.values import External, Site, certain
 from spmdlint.diagnostics import Edit, Location
@@ -22,15 +23,19 @@ class Edits:
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         if call is None or known is None or known.axes is None:
             return ()
-        given = self._argument(call, known.axes, known.positional)
+        given = passed(call, known.axes, known.positional)
         return tuple(self._replace(site, n, repr_of(new)) for n in self._spelled(site, given, old))
 
     def added_keyword(self, site: Site, text: str) -> tuple[Edit, ...]:
-        """One more keyword argument behind the others of a call."""
+        """One more keyword argument behind the others of a call; nothing where the last may stand in parentheses."""
         call = self._call(site)
         if call is None or call.decorator or not call.arguments or any(a.star for a in call.arguments):
             return ()
-        last = max(self._function(site).spans[a.value][1] for a in call.arguments)
+        spans = self._function(site).spans
+        before = [spans[call.function][1] + 1, *(spans[argument.value][1] + 2 for argument in call.arguments)]
+        start, last = spans[call.arguments[-1].value]
+        if start != before[-2] + _named(call.arguments[-1]):
+            return ()
         return (Edit(self._location(site, last), self._location(site, last), f", {text}"),)
 
     def as_partial(self, site: Site) -> tuple[Edit, ...]:
@@ -40,9 +45,19 @@ class Edits:
         if call is None or partial is None or call.decorator:
             return ()
         start, end = self._function(site).spans[call.function]
+        if not self._opens_at(site, call, end):
+            return ()
         at = self._location(site, start)
         opening = self._location(site, end), self._location(site, end + 1)
         return (Edit(at, at, f"{partial}("), Edit(*opening, ", " if call.arguments else ""))
+
+    def _opens_at(self, site: Site, call: s.Call, end: int) -> bool:
+        """Does the parenthesis of a call of keywords follow its function, and the first keyword that, without a gap."""
+        spans = self._function(site).spans
+        if not call.arguments:
+            return spans[site.number][1] == end + 2
+        first = call.arguments[0]
+        return first.keyword is not None and spans[first.value][0] == end + 1 + _named(first)
 
     def _partial(self, site: Site) -> str | None:
         """What `functools.partial` is called in a file."""
@@ -66,16 +81,6 @@ class Edits:
             return [n for element in operation.elements for n in self._spelled(site, element, name)]
         return []
 
-    def _argument(self, call: s.Call, parameter: str, positional: tuple[str, ...]) -> int | None:
-        for argument in call.arguments:
-            if argument.keyword == parameter:
-                return argument.value
-        given = [argument for argument in call.arguments if argument.keyword is None]
-        position = positional.index(parameter) if parameter in positional else len(given)
-        if position < len(given) and not any(argument.star for argument in given[: position + 1]):
-            return given[position].value
-        return None
-
     def _call(self, site: Site) -> s.Call | None:
         operation = self._function(site).operations[site.number]
         return operation if isinstance(operation, s.Call) else None
@@ -89,6 +94,11 @@ class Edits:
 
     def _location(self, site: Site, offset: int) -> Location:
         return Location(*self.ev.project.modules[site.ref.path].summary.position(offset))
+
+
+def _named(argument: s.Argument) -> int:
+    """The length of `name=` in front of an argument."""
+    return len(argument.keyword) + 1 if argument.keyword is not None else 0
 
 
 def repr_of(name: str) -> str:

@@ -54,11 +54,12 @@ MAX_FRAMES = 48  # different bindings of one function's parameters
 
 
 class Evaluator:
-    """Evaluates the values of a project. One per run."""
+    """Evaluates the values of a project. One per run. ``heeds_intent``: what is expected to fail is left alone."""
 
-    def __init__(self, project: Project, knowledge: Knowledge) -> None:
+    def __init__(self, project: Project, knowledge: Knowledge, *, heeds_intent: bool = True) -> None:
         self.project = project
         self.knowledge = knowledge
+        self.heeds_intent = heeds_intent
         self.memo: Memo[Values] = Memo(NOTHING, ANYTHING)
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._count: dict[FunctionRef, int] = {}
@@ -215,8 +216,13 @@ class Evaluator:
             return self.names.dotted_name(f"{base.dotted}.{name}", self.project.modules[base.importer])
         if isinstance(base, (Instance, ClassValue, SuperValue)):
             return self.objects.attribute(base, name)
-        if isinstance(base, Applied) and self.knowledge.get(f"{base.name}.{name}") is not None:
-            return one(External(f"{base.name}.{name}"))
+        if isinstance(base, Applied):
+            known = self.knowledge.get(base.name)
+            if known is not None and known.kind == "record" and name in known.parameters:
+                return self.argument(base, name) or ANYTHING
+            member = self.knowledge.get(f"{base.name}.{name}")
+            if member is not None:
+                return one(Member(base, member.name) if member.kind == "forward" else External(member.name))
         if isinstance(base, (Applied, Called, Member)):
             return one(Member(base, name))
         return self.objects.by_name_alone(name, frame.ref.path)

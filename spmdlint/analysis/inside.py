@@ -10,8 +10,7 @@ from spmdlint.analysis.calls import Calls, Target
 from spmdlint.analysis.intent import expects_failure, handles
 from spmdlint.analysis.memo import Memo
 from spmdlint.analysis.reach import MapUse, Reach
-from spmdlint.analysis.values import Applied, Arguments, External, Frame, Site, certain
-from spmdlint.knowledge.load import Known
+from spmdlint.analysis.values import Applied, Arguments, Frame, Site, certain
 from spmdlint.program import summary as s
 
 MAX_USES = 32
@@ -80,10 +79,11 @@ class Inside:
         if callee is None:
             return
         site, arguments = Site(frame.ref, number), self.ev.arguments(frame, operation)
-        known: Known | None = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         found: list[NameUse] = []
-        if isinstance(callee, External) and known is not None and known.kind in ("collective", "constraint"):
-            found.append(NameUse(Applied(callee.name, arguments, site)))
+        for reached in self.calls.libraries(callee, arguments):
+            known = self.ev.knowledge.get(reached.name)
+            if known is not None and known.kind in ("collective", "constraint"):
+                found.append(NameUse(Applied(reached.name, reached.arguments, site), bound=reached.binds))
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
             found += [replace(use, path=(site, *use.path)) for use in self._of_target(target)]
         errors = ("ValueError", "TypeError", "NameError")

@@ -14,6 +14,8 @@ _REPLACES = ("patch",)
 
 def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     """Does an operation stand where its author expects an exception of any kind, or replaces what it would call."""
+    if not evaluator.heeds_intent:
+        return False
     function = evaluator.function(frame)
     if frame.outer is not None and function.kind in ("lambda", "function"):
         for use in _uses(evaluator.function(frame.outer), function):

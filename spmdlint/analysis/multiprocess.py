@@ -26,10 +26,17 @@ class MultiProcess:
         """Does a file, or a module that it imports directly, name anything that only several processes need."""
         return self.always or self._says(path) or any(self._says(other) for other in self._imported(path))
 
+    def around(self, path: Path) -> bool:
+        """Does any of the files that a file hangs together with say so."""
+        component = self.project.component
+        return self.always or any(
+            self._says(other) for other in self.project.modules if component[other] == component[path]
+        )
+
     def _says(self, path: Path) -> bool:
         if path not in self._known:
             functions = self.project.modules[path].summary.functions
-            self._known[path] = any(_sign(operation) for f in functions for operation in f.operations)
+            self._known[path] = any(_sign(f, operation) for f in functions for operation in f.operations)
         return self._known[path]
 
     def _imported(self, path: Path) -> set[Path]:
@@ -46,9 +53,12 @@ class MultiProcess:
         return found
 
 
-def _sign(operation: s.Operation) -> bool:
+def _sign(function: s.Function, operation: s.Operation) -> bool:
     if isinstance(operation, s.Attribute):
-        return operation.name in _SIGNS
+        if operation.name != "initialize":
+            return operation.name in _SIGNS
+        base = function.operations[operation.base]
+        return isinstance(base, (s.Attribute, s.Load)) and base.name == "distributed"
     return isinstance(operation, s.Import) and (
         operation.name in _SIGNS or not _SIGNS.isdisjoint(operation.module.split("."))
     )

@@ -59,6 +59,9 @@ class Names:
             if outer is None:
                 return ANYTHING
             return self.name_in(outer, scope, operation.name)
+        if function.kind == "module" and operation.name in function.stores:
+            values = self._top(frame, module, self.ev.flow(frame.ref).reaching(number, operation.name))
+            return self._opened(values, function, operation.name) or self.global_name(module, operation.name)
         return self.global_name(module, operation.name)
 
     def name_in(self, frame: Frame, scope: s.Function, name: str) -> Values:
@@ -80,9 +83,10 @@ class Names:
 
     def _global_name(self, module: Module, name: str) -> Values:
         frame = self.ev.free_frame(FunctionRef(module.path, 0))
-        live = self.ev.live_blocks(frame)
-        found = [n for n in module.top.stores.get(name, ()) if isinstance(module.top.operations[n], s.Store)]
-        sets = [self.ev.value(frame, n) for n in found if module.top.block_of[n] in live]
+        # A function runs when the module is done, so it sees the last store.
+        last = self.ev.flow(frame.ref).at_end(name) or frozenset(module.top.stores.get(name, ()))
+        values = self._top(frame, module, last)
+        sets = [values] if values else []
         for function in module.summary.functions[1:]:
             if name in function.globals and name in function.stores:
                 sets.append(ANYTHING)
@@ -103,6 +107,13 @@ class Names:
         if hasattr(builtins, name):
             return one(External(f"builtins.{name}"))
         return ANYTHING
+
+    def _top(self, frame: Frame, module: Module, stores: frozenset[int]) -> Values:
+        """What some stores at the top level of a module give, of those that can run."""
+        live = self.ev.live_blocks(frame)
+        top = module.top
+        found = [n for n in sorted(stores) if isinstance(top.operations[n], s.Store) and top.block_of[n] in live]
+        return join(*(self.ev.value(frame, n) for n in found))
 
     def import_(self, frame: Frame, number: int, operation: s.Import) -> Values:
         module = self.ev.project.modules[frame.ref.path]

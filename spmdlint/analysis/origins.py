@@ -287,6 +287,9 @@ class Origins:
                     found = found or self.of(self.frame_of(method), stored.value)
                     if found is not None:
                         return Reason(Site(method, store), f"it is kept in {operation.name!r}", found.kind, found)
+                found = self.any_of(self.ev.free_frame(cls.ref), self._fields(cls.ref, operation.name))
+                if found is not None:
+                    return self.step(frame, number, f"{operation.name} is set in the class", found)
                 getter = self.ev.project.methods(cls.ref).get(operation.name)
                 if getter is not None and self._is_property(cls.ref, getter):
                     found = self.of_returns(self.ev.free_frame(getter))
@@ -297,6 +300,13 @@ class Origins:
             if found is not None:
                 return self.step(frame, number, f"it is the field {operation.name!r}", found)
         return None
+
+    def _fields(self, cls: FunctionRef, name: str) -> list[int]:
+        """The values that the body of a class stores to a name, functions left out."""
+        body = self.ev.project.function(cls)
+        stores = [body.operations[number] for number in body.stores.get(name, ())]
+        values = [store.value for store in stores if isinstance(store, s.Store)]
+        return [v for v in values if not isinstance(body.operations[v], (s.MakeFunction, s.Call))]
 
     def _of_module(self, path: Path, name: str) -> Reason | None:
         top = self.ev.free_frame(FunctionRef(path, 0))

@@ -21,13 +21,16 @@ class BadPermutation:
 
 @dataclass(frozen=True, slots=True)
 class BadGroups:
-    """Groups that hold ``repeated`` twice, leave ``missing`` out, or hold ``count`` devices of an axis of ``size``."""
+    """Groups that hold ``repeated`` twice, leave ``missing`` out, have ``uneven`` sizes, or hold ``count`` devices
+    of an axis of ``size``.
+    """
 
     site: Site
     repeated: int | None = None
     missing: int | None = None
     count: int = 0
     size: int | None = None
+    uneven: tuple[int, int] | None = None
 
 
 def pairs(known: Known, given: Values | None) -> list[tuple[int | None, int | None]] | None:
@@ -69,17 +72,23 @@ def out_of_range(site: Site, ends: list[tuple[int | None, int | None]], sizes: f
     return None
 
 
-def groups(given: Values | None) -> list[int] | None:
-    """All devices in the groups, in order; None where they are not known."""
-    found: list[int] = []
+def groups(given: Values | None) -> list[list[int]] | None:
+    """The devices of each group; None where they are not known."""
+    found: list[list[int]] = []
     outer = _elements(given)
     for each in outer or ():
         inner = _elements(each)
         numbers = [_number(number) for number in inner or ()]
         if inner is None or any(number is None for number in numbers):
             return None
-        found += [number for number in numbers if number is not None]
-    return found or None
+        found.append([number for number in numbers if number is not None])
+    return found if any(found) else None
+
+
+def uneven(site: Site, known: Known, split: list[list[int]]) -> BadGroups | None:
+    """Groups of two sizes, where the collective needs one."""
+    sizes = sorted({len(group) for group in split})
+    return BadGroups(site, uneven=(sizes[0], sizes[-1])) if known.even and len(sizes) > 1 else None
 
 
 def no_partition(site: Site, devices: list[int]) -> BadGroups | None:

@@ -26,6 +26,7 @@ from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
+from spmdlint.analysis.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.reach import Reach, Visitor
 from spmdlint.analysis.reading import Reads, WholeRead
 from spmdlint.analysis.regions import Regions
@@ -37,6 +38,7 @@ from spmdlint.analysis.starting import Starting
 from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
 from spmdlint.analysis.values import Site
+from spmdlint.analysis.written import Places
 from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
@@ -53,6 +55,7 @@ class Program:
 
     ``preview``: analyses may also tell what is less sure than a default rule has to be. ``jax_version`` is the version
     that the program is written for, None for the newest; ``multi_process`` whether it runs as several processes.
+    ``expected_failures``: whether code counts that its author expects to fail.
     """
 
     def __init__(
@@ -63,13 +66,14 @@ class Program:
         preview: bool = False,
         jax_version: Version | None = None,
         multi_process: MultiProcessSetting = "auto",
+        expected_failures: bool = False,
     ) -> None:
         self.project = project
         self.knowledge = knowledge
         self.preview = preview
         self.jax_version = jax_version
         self.multi_process = multi_process
-        self.evaluator = Evaluator(project, knowledge)
+        self.evaluator = Evaluator(project, knowledge, heeds_intent=not expected_failures)
         self.calls = Calls(self.evaluator)
 
     # -- the hazards
@@ -173,6 +177,18 @@ class Program:
     def regions(self) -> Regions:
         """Collectives and constraints, and the maps that they run inside of."""
         return Regions(Inside(self.calls, self.reach), self.specs, self.reach)
+
+    @cached_property
+    def own_parts(self) -> tuple[OwnPart, ...]:
+        """Permutations and groups that are made from what one process has."""
+        if self.multi_process == "never":
+            return ()
+        return tuple(OwnParts(self.calls, self.reach, self._facets, self.regions, self._multi).found())
+
+    @cached_property
+    def written(self) -> Places:
+        """Where lists are written that collectives are given."""
+        return Places(self.calls, self.reach)
 
     # -- the analyses
 

@@ -12,7 +12,19 @@ from dataclasses import dataclass, field
 from spmdlint.analysis.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.certainty import Certainty
 from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.values import UNKNOWN, Applied, Arguments, Frame, Site, Value
+from spmdlint.analysis.values import (
+    UNKNOWN,
+    Applied,
+    Arguments,
+    Collection,
+    DictionaryValue,
+    External,
+    Frame,
+    Site,
+    Value,
+    Values,
+)
+from spmdlint.analysis.values import certain as only
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -102,6 +114,8 @@ class Visitor:
         for block in sorted(self.ev.live_blocks(frame)):
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
+                if isinstance(operation, s.Collected) and self._makes_known(frame, function, operation.element):
+                    yield from self._made_in_rounds(frame, number, block in certain)
                 if not isinstance(operation, s.Call):
                     continue
                 sure = block in certain
@@ -116,6 +130,23 @@ class Visitor:
                         yield CallEdge(frame, site, target, sure)
                 for value in self.ev.value(frame, number):
                     yield from self._use(frame, site, value, sure)
+
+    def _makes_known(self, frame: Frame, function: s.Function, element: int) -> bool:
+        """Is an element of a comprehension a call of a library's function that the linter knows."""
+        call = function.operations[element]
+        callee = only(self.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+        return known is not None and known.kind is not None
+
+    def _made_in_rounds(self, frame: Frame, number: int, sure: bool) -> Iterator[CallEdge]:
+        """What a comprehension over what is known makes in each of its rounds."""
+        value = only(self.ev.value(frame, number))
+        made: tuple[Values, ...] = value.elements if isinstance(value, Collection) else ()
+        if isinstance(value, DictionaryValue):
+            made = tuple(values for _, values in value.items)
+        for each in map(only, made):
+            if isinstance(each, Applied) and each.site.ref == frame.ref:
+                yield from self._use(frame, each.site, each, sure)
 
     def _use(self, frame: Frame, site: Site, value: Value, sure: bool) -> Iterator[CallEdge]:
         """A map made here: its function runs some time, under what the map binds."""

@@ -9,7 +9,7 @@ from spmdlint.analysis.axisnames import Axes
 from spmdlint.analysis.inside import Inside, Region
 from spmdlint.analysis.permutations import BadGroups, BadPermutation, groups, out_of_range, pairs
 from spmdlint.analysis.reach import MapUse, Reach
-from spmdlint.analysis.specs import Specs
+from spmdlint.analysis.specs import AxisNotInMesh, RepeatedAxis, Specs
 from spmdlint.analysis.standard import listed
 from spmdlint.analysis.values import Applied, Constant, Site, Values, constant
 from spmdlint.knowledge.load import Known
@@ -79,9 +79,10 @@ class Regions:
         """Groups of more or fewer devices than the axis has."""
         for region, known, sizes in self._sized():
             if known.groups is not None and sizes:
-                devices = groups(self.ev.argument(region.use.applied, known.groups))
-                if devices is not None and len(devices) not in sizes:
-                    yield BadGroups(region.use.site, count=len(devices), size=min(sizes))
+                split = groups(self.ev.argument(region.use.applied, known.groups))
+                count = sum(map(len, split)) if split is not None else None
+                if count is not None and count not in sizes:
+                    yield BadGroups(region.use.site, count=count, size=min(sizes))
 
     def _sized(self) -> Iterator[tuple[Region, Known, frozenset[int]]]:
         """The collectives over one axis, with the sizes that it may have there."""
@@ -101,6 +102,34 @@ class Regions:
         if not any(axis == name for axis, _ in around.sizes):
             around = self.calls.mesh_of(region.map.applied)
         return frozenset() if around.open else around.sizes_of(name)
+
+    # -- 102, 103: a map that shards its own dimension adds names to the specs inside
+
+    def added_names(self) -> Iterator[AxisNotInMesh]:
+        """Names that a map adds to the specs of constraints inside, whose mesh lacks them."""
+        for region, name, _, mesh in self._added():
+            if not mesh.open and name not in mesh.names:
+                use, library = region.use.applied, region.map.applied.name
+                yield AxisNotInMesh(region.map.site, name, use.site, use.name, mesh, library)
+
+    def added_again(self) -> Iterator[RepeatedAxis]:
+        """Names that a map adds to specs which have them."""
+        for region, name, spec, _ in self._added():
+            if name in self.specs.names_in(spec):
+                yield RepeatedAxis(spec.site, name, region.map.applied.name, region.map.site)
+
+    def _added(self) -> Iterator[tuple[Region, str, Applied, Axes]]:
+        """Each constraint inside a map that adds names: a name, a spec and the axes of its mesh."""
+        for region in self.regions():
+            around = self.ev.knowledge.get(region.map.applied.name)
+            known = self.ev.knowledge.get(region.use.applied.name)
+            if around is None or around.spmd is None or known is None or known.kind != "constraint":
+                continue
+            given = self.ev.argument(region.map.applied, around.spmd)
+            added = self.calls.names(given) if given is not None else Axes()
+            for name in sorted(added.names) if not added.open else ():
+                for spec, mesh in self.specs.with_meshes(region.use.applied):
+                    yield region, name, spec, mesh
 
     # -- 109
 

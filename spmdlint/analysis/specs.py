@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from spmdlint.analysis.calls import Axes, Calls
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.intent import expects_failure, handles
-from spmdlint.analysis.permutations import BadGroups, BadPermutation, groups, no_partition, repeated
+from spmdlint.analysis.permutations import BadGroups, BadPermutation, groups, no_partition, repeated, uneven
 from spmdlint.analysis.reach import MapUse, Reach
 from spmdlint.analysis.structure import Structure, WrongStructure
 from spmdlint.analysis.values import (
@@ -25,22 +26,24 @@ from spmdlint.analysis.values import (
 
 @dataclass(frozen=True, slots=True)
 class AxisNotInMesh:
-    """A spec names an axis that the mesh it is put on lacks."""
+    """A spec names an axis that the mesh it is put on lacks; or ``adder``, a map that adds a name to specs, does."""
 
     site: Site
     axis: str
     user: Site
     library: str
     mesh: Axes
+    adder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedAxis:
-    """One axis twice in a mesh, or in the spec of one array."""
+    """One axis twice in a mesh, or in the spec of one array; or in the spec and once more by the map ``adds``."""
 
     site: Site
     axis: str
     what: str
+    adds: Site | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,11 @@ class Specs:
         self.calls = calls
         self.reach = reach
 
-    def _applications(self) -> Iterator[MapUse]:
+    @cached_property
+    def _applications(self) -> tuple[MapUse, ...]:
+        return tuple(self._find_applications())
+
+    def _find_applications(self) -> Iterator[MapUse]:
         for use in self.reach.applications:
             if use.frame not in self.reach.trusted or expects_failure(self.ev, use.frame, use.site.number):
                 continue
@@ -71,13 +78,13 @@ class Specs:
 
     def not_in_mesh(self) -> Iterator[AxisNotInMesh]:
         """Axes of specs that their mesh lacks."""
-        for use in self._applications():
+        for use in self._applications:
             yield from self._narrowed_to_none(use)
             axes = self._axes_for_specs(use.applied)
             if axes is None or axes.open:
                 continue
             for spec in self.specs_of(use.applied):
-                for name in self._names_in(spec):
+                for name in self.names_in(spec):
                     if name not in axes.names:
                         yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
 
@@ -93,14 +100,14 @@ class Specs:
 
     def repeated(self) -> Iterator[RepeatedAxis]:
         """Axes that stand twice in a mesh, or in one spec that is put on a mesh."""
-        for use in self._applications():
+        for use in self._applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.kind == "mesh" and known.axes is not None:
                 given = self.ev.argument(use.applied, known.axes)
                 for name in _twice(self._spelled(given)) if given is not None else ():
                     yield RepeatedAxis(use.site, name, "mesh")
             for spec in self.specs_of(use.applied):
-                for name in _twice(self._names_in(spec)):
+                for name in _twice(self.names_in(spec)):
                     yield RepeatedAxis(spec.site, name, "spec")
 
     def _axes_for_specs(self, applied: Applied) -> Axes | None:
@@ -117,8 +124,19 @@ class Specs:
         for parameter in known.specs if known is not None else ():
             for leaf in self._leaves(self.ev.argument(applied, parameter) or NOTHING, "spec", "sharding"):
                 inner = self.ev.knowledge.get(leaf.name)
-                found += self.named_by(leaf) if inner is not None and inner.kind == "sharding" else self._names_in(leaf)
+                found += self.named_by(leaf) if inner is not None and inner.kind == "sharding" else self.names_in(leaf)
         return found
+
+    def with_meshes(self, applied: Applied) -> Iterator[tuple[Applied, Axes]]:
+        """The specs of an application, in those of its shardings too, each with the axes of its mesh."""
+        known = self.ev.knowledge.get(applied.name)
+        for parameter in known.specs if known is not None else ():
+            for leaf in self._leaves(self.ev.argument(applied, parameter) or NOTHING, "spec", "sharding"):
+                inner = self.ev.knowledge.get(leaf.name)
+                if inner is not None and inner.kind == "sharding":
+                    yield from self.with_meshes(leaf)
+                else:
+                    yield leaf, self.calls.mesh_of(applied)
 
     def specs_of(self, applied: Applied) -> Iterator[Applied]:
         """The partition specs in the arguments of an application, wherever they stand in a pytree."""
@@ -141,7 +159,8 @@ class Specs:
             if known is not None and known.kind in kinds:
                 yield value
 
-    def _names_in(self, spec: Applied) -> list[str]:
+    def names_in(self, spec: Applied) -> list[str]:
+        """The names that a spec spells for sure."""
         return [name for entry in spec.arguments.positional for name in self._spelled(entry)]
 
     def _spelled(self, values: Values) -> list[str]:
@@ -158,14 +177,14 @@ class Specs:
     def structure(self) -> Iterator[WrongStructure]:
         """Tuples of specs that do not fit the function's parameters or results."""
         check = Structure(self.calls)
-        for use in self._applications():
+        for use in self._applications:
             yield from check.check(use)
 
     # -- 106, 107, 108
 
     def permutations(self) -> Iterator[BadPermutation]:
         """Permutations in which two pairs share a source, or a destination."""
-        for use in self._applications():
+        for use in self._applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.permutation is not None:
                 given = self.ev.argument(use.applied, known.permutation)
@@ -175,17 +194,20 @@ class Specs:
 
     def groups(self) -> Iterator[BadGroups]:
         """Groups that are no partition."""
-        for use in self._applications():
+        for use in self._applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.groups is not None:
-                devices = groups(self.ev.argument(use.applied, known.groups))
-                bad = no_partition(use.site, devices) if devices is not None else None
+                split = groups(self.ev.argument(use.applied, known.groups))
+                if split is None:
+                    continue
+                devices = [device for group in split for device in group]
+                bad = no_partition(use.site, devices) or uneven(use.site, known, split)
                 if bad is not None:
                     yield bad
 
     def missing_functions(self) -> Iterator[MissingFunction]:
         """Maps called with everything but their function."""
-        for use in self._applications():
+        for use in self._applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or not known.needs_function or use.applied.arguments.open:
                 continue

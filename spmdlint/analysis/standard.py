@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 MAX_ELEMENTS = 64
 """More elements of a computed collection are not told one by one."""
 ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
+_FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
 _FIELD = ("dataclasses.field", "flax.struct.field", "equinox.field")
 
 
@@ -50,6 +52,8 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
         elements = listed(given[0])
         if elements is not None and not isinstance(inner, Collection):
             return one(Collection(name.removeprefix("builtins."), tuple(elements)))
+    if name in _FOLDED and given and not arguments.open and not arguments.keywords:
+        return _folded(_FOLDED[name], given)
     if name == "builtins.dict" and not arguments.open and not given:
         return one(DictionaryValue(arguments.keywords))
     if name == "dataclasses.replace" and len(given) == 1:
@@ -57,8 +61,27 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
     return None
 
 
+def _folded(function: Callable[..., object], given: tuple[Values, ...]) -> Values | None:
+    """What a function of numbers gives for small numbers that are known."""
+    numbers = [known.value for known in map(constant, given) if known is not None]
+    if len(numbers) != len(given) or not all(type(n) is int and abs(n) < 1 << 16 for n in numbers):
+        return None
+    try:
+        result = function(*numbers)
+    except Exception:  # the program's own affair
+        return None
+    if isinstance(result, tuple):
+        return one(Collection("tuple", tuple(one(Constant(each)) for each in result)))
+    return one(Constant(result)) if type(result) is int else None
+
+
 def method(callee: Member, arguments: Arguments) -> Values | None:
     """What a method of a known dictionary or record gives."""
+    if isinstance(callee.base, DictionaryValue) and callee.name in ("items", "keys", "values"):
+        pairs = [(one(Constant(key)), values) for key, values in callee.base.items]
+        chosen = {"keys": 0, "values": 1}.get(callee.name)
+        each = [one(Collection("tuple", pair)) if chosen is None else pair[chosen] for pair in pairs]
+        return one(Collection("list", tuple(each), callee.base.open))
     if isinstance(callee.base, DictionaryValue) and callee.name == "get" and arguments.positional:
         key = constant(arguments.positional[0])
         if key is None or callee.base.open:
@@ -70,7 +93,7 @@ def method(callee: Member, arguments: Arguments) -> Values | None:
 
 def attribute(ev: Evaluator, base: Value, name: str) -> Values | None:
     """What an attribute of one of Python's own objects is."""
-    if isinstance(base, DictionaryValue) and name == "get":
+    if isinstance(base, DictionaryValue) and name in ("get", "items", "keys", "values"):
         return one(Member(base, name))
     if isinstance(base, Applied) and base.name == "types.SimpleNamespace":
         known = base.arguments.keyword(name)

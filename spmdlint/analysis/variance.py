@@ -98,7 +98,8 @@ class Variance(Property):
             return Reason(Site(frame.ref, number), "the examples of every process have lengths of their own", "ragged")
         loops = [function.operations[loop] for loop in operation.loops]
         iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
-        return origins.any_of(frame, (operation.element, *iterables))
+        found = origins.any_of(frame, (operation.element, *iterables))
+        return origins.step(frame, number, "a list is made of it", found) if found is not None else None
 
     @staticmethod
     def _element(

@@ -19,7 +19,7 @@ else:
 
 Kind = Literal[
     "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
-    "constraint", "context", "decorator", "layer", "forward",
+    "constraint", "context", "decorator", "layer", "forward", "record",
 ]  # fmt: skip
 Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash"]
 
@@ -39,13 +39,17 @@ class Known:
     - *layer*: makes something that, when it is called, communicates over ``axes``, but not ``unless`` that parameter is
       true or only ``when`` it is, of itself or, by position in ``called``, of the call;
     - *forward*: a method that hands what follows its ``parameters`` to ``method`` of the same object, without the
-      keywords in ``drops``;
+      keywords in ``drops``; of what a library made from functions, to these, or to that method of each, with something
+      in the place of the parameter ``inserts`` of that one;
+    - *record*: makes an object with its parameters as attributes;
     - *context*: sets its mesh for the code after it or in its block.
 
     ``sizes``: the parameter of a mesh that is the sizes of its axes. ``ambient``: without a mesh it takes that of the
     context. ``groups``: the parameter of a collective that splits its axis into groups. ``permutation``: the one that
     says who sends to whom, in pairs, or as the sources by destination where ``sources`` is true.
-    ``ordered``: the order of its axes decides what it gives.
+    ``ordered``: the order of its axes decides what it gives. ``even``: its groups must be of one size. ``spmd``: the
+    parameter that names mesh axes over which the dimension that it maps is sharded. ``leaves``: the one that is a tree,
+    whose leaves the function is given.
     ``specs``: the parameters that are partition specs for the axes of ``mesh``. ``needs_function``: it cannot be called
     without its function, to be a decorator. ``spans``: it runs over several devices. ``by_hand``: it hands every
     process the rows of its own devices, so that arrays beside it are local. ``parallel``: every process must make the
@@ -72,6 +76,10 @@ class Known:
     permutation: str | None = None
     sources: bool = False
     ordered: bool = False
+    even: bool = False
+    spmd: str | None = None
+    leaves: str | None = None
+    inserts: str | None = None
     called: tuple[str, ...] = ()
     when: str | None = None
     unless: str | None = None
@@ -112,7 +120,9 @@ class KnowledgeError(UsageError):
 
 _TABLES = ("aliases", "functions", "methods")
 """What a user's knowledge may hold."""
-_PARAMETERS = ("axes", "mesh", "sizes", "only", "groups", "permutation", "callback", "seed", "label", "local")
+_PARAMETERS = (
+    "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
+)  # fmt: skip
 """Keys whose value is the name of a parameter."""
 
 

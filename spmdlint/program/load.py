@@ -78,6 +78,7 @@ def load(
         preview=config.preview,
         jax_version=config.jax_version,
         multi_process=config.multi_process,
+        expected_failures=config.expected_failures,
     )
     return Loaded(program, tuple(errors), comments)
 

@@ -1,6 +1,7 @@
 """The oracle's run: random programs, JAX's verdict on each, the linter's, and where they differ.
 
-``python tests/oracle/campaign.py --programs 10000`` is the long form; the tests run a short one.
+``make oracle`` is the long form, 10,000 programs; the tests run a short one. With ``--state FILE`` what was judged is
+kept, one line a program, and a run that was cut off goes on behind it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -22,6 +24,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import hypothesis
+import jax
 from collectives import BY_NAME
 from hypothesis import HealthCheck, Phase, given, settings
 from judging import Judged, judge
@@ -98,22 +101,60 @@ def shrunk(judged: Judged, count: int, seed: int) -> Judged:
     return least[0]
 
 
-def run(total: int, seed: int, only: str = "") -> Iterator[Judged]:
-    """Judge ``total`` programs."""
+@dataclass(frozen=True)
+class Result:
+    """What is kept of a program that was judged; ``text`` only of one about which the two disagree."""
+
+    case: Case
+    verdict: str
+    outcome: str
+    error: str = ""
+    text: str = ""
+
+
+def run(total: int, seed: int, only: str = "", state: Path | None = None) -> Iterator[tuple[Result, Judged | None]]:
+    """Judge ``total`` programs, those of a case one after the other; what the state holds is told from there."""
     wanted = Counter(case for case in schedule(total, seed) if only in f"{case.stack}/{case.collective}/{case.fault}")
-    for case, count in wanted.items():
-        for program in drawn(case, count, seed):
-            yield judge(program)
+    held = _held(state)
+    for number, (case, count) in enumerate(wanted.items()):
+        done = held.get(case, [])
+        yield from ((result, None) for result in done[:count])
+        if len(done) >= count:
+            continue
+        judged = [judge(program) for program in drawn(case, count, seed)]
+        results = [_result(each) for each in judged]
+        if state is not None:
+            with state.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps(asdict(result)) + "\n" for result in results[len(done) :])
+        yield from zip(results, judged, strict=True)
+        if number % 100 == 99:
+            jax.clear_caches()
 
 
-def summary(results: list[Judged]) -> dict[str, object]:
+def _held(state: Path | None) -> dict[Case, list[Result]]:
+    found: dict[Case, list[Result]] = {}
+    if state is not None and state.exists():
+        for line in state.read_text(encoding="utf-8").splitlines():
+            told = json.loads(line)
+            result = Result(**{**told, "case": Case(**told["case"])})
+            found.setdefault(result.case, []).append(result)
+    return found
+
+
+def _result(judged: Judged) -> Result:
+    differs = judged.outcome not in ("agreed", "abstained")
+    error = judged.error[:200] if judged.verdict == "other" else ""
+    return Result(judged.program.case, judged.verdict, judged.outcome, error, show(judged) if differs else "")
+
+
+def summary(results: list[Result]) -> dict[str, object]:
     """What a run showed, as numbers."""
     outcomes = Counter(each.outcome for each in results)
     told = len(results) - outcomes["abstained"]
     faulty = [each for each in results if each.verdict == "faulty"]
     recall = {}
     for fault in FAULTS:
-        of_kind = [each for each in faulty if each.program.case.fault == fault]
+        of_kind = [each for each in faulty if each.case.fault == fault]
         recall[fault] = [sum(each.outcome == "agreed" for each in of_kind), len(of_kind)]
     return {
         "programs": len(results),
@@ -126,7 +167,7 @@ def summary(results: list[Judged]) -> dict[str, object]:
     }
 
 
-def _least_pairs(results: list[Judged]) -> dict[str, list[object]]:
+def _least_pairs(results: list[Result]) -> dict[str, list[object]]:
     """How often the rarest pair of each two of map, collective and fault was seen, among the possible ones."""
     every = cases()
     keys = {
@@ -136,7 +177,7 @@ def _least_pairs(results: list[Judged]) -> dict[str, list[object]]:
     }
     found: dict[str, list[object]] = {}
     for label, key in keys.items():
-        seen = Counter(key(each.program.case) for each in results)
+        seen = Counter(key(each.case) for each in results)
         rarest = min({key(case) for case in every}, key=lambda pair: (seen[pair], pair))
         found[label] = [seen[rarest], *rarest]
     return found
@@ -159,34 +200,32 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose map/collective/fault holds this text")
     parser.add_argument("--show", type=int, default=10, help="how many disagreements of each kind to shrink and print")
     parser.add_argument("--abstentions", action="store_true", help="print what JAX says of what it cannot judge")
+    parser.add_argument("--state", type=Path, help="keep what was judged here, and go on from it")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    results = list(run(options.programs, options.seed, options.only))
+    judged = list(run(options.programs, options.seed, options.only, options.state))
+    results = [result for result, _ in judged]
     told = summary(results)
-    wrong = [each for each in results if each.outcome not in ("agreed", "abstained")]
+    wrong = [(result, each) for result, each in judged if result.outcome not in ("agreed", "abstained")]
     if options.json:
-        print(json.dumps({**told, "disagreements": [show(each) for each in wrong]}))
+        print(json.dumps({**told, "disagreements": [result.text for result, _ in wrong]}))
         return 1 if wrong else 0
     for key, value in told.items():
         print(f"{key}: {value}")
     if options.abstentions:
         _print_abstentions(results)
     shown: Counter[tuple[str, str]] = Counter()
-    for each in wrong:
-        kind = (each.outcome, each.program.case.fault)
+    for result, each in wrong:
+        kind = (result.outcome, result.case.fault)
         shown[kind] += 1
         if shown[kind] <= options.show:
-            print(show(shrunk(each, 60, options.seed)))
+            print(result.text if each is None else show(shrunk(each, 60, options.seed)))
     return 1 if wrong else 0
 
 
-def _print_abstentions(results: list[Judged]) -> None:
-    kinds = Counter(
-        (each.program.case.stack, each.program.case.fault, each.error[:160])
-        for each in results
-        if each.verdict == "other"
-    )
+def _print_abstentions(results: list[Result]) -> None:
+    kinds = Counter((each.case.stack, each.case.fault, each.error[:160]) for each in results if each.verdict == "other")
     for kind, count in kinds.most_common(40):
         print(count, kind)
 

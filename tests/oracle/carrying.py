@@ -136,7 +136,19 @@ def _static(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -> st
     return draw.pick(f"{there}.reduce", f"{there}().reduce")
 
 
-FORMS = (_plain, _parameter, _default, _closure, _field, _static)
+def _overridden(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -> str:
+    """A method that calls that of the base, whose axis the class decides."""
+    base, cls = writer.fresh("Base"), writer.fresh("Model")
+    axis = spell(draw, writer, MAIN, name)
+    line = call("x", "self.axis", home)
+    writer.add(home, f"class {base}:", "    axis = 'spare'", "    def reduce(self, x):", f"        return {line}{HERE}")
+    there = writer.refer(draw, base, home, MAIN)
+    writer.add(MAIN, f"class {cls}({there}):", f"    axis = {axis}")
+    writer.add(MAIN, "    def reduce(self, x):", "        return super().reduce(x)")
+    return draw.pick(f"{cls}().reduce", f"(lambda x: {cls}().reduce(x))")
+
+
+FORMS = (_plain, _parameter, _default, _closure, _field, _static, _overridden)
 
 
 def surround(draw: Draw, writer: Writer, core: str, *, array: bool = False) -> str:
@@ -177,12 +189,26 @@ BODIES = (
     "return used(x, jax.jit({core})(x))",
     "z, y = (x, {core}(x))\nreturn used(z, y)",
     "return (lambda y, z: used(z, y))({core}(x), x)",
+    (
+        "f = jax.custom_vjp(lambda y: used(y, {core}(y)))\nf.defvjp(lambda y: (f(y), y), lambda y, g: (g,))\n"
+        "return used(x, f(x))"
+    ),
+    (
+        "more = lambda state: state[1] < 1\n"
+        "return lax.while_loop(more, lambda state: (used(state[0], {core}(x)), state[1] + 1), (x, 0))[0]"
+    ),
+    "return lax.switch(0, [lambda y: used(y, {core}(x)), lambda y: y], x)",
+    "for _, f in {{'reduce': {core}}}.items():\n    x = used(x, f(x))\nreturn used(x, x)",
+    "y = jax.tree.map(partial({core}), [x])\nreturn used(x, y[0])",
 )
+
+
+HAND_OVERS = "name partial dict tuple decorated tagged rebound lambda jit attribute choice".split()
 
 
 def hand_over(draw: Draw, writer: Writer, step: str) -> str:
     """An expression for a step that goes another way to the map than by its name."""
-    style = draw.pick("name", "partial", "dict", "tuple", "decorated", "lambda", "jit", "attribute", "choice")
+    style = draw.pick(*HAND_OVERS)
     if style == "partial":
         return f"partial({step})"
     if style == "dict":
@@ -201,6 +227,19 @@ def hand_over(draw: Draw, writer: Writer, step: str) -> str:
         inner = ["    @functools.wraps(f)", "    def inner(*args, **kwargs):", "        return f(*args, **kwargs)"]
         writer.add(MAIN, f"def {logged}(f):", *inner, "", "    return inner")
         return f"{logged}({step})"
+    if style == "tagged":
+        tagged = writer.fresh("tagged")
+        inner = [
+            "    def around(f):",
+            "        def inner(*args):",
+            "            return f(*args)",
+            "        return inner",
+        ]
+        writer.add(MAIN, f"def {tagged}(tag):", *inner, "", "    return around")
+        return f"{tagged}('train')({step})"
+    if style == "rebound":
+        writer.add(MAIN, f"{step} = {draw.pick('jax.checkpoint', 'jax.jit')}({step})")
+        return step
     if style == "attribute":
         holder = writer.fresh("Holder")
         writer.add(MAIN, f"class {holder}:", "    def __init__(self):", f"        self.step = {step}")

@@ -119,6 +119,10 @@ def _groups(draw: Draw, writer: Writer, user: str, size: int, fault: str) -> str
     elif fault == "groups-size":
         groups = [list(range(size)), list(range(size, 2 * size))]
     if draw.maybe():
+        if fault == "groups-twice":
+            return f"[list(range({half})) for _ in range(2)]"
+        return f"[[k * {size} + j for j in range({size})] for k in range(2)]"
+    if draw.maybe():
         constant = writer.fresh("GROUPS")
         home = draw.pick(user, SETTINGS)
         writer.add(home, f"{constant} = {groups!r}")

@@ -49,6 +49,8 @@ STACKS = (
     "vmap-shard_map",
     "shard_map-shard_map",
     "vmap-pmap-vmap",
+    "vmap-vmap-shadowing",
+    "pmap-vmap-shadowing",
 )
 NAMES = ("data", "model", "batch", "rows", "i")
 SPARE = ("columns", "x", "replica")
@@ -77,6 +79,9 @@ def layers(draw: Draw, stack: str) -> tuple[Layer, ...]:
         if kind in ("pmap", "vmap"):
             own = name()
             found.append(Layer(kind, ((own, size or draw.pick(4, 2, 8)),), (own,)))
+        elif kind == "shadowing":
+            outer, inner = found[-2], found[-1]
+            found[-1] = Layer(inner.kind, ((outer.bound[0], inner.axes[0][1]),), outer.bound)
         elif kind == "experimental":
             found[-1] = Layer("experimental", found[-1].axes, found[-1].bound, found[-1].over)
         else:
@@ -163,7 +168,7 @@ def mesh(draw: Draw, writer: Writer, axes: tuple[tuple[str, int], ...], *, conte
     sizes = tuple(size for _, size in axes)
     spelled = spell(draw, writer, home, names)
     style = draw.pick(
-        "Mesh", "make_mesh", *(() if context or writer.lowered else ("AbstractMesh",)), "keywords", "returned"
+        "Mesh", "make_mesh", *(() if context or writer.lowered else ("AbstractMesh",)), "keywords", "returned", "held"
     )
     types = f"axis_types=(jax.sharding.AxisType.Auto,) * {len(sizes)}"
     text = f"jax.sharding.Mesh(np.array(jax.devices()).reshape({sizes}), {spelled})"
@@ -179,6 +184,11 @@ def mesh(draw: Draw, writer: Writer, axes: tuple[tuple[str, int], ...], *, conte
         function = writer.fresh("make_mesh")
         writer.add(home, f"def {function}():", f"    return {text}")
         return f"{writer.refer(draw, function, home, MAIN)}()"
+    if style == "held":
+        holder = writer.fresh("Grid")
+        writer.add(home, f"class {holder}:", "    def __init__(self):", f"        self.mesh = {text}")
+        writer.add(home, f"{name} = {holder}()")
+        return f"{writer.refer(draw, name, home, MAIN)}.mesh"
     writer.add(home, f"{name} = {text}")
     return writer.refer(draw, name, home, MAIN)
 

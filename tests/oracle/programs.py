@@ -48,7 +48,7 @@ class Case:
         if fault == "no-function":
             return kinds[0] in ("pmap", "vmap")
         if fault == "level":
-            return len(kinds) > 1
+            return len(kinds) > 1 and "shadowing" not in self.stack
         if fault == "subset":
             return self.stack in ("shard_map-subset", "smap")
         if fault == "manual-axis":
