@@ -40,6 +40,7 @@ class Typing:
     below: tuple[tuple[str, Typed], ...]
     rules: Mapping[str, str]
     methods: Methods
+    replicating: frozenset[str]
 
     def of(self, name: str) -> Typed | None:
         """The class of a function; None where it is not known."""
@@ -65,4 +66,6 @@ def typing_table() -> Typing:
                 exact[name] = typed
     methods = table["methods"]
     sets = {name: frozenset(given) for name, given in methods.items() if name != "module"}
-    return Typing(exact, tuple(below), table["rules"], Methods(module=methods["module"], **sets))
+    return Typing(
+        exact, tuple(below), table["rules"], Methods(module=methods["module"], **sets), frozenset(table["replicating"])
+    )

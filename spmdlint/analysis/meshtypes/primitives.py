@@ -5,8 +5,8 @@ A rule gives the type of the result, and events: places that a rule of the linte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from spmdlint.analysis.meshtypes.states import (
@@ -19,18 +19,22 @@ from spmdlint.analysis.meshtypes.states import (
     State,
     each_axis,
     leaf_of,
+    rows_of,
     together,
 )
 from spmdlint.analysis.values import Site
 from spmdlint.knowledge.typing import Typed
 
 EVERY_AXIS = ""
-Hazard = Literal["twice", "bent", "ratio", "shared"]
+Hazard = Literal["twice", "bent", "ratio", "shared", "predicate"]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A hazard at an operation; ``marks`` say what led to it. ``harmless``: it costs, and changes no value."""
+    """A hazard at an operation; ``mark`` says what led to it. ``harmless``: it costs, and changes no value.
+
+    ``rows``: the arguments of a map over rows that it is about. ``origin``: where it began to vary.
+    """
 
     hazard: Hazard
     site: Site
@@ -38,6 +42,8 @@ class Event:
     name: str
     mark: Mark
     harmless: bool = False
+    rows: frozenset[int] = frozenset()
+    origin: Site | None = field(default=None, compare=False)
 
 
 # -- computing
@@ -57,7 +63,7 @@ def computed(typed: Typed, operands: Sequence[Leaf], site: Site, *, whole: bool 
     axes = [(axis, _meet(typed, known, axis, site if whole else None)) for axis in each_axis(known)]
     default = together(leaf.default for leaf in known)
     literal = all(leaf.literal for leaf in known)
-    return leaf_of(axes, default, _marks(typed, known, dict(axes), site), literal)
+    return leaf_of(axes, default, _marks(typed, known, dict(axes), site), literal, rows_of(known))
 
 
 def _alike_as(operands: Sequence[Leaf]) -> Leaf:
@@ -169,7 +175,7 @@ def reduced(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> tuple[Lea
         states[axis] = Held("invariant")
         if not leaf.literal and name in ("psum", "pmean"):
             marks.add(Mark("summed" if name == "psum" else "averaged", axis, site))
-    return leaf_of(states.items(), leaf.default, frozenset(marks), leaf.literal), events
+    return leaf_of(states.items(), leaf.default, frozenset(marks), leaf.literal, leaf.rows), events
 
 
 def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
@@ -182,10 +188,10 @@ def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
             break
     bent = leaf.marked("bent", axis)
     if bent is not None:
-        yield Event("bent", site, axis, name, bent)
+        yield Event("bent", site, axis, name, bent, rows=leaf.rows)
     ratio = leaf.marked("ratio", axis)
     if ratio is not None and name == "pmean":
-        yield Event("ratio", site, axis, name, ratio)
+        yield Event("ratio", site, axis, name, ratio, rows=leaf.rows)
 
 
 def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
@@ -201,7 +207,7 @@ def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
         else:
             states[axis] = Held("varying", held.origin or site)
     kept = frozenset(mark for mark in leaf.marks if mark.axis not in gone)
-    return leaf_of(states.items(), leaf.default, kept, literal=False)
+    return leaf_of(states.items(), leaf.default, kept, literal=False, rows=leaf.rows)
 
 
 def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
@@ -212,6 +218,17 @@ def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
 def drawn(key: Leaf, site: Site) -> Leaf:
     """Random numbers from a key."""
     return replace(key, marks=frozenset((Mark("drawn", EVERY_AXIS, site),)), literal=False)
+
+
+def repeated(chosen: Leaf, collectives: Mapping[Site, tuple[str, frozenset[str]]], site: Site) -> Iterable[Event]:
+    """Collectives that run as a predicate says, which differs between the devices that make them together."""
+    for made, (name, axes) in collectives.items():
+        for axis in sorted(axes):
+            held = chosen.held(axis)
+            if held.state in DIFFERENT:
+                yield Event(
+                    "predicate", made, axis, name, Mark("repeated", axis, site), False, chosen.rows, held.origin
+                )
 
 
 # -- derivatives
@@ -248,4 +265,4 @@ def derivative(value: Leaf, loss: Leaf, site: Site, *, checked: bool, by_hand: b
             axes.append((axis, Held(state, origin)))
         if ratio is not None:
             marks.add(ratio)
-    return leaf_of(axes, together((value.default, loss.default)), frozenset(marks))
+    return leaf_of(axes, together((value.default, loss.default)), frozenset(marks), rows=rows_of((value, loss)))

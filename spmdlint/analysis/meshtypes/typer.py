@@ -53,7 +53,8 @@ class Typer:
     """Types one mapped body.
 
     ``events`` are the hazards met on the way; ``paths`` the calls in the body that lead to an operation, where it was
-    first typed.
+    first typed. Of the arguments of a map over rows, ``copies`` are those that the body treats as a model, and ``keys``
+    those that random numbers are drawn from. ``vectorised`` counts the `vmap` around what is typed.
     """
 
     def __init__(self, evaluator: Evaluator, calls: Calls, table: Typing, region: Region) -> None:
@@ -63,6 +64,9 @@ class Typer:
         self.region = region
         self.events: dict[Event, None] = {}
         self.scopes = 0
+        self.vectorised = 0
+        self.copies: set[int] = set()
+        self.keys: set[int] = set()
         self.calling: list[Site] = []
         self.paths: dict[Site, tuple[Site, ...]] = {}
         self._memo: Memo[Type] = Memo(BOTTOM, UNKNOWN)
@@ -190,6 +194,10 @@ class Typer:
         if isinstance(left, Row) and isinstance(right, Row) and operation.operator == "+":
             return Row(left.elements + right.elements)
         typed: Typed = _ARITHMETIC.get(operation.operator, "nonlinear" if operation.operator == "**" else "joined")
+        if operation.operator == "@":
+            # A random matrix for all is a layer's weights, not noise.
+            self.paths.setdefault(site, tuple(self.calling))
+            return computed(typed, [flat(left), flat(right)], site)
         return self.combine(typed, [flat(left), flat(right)], site)
 
     # -- names

@@ -1,0 +1,93 @@
+"""The arguments of a map over rows, as `pmap`: which hold data, and which one value copied to every device.
+
+The map itself says nothing of that. An argument is a copy if the body takes derivatives by it or applies it as a model's
+variables, if the host replicates it, or if the host puts an output in its place; a key is neither. A map that is given
+copies alone would be pointless, so what depends on all that is left depends on data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.values import Applied, Site, certain
+from spmdlint.knowledge.typing import Typing
+from spmdlint.program import summary as s
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The mapped arguments of one map, by position: all of them, and those that are surely no data."""
+
+    mapped: frozenset[int]
+    copies: frozenset[int]
+    keys: frozenset[int]
+
+    def of_data(self, rows: frozenset[int]) -> bool:
+        """Does what is made from these arguments surely differ between the devices."""
+        left = self.mapped - self.copies - self.keys
+        return bool(left) and left <= rows
+
+    def of_some_data(self, rows: frozenset[int]) -> bool:
+        """The same, of a sum or mean: where the model is known, whatever else is summed up is data."""
+        left = self.mapped - self.copies - self.keys
+        return self.of_data(rows) or (bool(self.copies) and bool(left & rows))
+
+
+def replicated(evaluator: Evaluator, table: Typing, sites: Iterable[Site]) -> frozenset[int]:
+    """Positions at which every call passes what the host has just copied to all devices."""
+    found = []
+    for site in sites:
+        values = {
+            position: certain(evaluator.value(evaluator.free_frame(site.ref), n))
+            for position, n in _given(evaluator, site)
+        }
+        copies = {p for p, v in values.items() if isinstance(v, Applied) and v.name in table.replicating}
+        found.append(frozenset(copies))
+    return frozenset.intersection(*found) if found else frozenset()
+
+
+def carried(evaluator: Evaluator, sites: Iterable[Site]) -> frozenset[int]:
+    """Positions at which a call is given what it has given before, as a training state: a copy on each device."""
+    found: set[int] = set()
+    for site in sites:
+        function = evaluator.project.function(site.ref)
+        kept = _kept(function, site.number)
+        found |= {position for position, number in _given(evaluator, site) if _place(function, number) in kept}
+    return frozenset(found)
+
+
+def _given(evaluator: Evaluator, site: Site) -> Iterator[tuple[int, int]]:
+    """The positional arguments of a call."""
+    call = evaluator.project.function(site.ref).operations[site.number]
+    for position, argument in enumerate(call.arguments if isinstance(call, s.Call) else ()):
+        if argument.keyword is not None or argument.star:
+            return
+        yield position, argument.value
+
+
+def _kept(function: s.Function, call: int) -> set[tuple[str, ...]]:
+    """The names and fields that a call's result, or a part of it, is stored to."""
+    results = {call}
+    results |= {n for n, o in enumerate(function.operations) if isinstance(o, s.Item) and o.value in results}
+    found: set[tuple[str, ...]] = set()
+    for number, operation in enumerate(function.operations):
+        if isinstance(operation, s.Store) and operation.value in results:
+            found.add((operation.name,))
+        elif isinstance(operation, s.StoreAttribute) and operation.value in results:
+            place = _place(function, operation.base)
+            if place is not None:
+                found.add((*place, operation.name))
+    return found
+
+
+def _place(function: s.Function, number: int) -> tuple[str, ...] | None:
+    """A name with fields of it, as it is written."""
+    operation = function.operations[number]
+    if isinstance(operation, s.Load):
+        return (operation.name,)
+    if isinstance(operation, s.Attribute):
+        base = _place(function, operation.base)
+        return (*base, operation.name) if base is not None else None
+    return None
