@@ -22,7 +22,9 @@ from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.given import Given, Inputs
 from spmdlint.analysis.inside import Inside
 from spmdlint.analysis.listing import ListingOrder
+from spmdlint.analysis.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.meshtypes.bodies import Bodies
+from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
@@ -163,6 +165,15 @@ class Program:
     def bodies(self) -> Bodies:
         """Mapped bodies, typed over the axes of their mesh."""
         return Bodies(self.evaluator, self.calls, self.reach, typing_table())
+
+    def global_indices(self) -> Iterator[GlobalIndex]:
+        """Keys of this process's devices, chosen by a place among all devices."""
+        if self.multi_process != "never":
+            yield from global_indices(self.evaluator, typing_table(), self._multi)
+
+    def one_rows(self) -> Iterator[OneRow]:
+        """Reads on the host of one device's row of an output that was never reduced."""
+        return Outputs(self.evaluator, self.reach, self.bodies, typing_table()).one_rows()
 
     @cached_property
     def specs(self) -> Specs:

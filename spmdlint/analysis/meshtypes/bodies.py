@@ -68,6 +68,16 @@ class Met:
     by_hand: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A map over rows, with the type of what its body returns."""
+
+    use: MapUse
+    axis: str
+    rows: Rows
+    result: Type
+
+
 class Bodies:
     """Types the bodies of all maps over devices. One per run."""
 
@@ -78,6 +88,7 @@ class Bodies:
         self.table = table
         self._unreduced: dict[Unreduced, None] | None = None
         self._met: dict[Met, None] = {}
+        self._mapped: dict[Applied, Mapped] = {}
 
     def unreduced(self) -> list[Unreduced]:
         """Outputs that lack a reduction."""
@@ -87,6 +98,16 @@ class Bodies:
         """Hazards at operations."""
         self._run()
         return list(self._met)
+
+    def mapped(self) -> list[Mapped]:
+        """The maps over rows whose bodies are known."""
+        self._run()
+        return list(self._mapped.values())
+
+    def of_rows(self, applied: Applied) -> Mapped | None:
+        """The map over rows that a library's call has made."""
+        self._run()
+        return self._mapped.get(applied)
 
     def _run(self) -> dict[Unreduced, None]:
         if self._unreduced is None:
@@ -191,6 +212,7 @@ class Bodies:
         axis = next(iter(axes.names))
         typer, result, rows = self._rows(use, function, axis)
         self._keep(typer, use, rows)
+        self._mapped.setdefault(use.applied, Mapped(use, axis, rows, result))
         for leaf in leaves_of(result):
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
             if gradient is not None and applied is not None and rows.of_some_data(leaf.rows):

@@ -127,14 +127,22 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
             continue
         shares = [leaf for leaf in operands if leaf.state(axis) == "partial"]
         only_shares = all(leaf.state(axis) in (*ALIKE, "partial") for leaf in operands)
-        if typed == "nonlinear" and shares and only_shares:
-            found.add(Mark("bent", axis, site))
-        if typed == "quotient" and len(operands) == 2 and all(leaf.state(axis) == "partial" for leaf in operands):
+        if typed == "quotient" and len(operands) == 2 and _is_ratio(operands[0], operands[1], axis):
+            found = {mark for mark in found if mark.fact != "bent" or mark.axis != axis}
             found.add(Mark("ratio", axis, site))
+        elif typed == "nonlinear" and shares and only_shares:
+            found.add(Mark("bent", axis, site))
         gradients = [leaf for leaf in operands if leaf.marked("gradient", axis)]
         if typed == "sumlike" and gradients and any(not leaf.marks and not leaf.literal for leaf in operands):
             found.add(Mark("applied", axis, site))
     return frozenset(found)
+
+
+def _is_ratio(above: Leaf, below: Leaf, axis: str) -> bool:
+    """A sum of this device's data by the number of its examples, which may be bounded from below, and no derivative."""
+    if above.state(axis) != "partial" or above.marked("gradient", axis):
+        return above.state(axis) == below.state(axis) == "partial"
+    return below.state(axis) == "partial" or below.marked("bent", axis) is not None
 
 
 def _belongs(other: Leaf, axis: str) -> bool:

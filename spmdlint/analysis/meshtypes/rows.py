@@ -1,8 +1,8 @@
 """The arguments of a map over rows, as `pmap`: which hold data, and which one value copied to every device.
 
-The map itself says nothing of that. An argument is a copy if the body takes derivatives by it or applies it as a model's
-variables, if the host replicates it, or if the host puts an output in its place; a key is neither. A map that is given
-copies alone would be pointless, so what depends on all that is left depends on data.
+The map itself says nothing of that. An argument is a copy if the body takes derivatives by it or applies it as the
+variables of a model, if the host replicates it, or if the host puts an output in its place; a key is neither. A map
+that is given copies alone would be pointless, so what depends on all that is left depends on data.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def replicated(evaluator: Evaluator, table: Typing, sites: Iterable[Site]) -> fr
             position: certain(evaluator.value(evaluator.free_frame(site.ref), n))
             for position, n in _given(evaluator, site)
         }
-        copies = {p for p, v in values.items() if isinstance(v, Applied) and v.name in table.replicating}
+        copies = {p for p, v in values.items() if isinstance(v, Applied) and v.name in table.rows.replicate}
         found.append(frozenset(copies))
     return frozenset.intersection(*found) if found else frozenset()
 
@@ -72,7 +72,7 @@ def _kept(function: s.Function, call: int) -> set[tuple[str, ...]]:
     results = {call}
     results |= {n for n, o in enumerate(function.operations) if isinstance(o, s.Item) and o.value in results}
     found: set[tuple[str, ...]] = set()
-    for number, operation in enumerate(function.operations):
+    for operation in function.operations:
         if isinstance(operation, s.Store) and operation.value in results:
             found.add((operation.name,))
         elif isinstance(operation, s.StoreAttribute) and operation.value in results:
