@@ -74,8 +74,6 @@ class SharedKey(Rule):
 
     def _clamped(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.global_indices():
-            if not found.sure and not program.preview:
-                continue
             place = program.place(found.site)
             yield Diagnostic(
                 code=self.code,

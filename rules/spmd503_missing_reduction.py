@@ -19,7 +19,9 @@ class MissingReduction(Rule):
     gradient, or a sum or mean over sharded data, leaves the body under an out spec that says that it is the same on all
     devices, with the check off and no `psum` or `pmean` on the way. In the body of a `pmap` that names its axis, finds
     gradients that are applied to parameters without a reduction, and where the host takes the first row (`loss[0]`,
-    `unreplicate(metrics)`) of a sum or mean that each device has of its own data.
+    `unreplicate(metrics)`) of a sum or mean that each device has of its own data. With `--preview`, finds also where
+    some processes tell a number that comes from the rows of their own devices (outputs of a `pmap`,
+    `addressable_shards`): a metric computed on process 0 covers the examples of process 0.
 
     ## Why it matters
 
@@ -76,6 +78,26 @@ class MissingReduction(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         yield from self._in_bodies(program)
         yield from self._on_the_host(program)
+        yield from self._of_one_process(program)
+
+    def _of_one_process(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.local_numbers():
+            place = program.place(found.site)
+            source = program.where(found.reason.source.site, place.path)
+            chain = found.reason.chain()
+            steps = [Related(program.place(step.site), f"{step.text[0].upper()}{step.text[1:]}.") for step in chain]
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity="warning",
+                message=(
+                    f"What is told here comes from the rows of this process's devices alone (from {source}), and only "
+                    f"the processes that the condition at {program.where(found.guard, place.path)} lets in tell it."
+                ),
+                place=place,
+                help="Gather it first, on all processes: jax.experimental.multihost_utils.process_allgather.",
+                related=(*steps[:6], Related(program.place(found.guard), "Only some processes come in here.")),
+            )
 
     def _on_the_host(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.one_rows():

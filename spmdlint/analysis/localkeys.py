@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.values import Applied, ClassValue, External, Frame, Site, Value, Values, certain
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
@@ -15,15 +14,14 @@ from spmdlint.program.link import FunctionRef
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """The choice, the call that tells the place, and where the keys are split. ``sure``: there are more processes."""
+    """The choice, the call that tells the place, and where the keys are split."""
 
     site: Site
     place: Site
     split: Site
-    sure: bool
 
 
-def global_indices(evaluator: Evaluator, table: Typing, multi: MultiProcess) -> Iterator[GlobalIndex]:
+def global_indices(evaluator: Evaluator, table: Typing) -> Iterator[GlobalIndex]:
     """Every such choice."""
     search = _Search(evaluator, table)
     for ref in evaluator.project.functions():
@@ -34,7 +32,7 @@ def global_indices(evaluator: Evaluator, table: Typing, multi: MultiProcess) -> 
                 found = search.at(frame, number)
                 if found is not None:
                     place, split = found
-                    yield GlobalIndex(Site(ref, number), place, split, multi.written_for(ref.path))
+                    yield GlobalIndex(Site(ref, number), place, split)
 
 
 class _Search:

@@ -23,6 +23,7 @@ from spmdlint.analysis.given import Given, Inputs
 from spmdlint.analysis.inside import Inside
 from spmdlint.analysis.listing import ListingOrder
 from spmdlint.analysis.localkeys import GlobalIndex, global_indices
+from spmdlint.analysis.localrows import LocalNumber, LocalNumbers, LocalRows
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
 from spmdlint.analysis.multiprocess import MultiProcess
@@ -155,7 +156,7 @@ class Program:
     def whole_reads(self) -> Iterator[WholeRead]:
         """Reads of arrays that no process holds as a whole."""
         if self.multi_process != "never":
-            yield from Reads(self.evaluator, self.reach, self._multi, reading()).found()
+            yield from self._reads.found()
 
     def repeated_devices(self) -> Iterator[RepeatedDevice]:
         """Lists of devices with one twice."""
@@ -169,11 +170,25 @@ class Program:
     def global_indices(self) -> Iterator[GlobalIndex]:
         """Keys of this process's devices, chosen by a place among all devices."""
         if self.multi_process != "never":
-            yield from global_indices(self.evaluator, typing_table(), self._multi)
+            yield from global_indices(self.evaluator, typing_table())
+
+    @cached_property
+    def _outputs(self) -> Outputs:
+        return Outputs(self.evaluator, self.reach, self.bodies, typing_table())
+
+    @cached_property
+    def _reads(self) -> Reads:
+        return Reads(self.evaluator, self.reach, self._multi, reading())
 
     def one_rows(self) -> Iterator[OneRow]:
         """Reads on the host of one device's row of an output that was never reduced."""
-        return Outputs(self.evaluator, self.reach, self.bodies, typing_table()).one_rows()
+        return self._outputs.one_rows()
+
+    def local_numbers(self) -> Iterator[LocalNumber]:
+        """Numbers of this process's rows that some processes tell. Only with ``preview``."""
+        if self.preview and self.multi_process != "never":
+            rows = Origins(self.evaluator, self.calls, self.reach, LocalRows(self._outputs, self._reads))
+            yield from LocalNumbers(self.evaluator, self.reach, rows, self.variance).found()
 
     @cached_property
     def specs(self) -> Specs:
