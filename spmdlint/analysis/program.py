@@ -35,6 +35,7 @@ from spmdlint.analysis.regions import Regions
 from spmdlint.analysis.removed import RemovedNames, UseOfRemoved
 from spmdlint.analysis.seeds import Seeds
 from spmdlint.analysis.shuffle import ShuffledOrder
+from spmdlint.analysis.slips import Slips
 from spmdlint.analysis.specs import Specs
 from spmdlint.analysis.starting import Starting
 from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
@@ -44,6 +45,7 @@ from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.removed import Version, removals
+from spmdlint.knowledge.slips import slip_table
 from spmdlint.knowledge.startup import startup
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.program.link import Project
@@ -161,6 +163,11 @@ class Program:
     def repeated_devices(self) -> Iterator[RepeatedDevice]:
         """Lists of devices with one twice."""
         return repeated_devices(self.evaluator)
+
+    @cached_property
+    def slips(self) -> Slips:
+        """Slips that JAX raises at."""
+        return Slips(self.evaluator, slip_table())
 
     @cached_property
     def bodies(self) -> Bodies:
