@@ -16,9 +16,10 @@ class SharedKey(Rule):
     ## What it does
 
     In the body of a `shard_map`, finds random numbers drawn from a key that the specs (or the closure) make the same on
-    every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout. With
-    `--preview`, bodies of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key. Finds
-    also keys that are split for the devices of this process, and chosen by `axis_index`, which counts those of all.
+    every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout. Bodies
+    of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key, and what meets the random
+    numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this process, and
+    chosen by `axis_index`, which counts those of all.
 
     ## Why it matters
 
@@ -96,9 +97,7 @@ class SharedKey(Rule):
         told = set()
         for found in program.bodies.met():
             event = found.event
-            if event.hazard != "shared" or (found.by_hand and not program.preview):
-                continue
-            if event.mark.site in told:
+            if event.hazard != "shared" or event.mark.site in told:
                 continue
             told.add(event.mark.site)
             place = program.place(event.mark.site)

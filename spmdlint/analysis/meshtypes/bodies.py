@@ -289,6 +289,8 @@ def _differs(event: Event, rows: Rows) -> bool:
     """Is a hazard in a map over rows about what surely differs between them: only then it is one."""
     if event.hazard == "predicate":
         return not event.rows or rows.of_data(event.rows)
+    if event.hazard == "shared":
+        return rows.of_data(event.rows)
     if event.hazard in ("bent", "ratio"):
         return rows.of_some_data(event.rows)
     return True

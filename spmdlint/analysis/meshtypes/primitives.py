@@ -166,7 +166,7 @@ def shared_draws(typed: Typed, operands: Sequence[Leaf], site: Site) -> Iterable
         for mark in sorted((m for m in leaf.marks if m.fact == "drawn"), key=lambda m: m.site.number):
             for axis in _differing(others):
                 if leaf.state(axis) in ALIKE:
-                    yield Event("shared", site, axis, "", mark)
+                    yield Event("shared", site, axis, "", mark, rows=rows_of(others))
 
 
 # -- communicating
