@@ -183,7 +183,13 @@ def reduced(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> tuple[Lea
         states[axis] = Held("invariant")
         if not leaf.literal and name in ("psum", "pmean"):
             marks.add(Mark("summed" if name == "psum" else "averaged", axis, site))
-    return leaf_of(states.items(), leaf.default, frozenset(marks), leaf.literal, leaf.rows), events
+    rows = _left(leaf.rows, states.values())
+    return leaf_of(states.items(), leaf.default, frozenset(marks), leaf.literal, rows), events
+
+
+def _left(rows: frozenset[int], helds: Iterable[Held]) -> frozenset[int]:
+    """What is alike along every axis is of no row any more."""
+    return frozenset() if all(held.state in ALIKE for held in helds) else rows
 
 
 def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
@@ -215,7 +221,7 @@ def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
         else:
             states[axis] = Held("varying", held.origin or site)
     kept = frozenset(mark for mark in leaf.marks if mark.axis not in gone)
-    return leaf_of(states.items(), leaf.default, kept, literal=False, rows=leaf.rows)
+    return leaf_of(states.items(), leaf.default, kept, literal=False, rows=_left(leaf.rows, states.values()))
 
 
 def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
