@@ -63,7 +63,11 @@ def computed(typed: Typed, operands: Sequence[Leaf], site: Site, *, whole: bool 
     axes = [(axis, _meet(typed, known, axis, site if whole else None)) for axis in each_axis(known)]
     default = together(leaf.default for leaf in known)
     literal = all(leaf.literal for leaf in known)
-    return leaf_of(axes, default, _marks(typed, known, dict(axes), site), literal, rows_of(known))
+    # What is alike along every axis, as after a reduction, makes nothing that is computed from it the row of a device.
+    rows = rows_of(
+        leaf for leaf in known if leaf.default not in ALIKE or any(h.state not in ALIKE for _, h in leaf.axes)
+    )
+    return leaf_of(axes, default, _marks(typed, known, dict(axes), site), literal, rows)
 
 
 def _alike_as(operands: Sequence[Leaf]) -> Leaf:
@@ -183,13 +187,7 @@ def reduced(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> tuple[Lea
         states[axis] = Held("invariant")
         if not leaf.literal and name in ("psum", "pmean"):
             marks.add(Mark("summed" if name == "psum" else "averaged", axis, site))
-    rows = _left(leaf.rows, states.values())
-    return leaf_of(states.items(), leaf.default, frozenset(marks), leaf.literal, rows), events
-
-
-def _left(rows: frozenset[int], helds: Iterable[Held]) -> frozenset[int]:
-    """What is alike along every axis is of no row any more."""
-    return frozenset() if all(held.state in ALIKE for held in helds) else rows
+    return leaf_of(states.items(), leaf.default, frozenset(marks), leaf.literal, leaf.rows), events
 
 
 def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
@@ -221,7 +219,7 @@ def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
         else:
             states[axis] = Held("varying", held.origin or site)
     kept = frozenset(mark for mark in leaf.marks if mark.axis not in gone)
-    return leaf_of(states.items(), leaf.default, kept, literal=False, rows=_left(leaf.rows, states.values()))
+    return leaf_of(states.items(), leaf.default, kept, literal=False, rows=leaf.rows)
 
 
 def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
