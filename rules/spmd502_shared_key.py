@@ -16,10 +16,10 @@ class SharedKey(Rule):
     ## What it does
 
     In the body of a `shard_map`, finds random numbers drawn from a key that the specs (or the closure) make the same on
-    every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout. Bodies
-    of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key, and what meets the random
-    numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this process, and
-    chosen by `axis_index`, which counts those of all.
+    every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout.
+    Bodies of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key, and what meets the
+    random numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this
+    process, and chosen by `axis_index`, which counts those of all.
 
     ## Why it matters
 

@@ -16,8 +16,9 @@ class UnaddressableRead(Rule):
     ## What it does
 
     Finds NumPy functions, `jax.device_get`, `tolist()`, `item()`, `float()`, `list()` and loops on an array that is cut
-    along an axis of a mesh over all devices, in a program that is written for several processes: made by `jax.device_put` or
-    `jax.make_array_from_...` with such a sharding, or the result of a `jit` or `shard_map` that says so.
+    along an axis of a mesh over all devices, in a program that is written for several processes: made by
+    `jax.device_put` or `jax.make_array_from_...` with such a sharding, or the result of a `jit` or `shard_map` that
+    says so.
 
     ## Why it matters
 

@@ -38,6 +38,7 @@ class OfRows:
 
     replicate: frozenset[str]
     first: frozenset[str]
+    first_of_each: frozenset[str]
     hand_on: frozenset[str]
     split: frozenset[str]
     pick: frozenset[str]

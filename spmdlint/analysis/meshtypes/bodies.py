@@ -27,7 +27,18 @@ from spmdlint.analysis.meshtypes.states import (
 )
 from spmdlint.analysis.meshtypes.typer import Typer
 from spmdlint.analysis.reach import MapUse, Reach
-from spmdlint.analysis.values import Applied, Arguments, Frame, FunctionValue, Site, Value, certain, constant
+from spmdlint.analysis.values import (
+    Applied,
+    Arguments,
+    Collection,
+    Constant,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    certain,
+    constant,
+)
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
 
@@ -226,7 +237,7 @@ class Bodies:
         sites = self.reach.use_calls.get(use.site, ())
         count = self._positional(function)
         types = prefix(rows_type(self.ev.argument(use.applied, "in_axes"), axis, use.site), count)
-        alike = replicated(self.ev, self.table, sites)
+        alike = replicated(self.ev, self.table, sites) | self._static(use.applied)
         for position, given in enumerate(types):
             if position in alike:
                 types[position] = ALL_ALIKE
@@ -236,6 +247,13 @@ class Bodies:
         result = self._typed(typer, use, function, types)
         copies = carried(self.ev, sites) | typer.copies
         return typer, result, Rows(mapped, copies, frozenset(typer.keys))
+
+    def _static(self, applied: Applied) -> frozenset[int]:
+        """The positions of arguments that are part of the program."""
+        given = self.ev.argument(applied, "static_broadcasted_argnums")
+        value = certain(given) if given is not None else None
+        listed = [constant(each) for each in value.elements] if isinstance(value, Collection) else [value]
+        return frozenset(k.value for k in listed if isinstance(k, Constant) and isinstance(k.value, int))
 
     # -- both
 

@@ -97,10 +97,24 @@ class Outputs:
             return None
         if callee.name in self.table.rows.first:
             return operation.arguments[0].value
+        if callee.name in self.table.rows.first_of_each:
+            return self._put_into(frame, operation.arguments[0].value)
         if self.table.rules.get(callee.name) == "tree" and len(operation.arguments) == 2:
             function = certain(self.ev.value(frame, operation.arguments[0].value))
             if isinstance(function, FunctionValue) and self._takes_first(function):
                 return operation.arguments[1].value
+        return None
+
+    def _put_into(self, frame: Frame, number: int) -> int | None:
+        """What a loop appends to a list."""
+        operations = self.ev.function(frame).operations
+        kept = operations[number]
+        for operation in operations:
+            method = operations[operation.function] if isinstance(operation, s.Call) else None
+            if isinstance(operation, s.Call) and isinstance(method, s.Attribute) and method.name == "append":
+                base = operations[method.base]
+                if isinstance(base, s.Load) and isinstance(kept, s.Load) and base.name == kept.name:
+                    return operation.arguments[0].value if operation.arguments else None
         return None
 
     def _is_first(self, frame: Frame, operation: s.Subscript) -> bool:

@@ -134,7 +134,7 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
         if typed == "quotient" and len(operands) == 2 and _is_ratio(operands[0], operands[1], axis):
             found = {mark for mark in found if mark.fact != "bent" or mark.axis != axis}
             found.add(Mark("ratio", axis, site))
-        elif typed == "nonlinear" and shares and only_shares:
+        elif only_shares and (len(shares) > 1 if typed == "product" else typed == "nonlinear" and shares):
             found.add(Mark("bent", axis, site))
         gradients = [leaf for leaf in operands if leaf.marked("gradient", axis)]
         if typed == "sumlike" and gradients and any(not leaf.marks and not leaf.literal for leaf in operands):

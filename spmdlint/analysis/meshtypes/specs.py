@@ -91,9 +91,9 @@ def rows_type(values: Values | None, axis: str, site: Site) -> Type:
 
 
 def prefix(given: Type, count: int) -> list[Type]:
-    """The types of ``count`` parameters, from a type that may stand for all of them."""
+    """The types of up to ``count`` parameters, from a type that may stand for all of them; the others have defaults."""
     if isinstance(given, Row):
-        return [*given.elements, *([UNKNOWN] * max(0, count - len(given.elements)))][:count]
+        return list(given.elements[:count])
     return [given if isinstance(given, Leaf) else UNKNOWN] * count
 
 

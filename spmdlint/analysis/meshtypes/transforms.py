@@ -25,6 +25,7 @@ from spmdlint.analysis.meshtypes.states import (
     leaves_of,
     rows_of,
 )
+from spmdlint.analysis.values import UNKNOWN as UNKNOWN_VALUE
 from spmdlint.analysis.values import Applied, Arguments, Collection, FunctionValue, Site, Value, certain, constant
 from spmdlint.knowledge.load import Known
 from spmdlint.program.link import FunctionRef
@@ -50,12 +51,15 @@ def run(typer: Typer, scope: Scope, function: Value, types: Sequence[Type], site
 def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passed: Passed, site: Site) -> Type | None:
     """A call of what a transformation has made."""
     functions = list(typer.calls.functions_in(known, callee.arguments))
+    rule = typer.table.rules.get(callee.name)
+    if not functions and not passed.open and rule in ("grad", "value_and_grad"):
+        # Nothing is known of the loss but what it is computed from.
+        return _derivative(typer, scope, callee, UNKNOWN_VALUE, passed, site, with_value=rule == "value_and_grad")
     if len(functions) != 1 or passed.open:
         return UNKNOWN
     function = functions[0]
     if callee.receiver is not None and isinstance(function, FunctionValue):
         function = replace(function, receiver=callee.receiver)
-    rule = typer.table.rules.get(callee.name)
     if rule in ("grad", "value_and_grad"):
         return _derivative(typer, scope, callee, function, passed, site, with_value=rule == "value_and_grad")
     if rule == "through":
@@ -71,7 +75,7 @@ def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passe
 def _derivative(
     typer: Typer, scope: Scope, callee: Applied, function: Value, passed: Passed, site: Site, *, with_value: bool
 ) -> Type:
-    result = application.apply(typer, scope, function, passed, site) or UNKNOWN
+    result = application.apply(typer, scope, function, passed, site) or replace(UNKNOWN, rows=rows_of(passed.all()))
     aux = typer.ev.argument(callee, "has_aux")
     has_aux = constant(aux) if aux is not None else None
     if aux is not None and has_aux is None:
