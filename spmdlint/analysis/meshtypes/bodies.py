@@ -226,7 +226,7 @@ class Bodies:
         self._mapped.setdefault(use.applied, Mapped(use, axis, rows, result))
         for leaf in leaves_of(result):
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
-            if gradient is not None and applied is not None and rows.of_some_data(leaf.rows):
+            if gradient is not None and applied is not None and rows.of_step(leaf.rows):
                 name = use.applied.name.rpartition(".")[2]
                 body = self._name(function)
                 yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
@@ -246,7 +246,7 @@ class Bodies:
         mapped = frozenset(position for position, given in enumerate(types) for leaf in leaves_of(given) if leaf.rows)
         result = self._typed(typer, use, function, types)
         copies = carried(self.ev, sites) | typer.copies
-        return typer, result, Rows(mapped, copies, frozenset(typer.keys))
+        return typer, result, Rows(mapped, copies, frozenset(typer.keys), frozenset(typer.derived))
 
     def _static(self, applied: Applied) -> frozenset[int]:
         """The positions of arguments that are part of the program."""

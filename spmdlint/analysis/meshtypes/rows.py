@@ -18,11 +18,15 @@ from spmdlint.program import summary as s
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The mapped arguments of one map, by position: all of them, and those that are surely no data."""
+    """The mapped arguments of one map, by position: all of them, and those that are surely no data.
+
+    ``derived``: the body takes derivatives by them.
+    """
 
     mapped: frozenset[int]
     copies: frozenset[int]
     keys: frozenset[int]
+    derived: frozenset[int] = frozenset()
 
     def of_data(self, rows: frozenset[int]) -> bool:
         """Does what is made from these arguments surely differ between the devices."""
@@ -33,6 +37,14 @@ class Rows:
         """The same, of a sum or mean: where the model is known, whatever else is summed up is data."""
         left = self.mapped - self.copies - self.keys
         return self.of_data(rows) or (bool(self.copies) and bool(left & rows))
+
+    def of_step(self, rows: frozenset[int]) -> bool:
+        """Is a gradient that is applied a training step: by a model, which comes before the data, and not by data.
+
+        An attack, or a sampler, follows the derivative by its data, with the model as another argument before it.
+        """
+        left = self.mapped - self.copies - self.keys
+        return self.of_some_data(rows) and min(self.derived, default=0) < min(left)
 
 
 def replicated(evaluator: Evaluator, table: Typing, sites: Iterable[Site]) -> frozenset[int]:

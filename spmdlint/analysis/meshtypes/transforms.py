@@ -95,7 +95,9 @@ def _derivative(
         return derivative(leaf, of_loss, site, checked=region.checked, by_hand=region.by_hand)
 
     if typer.region.by_hand:
-        typer.copies.update(rows_of(leaf for value in values if value is not None for leaf in leaves_of(value)))
+        by_rows = rows_of(leaf for value in values if value is not None for leaf in leaves_of(value))
+        typer.copies.update(by_rows)
+        typer.derived.update(by_rows)
     found = [changed(value, by) for value in values if value is not None]
     single = typer.ev.argument(callee, "argnums") is None or (len(positions) == 1 and not _listed(typer, callee))
     gradients: Type = found[0] if single else Row(tuple(found))
