@@ -63,11 +63,7 @@ def computed(typed: Typed, operands: Sequence[Leaf], site: Site, *, whole: bool 
     axes = [(axis, _meet(typed, known, axis, site if whole else None)) for axis in each_axis(known)]
     default = together(leaf.default for leaf in known)
     literal = all(leaf.literal for leaf in known)
-    # What is alike along every axis, as after a reduction, makes nothing that is computed from it the row of a device.
-    rows = rows_of(
-        leaf for leaf in known if leaf.default not in ALIKE or any(h.state not in ALIKE for _, h in leaf.axes)
-    )
-    return leaf_of(axes, default, _marks(typed, known, dict(axes), site), literal, rows)
+    return leaf_of(axes, default, _marks(typed, known, dict(axes), site), literal, rows_of(known))
 
 
 def _alike_as(operands: Sequence[Leaf]) -> Leaf:
@@ -277,4 +273,4 @@ def derivative(value: Leaf, loss: Leaf, site: Site, *, checked: bool, by_hand: b
             axes.append((axis, Held(state, origin)))
         if ratio is not None:
             marks.add(ratio)
-    return leaf_of(axes, together((value.default, loss.default)), frozenset(marks), rows=rows_of((value, loss)))
+    return leaf_of(axes, together((value.default, loss.default)), frozenset(marks), rows=value.rows | loss.rows)

@@ -124,8 +124,12 @@ def leaf_of(
 
 
 def rows_of(leaves: Iterable[Leaf]) -> frozenset[int]:
-    """The mapped arguments that any of them is made from."""
-    return frozenset(position for leaf in leaves for position in leaf.rows)
+    """The mapped arguments that any of them is made from, but for those that are alike everywhere by now."""
+    return frozenset(position for leaf in leaves if not _is_alike(leaf) for position in leaf.rows)
+
+
+def _is_alike(leaf: Leaf) -> bool:
+    return leaf.default in ALIKE and all(held.state in ALIKE for _, held in leaf.axes)
 
 
 def each_axis(leaves: Iterable[Leaf]) -> list[str]:
@@ -173,12 +177,18 @@ def either_leaf(leaves: list[Leaf], told_apart: bool = True) -> Leaf:
         origin = next((held.origin for held in helds if held.state in DIFFERENT and held.origin), None)
         axes.append((axis, Held(either((held.state for held in helds), told_apart), origin)))
     same = all(leaf.marks == there[0].marks for leaf in there)
-    marks = there[0].marks if same else frozenset(m for leaf in there for m in leaf.marks if m.fact in _ON_ONE_WAY)
+    marks = there[0].marks if same else frozenset(m for leaf in there for m in leaf.marks if _counts(m, there))
     return leaf_of(axes, default, marks, all(leaf.literal for leaf in there), rows_of(there))
 
 
 # What counts although it has happened on one way only.
 _ON_ONE_WAY = frozenset(("gradient", "applied", "bent", "ratio"))
+
+
+def _counts(mark: Mark, leaves: list[Leaf]) -> bool:
+    """Does a mark stay that one way has. In a map over rows, where no spec says what has to be alike, none may reduce."""
+    reduced = any(leaf.rows and leaf.state(mark.axis) in ALIKE for leaf in leaves)
+    return mark.fact in _ON_ONE_WAY and not (mark.fact in ("gradient", "applied") and reduced)
 
 
 def either_type(types: list[Type], told_apart: bool = True) -> Type:
