@@ -129,7 +129,8 @@ def rows_of(leaves: Iterable[Leaf]) -> frozenset[int]:
 
 
 def _is_alike(leaf: Leaf) -> bool:
-    return leaf.default in ALIKE and all(held.state in ALIKE for _, held in leaf.axes)
+    """Of what has rows the one axis of the map is what counts; where it is reduced, it is named, or all are alike."""
+    return all(h.state in ALIKE for _, h in leaf.axes) and (bool(leaf.axes) or leaf.default in ALIKE)
 
 
 def each_axis(leaves: Iterable[Leaf]) -> list[str]:
@@ -186,7 +187,7 @@ _ON_ONE_WAY = frozenset(("gradient", "applied", "bent", "ratio"))
 
 
 def _counts(mark: Mark, leaves: list[Leaf]) -> bool:
-    """Does a mark stay that one way has. In a map over rows, where no spec says what has to be alike, none may reduce."""
+    """Does a mark stay that one way has. Without specs, as in a map over rows, no other way may reduce it."""
     reduced = any(leaf.rows and leaf.state(mark.axis) in ALIKE for leaf in leaves)
     return mark.fact in _ON_ONE_WAY and not (mark.fact in ("gradient", "applied") and reduced)
 
