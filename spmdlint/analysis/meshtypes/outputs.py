@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.meshtypes.bodies import Bodies, Mapped
+from spmdlint.analysis.meshtypes.rows import is_carried
 from spmdlint.analysis.meshtypes.states import DIFFERENT, Leaf, Many, Record, Row, Type, item_of
 from spmdlint.analysis.reach import Reach
 from spmdlint.analysis.values import Applied, External, Frame, FunctionValue, Site, certain, constant
@@ -64,10 +65,12 @@ class Outputs:
                     yield from self._at(frame, number)
 
     def differs(self, frame: Frame, number: int) -> bool | None:
-        """Is a value an output that surely differs between the devices; None if it is none."""
+        """Is a value an output that surely differs between the devices, and no state; None if it is none."""
         given = self._given(frame, number, _DEPTH)
         if given is None:
             return None
+        if is_carried(self.ev.function(frame), number):
+            return False
         mapped = given.mapped
         leaves = [leaf for _, leaf in _parts(given.type, "")]
         return any(leaf.state(mapped.axis) in DIFFERENT and mapped.rows.of_data(leaf.rows) for leaf in leaves)

@@ -70,6 +70,18 @@ def carried(evaluator: Evaluator, sites: Iterable[Site]) -> frozenset[int]:
     return frozenset(found)
 
 
+def is_carried(function: s.Function, part: int) -> bool:
+    """Is an output, or a part of one, put in the place of an argument of the call that gives it."""
+    call = part
+    while isinstance(operation := function.operations[call], s.Item):
+        call = operation.value
+    if not isinstance(operation, s.Call):
+        return False
+    given = {_place(function, argument.value) for argument in operation.arguments}
+    stored = {(o.name,) for o in function.operations if isinstance(o, s.Store) and o.value == part}
+    return not stored.isdisjoint(given)
+
+
 def _given(evaluator: Evaluator, site: Site) -> Iterator[tuple[int, int]]:
     """The positional arguments of a call."""
     call = evaluator.project.function(site.ref).operations[site.number]
