@@ -50,7 +50,8 @@ class Unreduced:
     """An output that is claimed to be alike along an axis, or applied to parameters, and is not.
 
     ``mixed``: on one way through the body only. ``share``: it is a gradient or a partial sum, which a reduction makes
-    right; ``gradient`` says where it was taken. ``spec`` is None for a map that claims nothing.
+    right; ``gradient`` says where it was taken. ``spec`` is None for a map that claims nothing. ``ambient``: the mesh
+    is that of the context, of whose axes nothing is known.
     """
 
     map: Site
@@ -63,6 +64,7 @@ class Unreduced:
     origin: Site | None
     spec: Site | None
     body: str
+    ambient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ class Bodies:
         return typer, claims(self.ev, out, result)
 
     def _broken(self, use: MapUse, typer: Typer, claim: Claim, body: str) -> Iterator[Unreduced]:
-        leaf = claim.given
+        leaf, known = claim.given, self.ev.knowledge.get(use.applied.name)
         bound = self.calls.bound(use.applied)
         for axis in sorted(leaf.names - claim.named):
             if not bound.open and axis not in bound.names:
@@ -197,6 +199,7 @@ class Bodies:
                 origin=self._in_body(typer, use, held.origin),
                 spec=claim.spec,
                 body=body,
+                ambient=known is None or known.mesh is None or self.ev.argument(use.applied, known.mesh) is None,
             )
 
     @staticmethod

@@ -47,8 +47,8 @@ def _one(evaluator: Evaluator, value: object) -> Type:
 
 
 def names_of(evaluator: Evaluator, value: object) -> frozenset[str] | None:
-    """The axes that a partition spec names; None for what is none, or is not known in full."""
-    if not isinstance(value, Applied) or value.arguments.open:
+    """The axes that a partition spec names; None for what is none, or is not known in full, or says more than axes."""
+    if not isinstance(value, Applied) or value.arguments.open or value.arguments.keywords:
         return None
     known = evaluator.knowledge.get(value.name)
     if known is None or known.kind != "spec":
