@@ -1,20 +1,30 @@
-"""Write the pages that come from the code: the rules' pages, their table, and the keys of the configuration.
+"""Write the pages that come from the code: rules, their table, the keys of the configuration, the typing rules.
 
 ``python docs/generate.py`` writes them; a test holds what is checked in equal to what this makes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
+from spmdlint.analysis.meshtypes.primitives import computed, derivative, moved, reduced
+from spmdlint.analysis.meshtypes.states import Held, Leaf, State
+from spmdlint.analysis.values import Site
 from spmdlint.config import DEFAULT_EXCLUDE, KEYS
+from spmdlint.knowledge.typing import Typed, typing_table
 from spmdlint.output.rules import index, page
+from spmdlint.program.link import FunctionRef
 from spmdlint.rule import load_rules
 
 DOCS = Path(__file__).parent
 BEGIN = "<!-- Generated from spmdlint/config.py by docs/generate.py. -->\n"
+TYPING = "<!-- Generated from spmdlint/analysis/meshtypes and knowledge/typing.toml by docs/generate.py. -->\n"
 END = "<!-- End of what is generated. -->\n"
+
+SITE = Site(FunctionRef(Path("page.py"), 0), 0)
+STATES: tuple[State, ...] = ("invariant", "replicated", "partial", "varying", "unknown")
 
 
 def pages() -> Mapping[Path, str]:
@@ -22,11 +32,16 @@ def pages() -> Mapping[Path, str]:
     rules = [rule for rule in load_rules() if type(rule).__module__.startswith("spmdlint.rules.")]
     texts = {DOCS / "rules" / f"{rule.code}.md": page(rule) for rule in rules}
     texts[DOCS / "rules" / "README.md"] = index(rules)
-    configuration = DOCS / "configuration.md"
-    before, _, rest = configuration.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    texts[configuration] = f"{before}{BEGIN}{_keys()}{END}{after}"
+    texts |= dict([_with_part("configuration.md", BEGIN, _keys()), _with_part("mesh-types.md", TYPING, _typing())])
     return texts
+
+
+def _with_part(name: str, begin: str, part: str) -> tuple[Path, str]:
+    """A page with the part that is generated put in place."""
+    path = DOCS / name
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(END)
+    return path, f"{before}{begin}{part}{END}{after}"
 
 
 def _keys() -> str:
@@ -35,6 +50,72 @@ def _keys() -> str:
         parts.append(f"\n### `{key.name}`\n\n{key.meaning}\n\nIt is {key.expects}. Default: `{key.default}`.\n")
     excluded = ", ".join(f"`{pattern}`" for pattern in DEFAULT_EXCLUDE)
     return "".join(parts) + f"\n### What is excluded by default\n\n{excluded}\n\n"
+
+
+def _typing() -> str:
+    """The typing rules, asked of the code for every state."""
+    return "".join(("\n", _computing(), "\n", _communicating(), "\n", _deriving(), "\n", _functions(), "\n"))
+
+
+def _leaf(state: State) -> Leaf:
+    return Leaf("invariant", (("x", Held(state)),))
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _computing() -> str:
+    """What each class of functions gives."""
+    cases: list[tuple[str, tuple[State, ...]]] = [(state, (state,)) for state in STATES]
+    cases += [("partial, invariant", ("partial", "invariant")), ("partial, partial", ("partial", "partial"))]
+    rows = []
+    for typed in get_args(Typed):
+        if typed in ("key", "draw", "update"):
+            continue
+        whole = typed in ("sum", "mean")
+        results = [computed(typed, [_leaf(s) for s in states], SITE, whole=whole).state("x") for _, states in cases]
+        rows.append([f"`{typed}`", *results])
+    return _table(["of", *(name for name, _ in cases)], rows)
+
+
+def _communicating() -> str:
+    """What each collective gives."""
+    kinds: list[tuple[str, Callable[[Leaf], Leaf]]] = [
+        ("psum, pmean, pmax, pmin", lambda leaf: reduced(leaf, ["x"], "psum", SITE)[0]),
+        ("all_gather", lambda leaf: moved(leaf, ["x"], "gather", SITE)),
+        ("ppermute", lambda leaf: moved(leaf, ["x"], "permute", SITE)),
+        ("all_to_all, psum_scatter", lambda leaf: moved(leaf, ["x"], "exchange", SITE)),
+        ("pcast to varying", lambda leaf: moved(leaf, ["x"], "cast", SITE)),
+    ]
+    return _table(["over `x`, of", *STATES], [[n, *(apply(_leaf(s)).state("x") for s in STATES)] for n, apply in kinds])
+
+
+def _deriving() -> str:
+    """What the derivative of a loss by a value is."""
+    rows = []
+    for by in ("invariant", "replicated", "varying"):
+        for loss in ("invariant", "varying"):
+            found = [
+                derivative(_leaf(by), _leaf(loss), SITE, checked=checked, by_hand=by_hand)
+                for checked, by_hand in ((True, False), (False, False), (False, True))
+            ]
+            summed = [" (summed already)" if leaf.marked("transposed", "x") else "" for leaf in found]
+            rows.append([loss, by, *(leaf.state("x") + note for leaf, note in zip(found, summed, strict=True))])
+    heads = ["a loss that is", "by a value that is", "`shard_map`, checked", "`shard_map`, unchecked", "`pmap`"]
+    return _table(heads, rows)
+
+
+def _functions() -> str:
+    """Which functions are of which class."""
+    table = typing_table()
+    rows = []
+    for typed in get_args(Typed):
+        names = [name for name, of in table.exact.items() if of == typed]
+        names += [f"{start}\\*" for start, of in table.below if of == typed]
+        rows.append([f"`{typed}`", ", ".join(f"`{name}`".replace("\\*`", "`, all else") for name in names)])
+    return _table(["class", "functions"], rows)
 
 
 def main() -> None:

@@ -16,8 +16,10 @@ class SharedKey(Rule):
     ## What it does
 
     In the body of a `shard_map`, finds random numbers drawn from a key that the specs (or the closure) make the same on
-    every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout. With
-    `--preview`, bodies of `pmap` count, too, where `in_axes` or a closure hands all devices one key.
+    every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout.
+    Bodies of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key, and what meets the
+    random numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this
+    process, and chosen by `axis_index`, which counts those of all.
 
     ## Why it matters
 
@@ -68,12 +70,34 @@ class SharedKey(Rule):
     severity = "warning"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        yield from self._drawn(program)
+        yield from self._clamped(program)
+
+    def _clamped(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.global_indices():
+            place = program.place(found.site)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    f"The keys split at {program.where(found.split, place.path)} are as many as this process has "
+                    "devices, but axis_index counts the devices of all processes: beyond the first process JAX clamps "
+                    "the index, and all devices there draw from the last key."
+                ),
+                place=place,
+                help="Fold the index into one key instead: jax.random.fold_in(key, jax.lax.axis_index(...)).",
+                related=(
+                    Related(program.place(found.place), "This is a place among the devices of all processes."),
+                    Related(program.place(found.split), "The keys are split here, for the devices of this process."),
+                ),
+            )
+
+    def _drawn(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
         for found in program.bodies.met():
             event = found.event
-            if event.hazard != "shared" or (found.by_hand and not program.preview):
-                continue
-            if event.mark.site in told:
+            if event.hazard != "shared" or event.mark.site in told:
                 continue
             told.add(event.mark.site)
             place = program.place(event.mark.site)

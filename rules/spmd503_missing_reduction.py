@@ -17,8 +17,11 @@ class MissingReduction(Rule):
 
     Types the bodies of `shard_map` over the axes of the mesh, through functions, `jax.grad` and loops. Reports where a
     gradient, or a sum or mean over sharded data, leaves the body under an out spec that says that it is the same on all
-    devices, with the check off and no `psum` or `pmean` on the way. With `--preview`, bodies of a `pmap` that names its
-    axis count, too: gradients that are applied to parameters without a reduction.
+    devices, with the check off and no `psum` or `pmean` on the way. In the body of a `pmap` that names its axis, finds
+    gradients that are applied to parameters without a reduction, and where the host takes the first row (`loss[0]`,
+    `unreplicate(metrics)`) of a sum or mean that each device has of its own data. With `--preview`, finds also where
+    some processes tell a number that comes from the rows of their own devices (outputs of a `pmap`,
+    `addressable_shards`): a metric computed on process 0 covers the examples of process 0.
 
     ## Why it matters
 
@@ -65,16 +68,60 @@ class MissingReduction(Rule):
     ## Limits
 
     What an unknown function computes, such as an optimizer of a library, is not known to vary. Under the check JAX
-    raises by itself; that is SPMD504.
+    raises by itself; that is SPMD504. A `pmap` does not say which of its arguments are copies of one value: what the
+    body takes derivatives by, applies as a model's variables, or gives back for the next step counts as one.
     """
 
     code = "SPMD503"
     name = "missing-reduction"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        yield from self._in_bodies(program)
+        yield from self._on_the_host(program)
+        yield from self._of_one_process(program)
+
+    def _of_one_process(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.local_numbers():
+            place = program.place(found.site)
+            source = program.where(found.reason.source.site, place.path)
+            chain = found.reason.chain()
+            steps = [Related(program.place(step.site), f"{step.text[0].upper()}{step.text[1:]}.") for step in chain]
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity="warning",
+                message=(
+                    f"What is told here comes from the rows of this process's devices alone (from {source}), and only "
+                    f"the processes that the condition at {program.where(found.guard, place.path)} lets in tell it."
+                ),
+                place=place,
+                help="Gather it first, on all processes: jax.experimental.multihost_utils.process_allgather.",
+                related=(*steps[:6], Related(program.place(found.guard), "Only some processes come in here.")),
+            )
+
+    def _on_the_host(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.one_rows():
+            related = [Related(program.place(found.map), f"The {found.library} gives a row for each device.")]
+            if found.origin is not None:
+                related.insert(0, Related(program.place(found.origin), "It is computed here, from one device's data."))
+            what = f"{found.part}" if found.part else "metric"
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    f"This takes the first device's {what} for that of all: it is a sum or mean of one device's data, "
+                    f"and the body never reduces it over {found.axis!r}."
+                ),
+                place=program.place(found.site),
+                help=f"Reduce it in the body: jax.lax.pmean(..., {found.axis!r}) for a mean, jax.lax.psum for a sum.",
+                related=tuple(related),
+            )
+
+    def _in_bodies(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
         for found in program.bodies.unreduced():
-            if found.checked or not found.share or (found.spec is None and not program.preview):
+            if found.checked or not found.share:
                 continue
             site = found.gradient.site if found.gradient is not None else found.origin or found.map
             if (site, found.axis) in told:

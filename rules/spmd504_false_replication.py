@@ -54,8 +54,9 @@ class FalseReplication(Rule):
 
     ## Limits
 
-    Specs that are not known in full, and what unknown functions compute, are left alone. Where branches compare with a
-    number or None, as questions for the number of devices do, the ways are not told apart.
+    Under the check, a map over the mesh of the context is reported with `--preview` only: an axis of it may be of size
+    one. Specs that are not known in full, and what unknown functions compute, are left alone. Where branches compare
+    with a number or None, as questions for the number of devices do, the ways are not told apart.
     """
 
     code = "SPMD504"
@@ -66,10 +67,15 @@ class FalseReplication(Rule):
         for found in program.bodies.unreduced():
             if found.spec is None or (found.share and not found.checked) or (found.map, found.axis) in told:
                 continue
+            if found.checked and found.ambient and not program.preview:
+                continue
             told.add((found.map, found.axis))
             place = program.place(found.spec)
             way = " on one way through it" if found.mixed else ""
-            then = "JAX raises" if found.checked else "JAX takes the copy of one device, because the check is off"
+            if found.checked:
+                then = "JAX raises, unless only a branch's predicate varies, which its check does not count"
+            else:
+                then = "JAX takes the copy of one device, because the check is off"
             related = [Related(program.place(found.map), f"The {found.library} of {found.body!r}.")]
             if found.origin is not None:
                 text = "This way gives" if found.mixed else "From here it is"

@@ -62,7 +62,6 @@ class NonlinearBeforeReduction(Rule):
     code = "SPMD506"
     name = "nonlinear-before-reduction"
     severity = "warning"
-    preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()

@@ -59,7 +59,6 @@ class UnequalMeans(Rule):
     code = "SPMD507"
     name = "unequal-means"
     severity = "warning"
-    preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()

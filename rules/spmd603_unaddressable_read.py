@@ -15,9 +15,10 @@ class UnaddressableRead(Rule):
 
     ## What it does
 
-    Finds NumPy functions, `jax.device_get`, `tolist()`, `list()` and loops on an array that is cut along an axis of a
-    mesh over all devices, in a program that is written for several processes: made by `jax.device_put` or
-    `jax.make_array_from_...` with such a sharding, or the result of a `jit` or `shard_map` that says so.
+    Finds NumPy functions, `jax.device_get`, `tolist()`, `item()`, `float()`, `list()` and loops on an array that is cut
+    along an axis of a mesh over all devices, in a program that is written for several processes: made by
+    `jax.device_put` or `jax.make_array_from_...` with such a sharding, or the result of a `jit` or `shard_map` that
+    says so.
 
     ## Why it matters
 
@@ -59,7 +60,9 @@ class UnaddressableRead(Rule):
     ## Limits
 
     Only arrays whose sharding and mesh are known for sure count. An axis of the mesh that lies within one process does
-    not cut an array between processes; the linter does not know the sizes.
+    not cut an array between processes; the linter does not know the sizes. Under Pathways one process addresses all
+    devices, and nothing raises: the one finding on public code was in a function for Pathways alone, so the rule is on
+    trial.
     """
 
     code = "SPMD603"

@@ -152,6 +152,15 @@ class Flow:
             self._postdominator = self._postdominators()
         return self._postdominator.get(block, EXIT)
 
+    def on_every_way(self) -> set[int]:
+        """The blocks that every way through the function passes."""
+        found: set[int] = set()
+        block = ENTRY
+        while block not in found:
+            found.add(block)
+            block = self.joins_at(block)
+        return found
+
     def _postdominators(self) -> dict[int, int]:
         order = self._backward_order()
         rank = {block: position for position, block in enumerate(order)}

@@ -22,7 +22,10 @@ from spmdlint.analysis.facets import Facets
 from spmdlint.analysis.given import Given, Inputs
 from spmdlint.analysis.inside import Inside
 from spmdlint.analysis.listing import ListingOrder
+from spmdlint.analysis.localkeys import GlobalIndex, global_indices
+from spmdlint.analysis.localrows import LocalNumber, LocalNumbers, LocalRows
 from spmdlint.analysis.meshtypes.bodies import Bodies
+from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
 from spmdlint.analysis.multiprocess import MultiProcess
 from spmdlint.analysis.order import SetOrder
 from spmdlint.analysis.origins import Origins
@@ -33,6 +36,7 @@ from spmdlint.analysis.regions import Regions
 from spmdlint.analysis.removed import RemovedNames, UseOfRemoved
 from spmdlint.analysis.seeds import Seeds
 from spmdlint.analysis.shuffle import ShuffledOrder
+from spmdlint.analysis.slips import Slips
 from spmdlint.analysis.specs import Specs
 from spmdlint.analysis.starting import Starting
 from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
@@ -43,6 +47,7 @@ from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.removed import Version, removals
+from spmdlint.knowledge.slips import slip_table
 from spmdlint.knowledge.startup import startup
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.program.link import Project
@@ -157,16 +162,44 @@ class Program:
     def whole_reads(self) -> Iterator[WholeRead]:
         """Reads of arrays that no process holds as a whole."""
         if self.multi_process != "never":
-            yield from Reads(self.evaluator, self.reach, self._multi, reading()).found()
+            yield from self._reads.found()
 
     def repeated_devices(self) -> Iterator[RepeatedDevice]:
         """Lists of devices with one twice."""
         return repeated_devices(self.evaluator)
 
     @cached_property
+    def slips(self) -> Slips:
+        """Slips that JAX raises at."""
+        return Slips(self.evaluator, slip_table())
+
+    @cached_property
     def bodies(self) -> Bodies:
         """Mapped bodies, typed over the axes of their mesh."""
         return Bodies(self.evaluator, self.calls, self.reach, typing_table())
+
+    def global_indices(self) -> Iterator[GlobalIndex]:
+        """Keys of this process's devices, chosen by a place among all devices."""
+        if self.multi_process != "never":
+            yield from global_indices(self.evaluator, typing_table())
+
+    @cached_property
+    def _outputs(self) -> Outputs:
+        return Outputs(self.evaluator, self.reach, self.bodies, typing_table())
+
+    @cached_property
+    def _reads(self) -> Reads:
+        return Reads(self.evaluator, self.reach, self._multi, reading())
+
+    def one_rows(self) -> Iterator[OneRow]:
+        """Reads on the host of one device's row of an output that was never reduced."""
+        return self._outputs.one_rows()
+
+    def local_numbers(self) -> Iterator[LocalNumber]:
+        """Numbers of this process's rows that some processes tell. Only with ``preview``."""
+        if self.preview and self.multi_process != "never":
+            rows = Origins(self.evaluator, self.calls, self.reach, LocalRows(self._outputs, self._reads))
+            yield from LocalNumbers(self.evaluator, self.reach, rows, self.variance).found()
 
     @cached_property
     def specs(self) -> Specs:

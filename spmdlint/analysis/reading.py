@@ -89,6 +89,11 @@ class Reads:
 
     # -- arrays
 
+    def spans(self, values: Values) -> bool:
+        """Has an array surely parts on several processes."""
+        array = certain(values)
+        return array is not None and self._spans(array) is not None
+
     def _spans(self, array: Value) -> tuple[Site, frozenset[str]] | None:
         """Where an array is made that surely has parts on several processes, and the axes that it is cut along."""
         if isinstance(array, Applied):

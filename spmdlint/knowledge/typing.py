@@ -33,6 +33,19 @@ class Methods:
 
 
 @dataclass(frozen=True)
+class OfRows:
+    """Functions on arrays with a row for each device: they make one, read one row, or hand it on."""
+
+    replicate: frozenset[str]
+    first: frozenset[str]
+    first_of_each: frozenset[str]
+    hand_on: frozenset[str]
+    split: frozenset[str]
+    pick: frozenset[str]
+    local_count: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Typing:
     """The classes of functions, exact and below a prefix, and what is not an operation on arrays."""
 
@@ -40,6 +53,7 @@ class Typing:
     below: tuple[tuple[str, Typed], ...]
     rules: Mapping[str, str]
     methods: Methods
+    rows: OfRows
 
     def of(self, name: str) -> Typed | None:
         """The class of a function; None where it is not known."""
@@ -65,4 +79,5 @@ def typing_table() -> Typing:
                 exact[name] = typed
     methods = table["methods"]
     sets = {name: frozenset(given) for name, given in methods.items() if name != "module"}
-    return Typing(exact, tuple(below), table["rules"], Methods(module=methods["module"], **sets))
+    of_rows = OfRows(**{name: frozenset(given) for name, given in table["rows"].items()})
+    return Typing(exact, tuple(below), table["rules"], Methods(module=methods["module"], **sets), of_rows)

@@ -21,6 +21,7 @@ from spmdlint.analysis.meshtypes.states import (
     changed,
     element_of,
     flat,
+    rows_of,
 )
 from spmdlint.analysis.values import (
     Applied,
@@ -95,10 +96,11 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
 def _model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
     """A model of a library, or a tree that can be called, on arrays: what it gives varies if an array does."""
     if passed.open or any(name in typer.table.methods.other_results for name, _ in passed.keywords):
-        return UNKNOWN
+        return _unknown(replace(passed, open=True))
     keys = [flat(each) for name, each in passed.keywords if name in typer.table.methods.keys]
     arrays = [flat(each) for each in passed.types]
     arrays += [flat(each) for name, each in passed.keywords if name not in typer.table.methods.keys]
+    typer.keys.update(rows_of(keys))
     for key in keys:
         drawn_inside = replace(key, marks=frozenset((Mark("drawn", EVERY_AXIS, site),)))
         typer.tell(shared_draws("joined", [drawn_inside, *arrays], site))
@@ -128,7 +130,7 @@ def _unknown(passed: Passed) -> Type:
     """What is computed from alike values alone is alike, by whatever it is computed."""
     leaves = passed.all()
     alike = leaves and all(leaf.default == "invariant" and not leaf.axes for leaf in leaves)
-    return ALL_ALIKE if alike and not passed.open else UNKNOWN
+    return ALL_ALIKE if alike and not passed.open else replace(UNKNOWN, rows=rows_of(leaves))
 
 
 def apply(typer: Typer, scope: Scope, callee: Value, passed: Passed, site: Site) -> Type | None:
@@ -249,7 +251,7 @@ def _bound_before(typer: Typer, scope: Scope, callee: Applied) -> Passed:
 def _library(typer: Typer, scope: Scope, name: str, passed: Passed, site: Site) -> Type | None:
     known = typer.ev.knowledge.get(name)
     if known is not None and known.kind == "collective":
-        return _collective(typer, name, known, passed, site)
+        return _collective(typer, scope, name, known, passed, site)
     if known is not None and known.kind == "apply":
         return transforms.applied(typer, scope, name, known, passed, site)
     if name in ("builtins.zip", "builtins.enumerate"):
@@ -267,9 +269,11 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
     if typed is None or passed.open:
         return None
     if typed == "draw":
+        typer.keys.update(flat(passed.types[0]).rows if passed.types else ())
         return drawn(flat(passed.types[0]), site) if passed.types and not _scalar(passed) else UNKNOWN
     if typed == "key":
         first = flat(passed.types[0]) if passed.types else LITERAL
+        typer.keys.update(first.rows)
         return Many(replace(computed_key(typer, passed, site), literal=first.literal))
     if typed == "update":
         return _updated(typer, passed.all(), site)
@@ -303,7 +307,7 @@ def _updated(typer: Typer, leaves: list[Leaf], site: Site) -> Leaf:
     return replace(result, marks=result.marks | gradients | applied)
 
 
-def _collective(typer: Typer, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
+def _collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
     rule = typer.table.rules.get(name)
     given = typer.ev.argument(Applied(name, passed.values, site), known.axes or "")
     axes = typer.calls.names(given) if given is not None else None
@@ -316,6 +320,8 @@ def _collective(typer: Typer, name: str, known: Known, passed: Passed, site: Sit
     if rule == "size":
         return LITERAL
     value = passed.get(0, known.parameters[0])
+    if rule is not None and rule != "cast" and not (value is not None and flat(value).literal):
+        scope.collectives[site] = (name.rpartition(".")[2], axes.names)
     if value is None:
         return UNKNOWN
     if rule in ("psum", "pmean", "pmax", "pmin"):
@@ -356,6 +362,8 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, passed: Passed, sit
     if name in ("items", "values", "keys", "get", "copy", "pop"):
         return _of_mapping(base, name, passed)
     if name in typer.table.methods.apply:
+        if len(passed.types) > 1:
+            typer.copies.update(flat(passed.types[0]).rows)
         return _model(typer, [flat(base)], passed, site)
     if name in typer.table.methods.update and _has_gradients(passed):
         return _updated(typer, [replace(leaf, default="unknown") for leaf in (*passed.all(), flat(base))], site)

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from spmdlint.analysis.calls import Calls
 from spmdlint.analysis.evaluate import Evaluator
 from spmdlint.analysis.intent import expects_failure, handles
 from spmdlint.analysis.meshtypes import application, transforms
 from spmdlint.analysis.meshtypes.primitives import Event
+from spmdlint.analysis.meshtypes.rows import Rows, carried, replicated
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.specs import Claim, claims, prefix, rows_type, spec_type
-from spmdlint.analysis.meshtypes.states import DIFFERENT, UNKNOWN, Mark, Type, leaves_of
+from spmdlint.analysis.meshtypes.states import (
+    ALIKE,
+    ALL_ALIKE,
+    DIFFERENT,
+    UNKNOWN,
+    Leaf,
+    Mark,
+    Type,
+    changed,
+    leaves_of,
+)
 from spmdlint.analysis.meshtypes.typer import Typer
 from spmdlint.analysis.reach import MapUse, Reach
-from spmdlint.analysis.values import Applied, Arguments, Frame, FunctionValue, Site, Value, certain, constant
+from spmdlint.analysis.values import (
+    Applied,
+    Arguments,
+    Collection,
+    Constant,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    certain,
+    constant,
+)
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
 
@@ -27,7 +50,8 @@ class Unreduced:
     """An output that is claimed to be alike along an axis, or applied to parameters, and is not.
 
     ``mixed``: on one way through the body only. ``share``: it is a gradient or a partial sum, which a reduction makes
-    right; ``gradient`` says where it was taken. ``spec`` is None for a map that claims nothing.
+    right; ``gradient`` says where it was taken. ``spec`` is None for a map that claims nothing. ``ambient``: the mesh
+    is that of the context, of whose axes nothing is known.
     """
 
     map: Site
@@ -40,6 +64,7 @@ class Unreduced:
     origin: Site | None
     spec: Site | None
     body: str
+    ambient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +81,16 @@ class Met:
     by_hand: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A map over rows, with the type of what its body returns."""
+
+    use: MapUse
+    axis: str
+    rows: Rows
+    result: Type
+
+
 class Bodies:
     """Types the bodies of all maps over devices. One per run."""
 
@@ -66,6 +101,7 @@ class Bodies:
         self.table = table
         self._unreduced: dict[Unreduced, None] | None = None
         self._met: dict[Met, None] = {}
+        self._mapped: dict[Applied, Mapped] = {}
 
     def unreduced(self) -> list[Unreduced]:
         """Outputs that lack a reduction."""
@@ -75,6 +111,16 @@ class Bodies:
         """Hazards at operations."""
         self._run()
         return list(self._met)
+
+    def mapped(self) -> list[Mapped]:
+        """The maps over rows whose bodies are known."""
+        self._run()
+        return list(self._mapped.values())
+
+    def of_rows(self, applied: Applied) -> Mapped | None:
+        """The map over rows that a library's call has made."""
+        self._run()
+        return self._mapped.get(applied)
 
     def _run(self) -> dict[Unreduced, None]:
         if self._unreduced is None:
@@ -128,12 +174,12 @@ class Bodies:
             return None, []
         typer = Typer(self.ev, self.calls, self.table, Region(checked, by_hand=False))
         inside = spec_type(self.ev, given) if given is not None else UNKNOWN
-        result = self._typed(typer, use, functions[0], inside)
-        self._keep(typer, use, by_hand=False)
+        result = self._typed(typer, use, functions[0], prefix(inside, self._positional(functions[0])))
+        self._keep(typer, use, None)
         return typer, claims(self.ev, out, result)
 
     def _broken(self, use: MapUse, typer: Typer, claim: Claim, body: str) -> Iterator[Unreduced]:
-        leaf = claim.given
+        leaf, known = claim.given, self.ev.knowledge.get(use.applied.name)
         bound = self.calls.bound(use.applied)
         for axis in sorted(leaf.names - claim.named):
             if not bound.open and axis not in bound.names:
@@ -153,6 +199,7 @@ class Bodies:
                 origin=self._in_body(typer, use, held.origin),
                 spec=claim.spec,
                 body=body,
+                ambient=known is None or known.mesh is None or self.ev.argument(use.applied, known.mesh) is None,
             )
 
     @staticmethod
@@ -177,24 +224,45 @@ class Bodies:
         if axes.open or len(axes.names) != 1:
             return
         axis = next(iter(axes.names))
-        typer = Typer(self.ev, self.calls, self.table, Region(checked=False, by_hand=True))
-        inside = rows_type(self.ev.argument(use.applied, "in_axes"), axis, use.site)
-        result = self._typed(typer, use, function, inside)
-        self._keep(typer, use, by_hand=True)
+        typer, result, rows = self._rows(use, function, axis)
+        self._keep(typer, use, rows)
+        self._mapped.setdefault(use.applied, Mapped(use, axis, rows, result))
         for leaf in leaves_of(result):
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
-            if gradient is not None and applied is not None:
+            if gradient is not None and applied is not None and rows.of_step(leaf.rows):
                 name = use.applied.name.rpartition(".")[2]
                 body = self._name(function)
                 yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
 
+    def _rows(self, use: MapUse, function: Value, axis: str) -> tuple[Typer, Type, Rows]:
+        """The body of a map over rows, typed, and what that says of its arguments."""
+        typer = Typer(self.ev, self.calls, self.table, Region(checked=False, by_hand=True))
+        sites = self.reach.use_calls.get(use.site, ())
+        count = self._positional(function)
+        types = prefix(rows_type(self.ev.argument(use.applied, "in_axes"), axis, use.site), count)
+        alike = replicated(self.ev, self.table, sites) | self._static(use.applied)
+        for position, given in enumerate(types):
+            if position in alike:
+                types[position] = ALL_ALIKE
+            else:
+                types[position] = changed(given, partial(_numbered, position, axis))
+        mapped = frozenset(position for position, given in enumerate(types) for leaf in leaves_of(given) if leaf.rows)
+        result = self._typed(typer, use, function, types)
+        copies = carried(self.ev, sites) | typer.copies
+        return typer, result, Rows(mapped, copies, frozenset(typer.keys), frozenset(typer.derived))
+
+    def _static(self, applied: Applied) -> frozenset[int]:
+        """The positions of arguments that are part of the program."""
+        given = self.ev.argument(applied, "static_broadcasted_argnums")
+        value = certain(given) if given is not None else None
+        listed = [constant(each) for each in value.elements] if isinstance(value, Collection) else [value]
+        return frozenset(k.value for k in listed if isinstance(k, Constant) and isinstance(k.value, int))
+
     # -- both
 
-    def _typed(self, typer: Typer, use: MapUse, function: Value, inside: Type) -> Type:
+    def _typed(self, typer: Typer, use: MapUse, function: Value, types: list[Type]) -> Type:
         # A frame of its own: what is around the map is not in the body.
         root = Scope(Frame(use.frame.ref, depth=use.frame.depth), {}, None, 0)
-        count = self._positional(function)
-        types = prefix(inside, count)
         if isinstance(function, FunctionValue):
             return transforms.run(typer, root, function, types, use.site)
         passed = application.Passed(tuple(types), (), Arguments(), False)
@@ -224,7 +292,26 @@ class Bodies:
             return self._name(inner) if inner is not None else "the body"
         return "the body"
 
-    def _keep(self, typer: Typer, use: MapUse, *, by_hand: bool) -> None:
+    def _keep(self, typer: Typer, use: MapUse, rows: Rows | None) -> None:
         for event in typer.events:
+            if rows is not None and not _differs(event, rows):
+                continue
             path = tuple(site for site in typer.paths.get(event.mark.site, ()) if site != use.site)
-            self._met.setdefault(Met(event, path, use.site, use.applied.name.rpartition(".")[2], by_hand))
+            name = use.applied.name.rpartition(".")[2]
+            self._met.setdefault(Met(event, path, use.site, name, by_hand=rows is not None))
+
+
+def _numbered(position: int, axis: str, leaf: Leaf) -> Leaf:
+    """A leaf of an argument of a map over rows; it is no copy if it is a row."""
+    return leaf if leaf.state(axis) in ALIKE else replace(leaf, rows=frozenset((position,)))
+
+
+def _differs(event: Event, rows: Rows) -> bool:
+    """Is a hazard in a map over rows about what surely differs between them: only then it is one."""
+    if event.hazard == "predicate":
+        return not event.rows or rows.of_data(event.rows)
+    if event.hazard == "shared":
+        return rows.of_data(event.rows)
+    if event.hazard in ("bent", "ratio"):
+        return rows.of_some_data(event.rows)
+    return True

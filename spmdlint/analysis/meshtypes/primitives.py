@@ -5,8 +5,8 @@ A rule gives the type of the result, and events: places that a rule of the linte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from spmdlint.analysis.meshtypes.states import (
@@ -19,18 +19,22 @@ from spmdlint.analysis.meshtypes.states import (
     State,
     each_axis,
     leaf_of,
+    rows_of,
     together,
 )
 from spmdlint.analysis.values import Site
 from spmdlint.knowledge.typing import Typed
 
 EVERY_AXIS = ""
-Hazard = Literal["twice", "bent", "ratio", "shared"]
+Hazard = Literal["twice", "bent", "ratio", "shared", "predicate"]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A hazard at an operation; ``marks`` say what led to it. ``harmless``: it costs, and changes no value."""
+    """A hazard at an operation; ``mark`` says what led to it. ``harmless``: it costs, and changes no value.
+
+    ``rows``: the arguments of a map over rows that it is about. ``origin``: where it began to vary.
+    """
 
     hazard: Hazard
     site: Site
@@ -38,6 +42,8 @@ class Event:
     name: str
     mark: Mark
     harmless: bool = False
+    rows: frozenset[int] = frozenset()
+    origin: Site | None = field(default=None, compare=False)
 
 
 # -- computing
@@ -57,7 +63,7 @@ def computed(typed: Typed, operands: Sequence[Leaf], site: Site, *, whole: bool 
     axes = [(axis, _meet(typed, known, axis, site if whole else None)) for axis in each_axis(known)]
     default = together(leaf.default for leaf in known)
     literal = all(leaf.literal for leaf in known)
-    return leaf_of(axes, default, _marks(typed, known, dict(axes), site), literal)
+    return leaf_of(axes, default, _marks(typed, known, dict(axes), site), literal, rows_of(known))
 
 
 def _alike_as(operands: Sequence[Leaf]) -> Leaf:
@@ -121,14 +127,22 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
             continue
         shares = [leaf for leaf in operands if leaf.state(axis) == "partial"]
         only_shares = all(leaf.state(axis) in (*ALIKE, "partial") for leaf in operands)
-        if typed == "nonlinear" and shares and only_shares:
-            found.add(Mark("bent", axis, site))
-        if typed == "quotient" and len(operands) == 2 and all(leaf.state(axis) == "partial" for leaf in operands):
+        if typed == "quotient" and len(operands) == 2 and _is_ratio(operands[0], operands[1], axis):
+            found = {mark for mark in found if mark.fact != "bent" or mark.axis != axis}
             found.add(Mark("ratio", axis, site))
+        elif only_shares and (len(shares) > 1 if typed == "product" else typed == "nonlinear" and shares):
+            found.add(Mark("bent", axis, site))
         gradients = [leaf for leaf in operands if leaf.marked("gradient", axis)]
         if typed == "sumlike" and gradients and any(not leaf.marks and not leaf.literal for leaf in operands):
             found.add(Mark("applied", axis, site))
     return frozenset(found)
+
+
+def _is_ratio(above: Leaf, below: Leaf, axis: str) -> bool:
+    """A sum of this device's data by the number of its examples, which may be bounded from below, and no derivative."""
+    if above.state(axis) != "partial" or above.marked("gradient", axis):
+        return above.state(axis) == below.state(axis) == "partial"
+    return below.state(axis) == "partial" or below.marked("bent", axis) is not None
 
 
 def _belongs(other: Leaf, axis: str) -> bool:
@@ -152,7 +166,7 @@ def shared_draws(typed: Typed, operands: Sequence[Leaf], site: Site) -> Iterable
         for mark in sorted((m for m in leaf.marks if m.fact == "drawn"), key=lambda m: m.site.number):
             for axis in _differing(others):
                 if leaf.state(axis) in ALIKE:
-                    yield Event("shared", site, axis, "", mark)
+                    yield Event("shared", site, axis, "", mark, rows=rows_of(others))
 
 
 # -- communicating
@@ -169,7 +183,7 @@ def reduced(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> tuple[Lea
         states[axis] = Held("invariant")
         if not leaf.literal and name in ("psum", "pmean"):
             marks.add(Mark("summed" if name == "psum" else "averaged", axis, site))
-    return leaf_of(states.items(), leaf.default, frozenset(marks), leaf.literal), events
+    return leaf_of(states.items(), leaf.default, frozenset(marks), leaf.literal, leaf.rows), events
 
 
 def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
@@ -182,10 +196,10 @@ def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
             break
     bent = leaf.marked("bent", axis)
     if bent is not None:
-        yield Event("bent", site, axis, name, bent)
+        yield Event("bent", site, axis, name, bent, rows=leaf.rows)
     ratio = leaf.marked("ratio", axis)
     if ratio is not None and name == "pmean":
-        yield Event("ratio", site, axis, name, ratio)
+        yield Event("ratio", site, axis, name, ratio, rows=leaf.rows)
 
 
 def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
@@ -201,7 +215,7 @@ def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
         else:
             states[axis] = Held("varying", held.origin or site)
     kept = frozenset(mark for mark in leaf.marks if mark.axis not in gone)
-    return leaf_of(states.items(), leaf.default, kept, literal=False)
+    return leaf_of(states.items(), leaf.default, kept, literal=False, rows=leaf.rows)
 
 
 def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
@@ -212,6 +226,17 @@ def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
 def drawn(key: Leaf, site: Site) -> Leaf:
     """Random numbers from a key."""
     return replace(key, marks=frozenset((Mark("drawn", EVERY_AXIS, site),)), literal=False)
+
+
+def repeated(chosen: Leaf, collectives: Mapping[Site, tuple[str, frozenset[str]]], site: Site) -> Iterable[Event]:
+    """Collectives that run as a predicate says, which differs between the devices that make them together."""
+    for made, (name, axes) in collectives.items():
+        for axis in sorted(axes):
+            held = chosen.held(axis)
+            if held.state in DIFFERENT:
+                yield Event(
+                    "predicate", made, axis, name, Mark("repeated", axis, site), False, chosen.rows, held.origin
+                )
 
 
 # -- derivatives
@@ -248,4 +273,4 @@ def derivative(value: Leaf, loss: Leaf, site: Site, *, checked: bool, by_hand: b
             axes.append((axis, Held(state, origin)))
         if ratio is not None:
             marks.add(ratio)
-    return leaf_of(axes, together((value.default, loss.default)), frozenset(marks))
+    return leaf_of(axes, together((value.default, loss.default)), frozenset(marks), rows=value.rows | loss.rows)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spmdlint.analysis.meshtypes.states import Type
-from spmdlint.analysis.values import Frame
+from spmdlint.analysis.values import Frame, Site
+from spmdlint.program.link import FunctionRef
 
 
 @dataclass(frozen=True)
@@ -20,15 +21,23 @@ class Region:
     by_hand: bool
 
 
+Made = tuple[str, frozenset[str]]
+"""A collective: its name and its axes."""
+
+
 @dataclass(eq=False)
 class Scope:
-    """One function with the types of its parameters, in the scope that called it."""
+    """One function with the types of its parameters, in the scope that called it.
+
+    ``collectives`` are those that it makes itself.
+    """
 
     frame: Frame
     parameters: dict[str, Type]
     caller: Scope | None
     depth: int
     inner: list[Scope] = field(default_factory=list)
+    collectives: dict[Site, Made] = field(default_factory=dict)
 
     def of(self, frame: Frame) -> Scope | None:
         """The scope of a frame: of this function, of one that called it, or one that these have called."""
@@ -38,6 +47,16 @@ class Scope:
                 return scope
             scope = scope.caller
         return self._root()._below(frame)
+
+    def communication(self, ref: FunctionRef) -> dict[Site, Made]:
+        """The collectives that a function makes which is called from here, itself and below."""
+        found: dict[Site, Made] = {}
+        pending = [scope for scope in self.inner if scope.frame.ref == ref]
+        while pending:
+            scope = pending.pop()
+            found.update(scope.collectives)
+            pending.extend(scope.inner)
+        return found
 
     def _root(self) -> Scope:
         scope = self

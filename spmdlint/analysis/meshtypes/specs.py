@@ -47,8 +47,8 @@ def _one(evaluator: Evaluator, value: object) -> Type:
 
 
 def names_of(evaluator: Evaluator, value: object) -> frozenset[str] | None:
-    """The axes that a partition spec names; None for what is none, or is not known in full."""
-    if not isinstance(value, Applied) or value.arguments.open:
+    """The axes that a partition spec names; None for what is none, or is not known in full, or says more than axes."""
+    if not isinstance(value, Applied) or value.arguments.open or value.arguments.keywords:
         return None
     known = evaluator.knowledge.get(value.name)
     if known is None or known.kind != "spec":
@@ -91,9 +91,9 @@ def rows_type(values: Values | None, axis: str, site: Site) -> Type:
 
 
 def prefix(given: Type, count: int) -> list[Type]:
-    """The types of ``count`` parameters, from a type that may stand for all of them."""
+    """The types of up to ``count`` parameters, from a type that may stand for all of them; the others have defaults."""
     if isinstance(given, Row):
-        return [*given.elements, *([UNKNOWN] * max(0, count - len(given.elements)))][:count]
+        return list(given.elements[:count])
     return [given if isinstance(given, Leaf) else UNKNOWN] * count
 
 

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from spmdlint.analysis.values import Site
 
 State = Literal["bottom", "invariant", "replicated", "partial", "varying", "mixed", "unknown"]
-Fact = Literal["gradient", "applied", "summed", "averaged", "transposed", "bent", "ratio", "drawn"]
+Fact = Literal["gradient", "applied", "summed", "averaged", "transposed", "bent", "ratio", "drawn", "repeated"]
 
 ALIKE = frozenset(("invariant", "replicated"))
 DIFFERENT = frozenset(("partial", "varying"))
@@ -32,7 +32,8 @@ class Mark:
     - *gradient*: a derivative of this device's loss; *applied*: added to something that is none;
     - *summed*, *averaged*: the result of a reduction; *transposed*: summed by the derivative of a checked region;
     - *bent*: a non-linear function of a partial value; *ratio*: the quotient of two partial ones;
-    - *drawn*: random numbers from a key that is alike on all devices.
+    - *drawn*: random numbers from a key that is alike on all devices;
+    - *repeated*: made, or not made, as often as a predicate says. Of collectives, not of values.
     """
 
     fact: Fact
@@ -52,13 +53,15 @@ class Held:
 class Leaf:
     """The type of an array, or of all arrays in a tree: by axis, and along every axis that is not named.
 
-    ``literal``: it is made of constants alone.
+    ``literal``: it is made of constants alone. ``rows``: the arguments of a map over rows that it is made from, by
+    position.
     """
 
     default: State = "unknown"
     axes: tuple[tuple[str, Held], ...] = ()
     marks: frozenset[Mark] = frozenset()
     literal: bool = False
+    rows: frozenset[int] = frozenset()
 
     def held(self, axis: str) -> Held:
         return next((held for name, held in self.axes if name == axis), Held(self.default))
@@ -108,10 +111,26 @@ ALL_ALIKE = Leaf("invariant")
 LITERAL = Leaf("invariant", literal=True)
 
 
-def leaf_of(axes: Iterable[tuple[str, Held]], default: State, marks: frozenset[Mark], literal: bool = False) -> Leaf:
+def leaf_of(
+    axes: Iterable[tuple[str, Held]],
+    default: State,
+    marks: frozenset[Mark],
+    literal: bool = False,
+    rows: frozenset[int] = frozenset(),
+) -> Leaf:
     """A leaf in normal form: an axis that is as all others are is not named."""
     kept = tuple(sorted((n, h) for n, h in dict(axes).items() if h.state != default or h.origin is not None))
-    return Leaf(default, kept, marks, literal)
+    return Leaf(default, kept, marks, literal, rows)
+
+
+def rows_of(leaves: Iterable[Leaf]) -> frozenset[int]:
+    """The mapped arguments that any of them is made from, but for those that are alike everywhere by now."""
+    return frozenset(position for leaf in leaves if not _is_alike(leaf) for position in leaf.rows)
+
+
+def _is_alike(leaf: Leaf) -> bool:
+    """Of what has rows the one axis of the map is what counts; where it is reduced, it is named, or all are alike."""
+    return all(h.state in ALIKE for _, h in leaf.axes) and (bool(leaf.axes) or leaf.default in ALIKE)
 
 
 def each_axis(leaves: Iterable[Leaf]) -> list[str]:
@@ -159,12 +178,18 @@ def either_leaf(leaves: list[Leaf], told_apart: bool = True) -> Leaf:
         origin = next((held.origin for held in helds if held.state in DIFFERENT and held.origin), None)
         axes.append((axis, Held(either((held.state for held in helds), told_apart), origin)))
     same = all(leaf.marks == there[0].marks for leaf in there)
-    marks = there[0].marks if same else frozenset(m for leaf in there for m in leaf.marks if m.fact in _ON_ONE_WAY)
-    return leaf_of(axes, default, marks, all(leaf.literal for leaf in there))
+    marks = there[0].marks if same else frozenset(m for leaf in there for m in leaf.marks if _counts(m, there))
+    return leaf_of(axes, default, marks, all(leaf.literal for leaf in there), rows_of(there))
 
 
 # What counts although it has happened on one way only.
 _ON_ONE_WAY = frozenset(("gradient", "applied", "bent", "ratio"))
+
+
+def _counts(mark: Mark, leaves: list[Leaf]) -> bool:
+    """Does a mark stay that one way has. Without specs, as in a map over rows, no other way may reduce it."""
+    reduced = any(leaf.rows and leaf.state(mark.axis) in ALIKE for leaf in leaves)
+    return mark.fact in _ON_ONE_WAY and not (mark.fact in ("gradient", "applied") and reduced)
 
 
 def either_type(types: list[Type], told_apart: bool = True) -> Type:

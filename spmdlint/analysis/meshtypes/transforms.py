@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spmdlint.analysis.meshtypes import application
-from spmdlint.analysis.meshtypes.primitives import derivative
+from spmdlint.analysis.meshtypes.primitives import derivative, repeated
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.states import (
     LITERAL,
@@ -22,9 +22,13 @@ from spmdlint.analysis.meshtypes.states import (
     element_of,
     flat,
     leaf_of,
+    leaves_of,
+    rows_of,
 )
+from spmdlint.analysis.values import UNKNOWN as UNKNOWN_VALUE
 from spmdlint.analysis.values import Applied, Arguments, Collection, FunctionValue, Site, Value, certain, constant
 from spmdlint.knowledge.load import Known
+from spmdlint.program.link import FunctionRef
 
 if TYPE_CHECKING:
     from spmdlint.analysis.meshtypes.application import Passed
@@ -47,12 +51,15 @@ def run(typer: Typer, scope: Scope, function: Value, types: Sequence[Type], site
 def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passed: Passed, site: Site) -> Type | None:
     """A call of what a transformation has made."""
     functions = list(typer.calls.functions_in(known, callee.arguments))
+    rule = typer.table.rules.get(callee.name)
+    if not functions and not passed.open and rule in ("grad", "value_and_grad"):
+        # Nothing is known of the loss but what it is computed from.
+        return _derivative(typer, scope, callee, UNKNOWN_VALUE, passed, site, with_value=rule == "value_and_grad")
     if len(functions) != 1 or passed.open:
         return UNKNOWN
     function = functions[0]
     if callee.receiver is not None and isinstance(function, FunctionValue):
         function = replace(function, receiver=callee.receiver)
-    rule = typer.table.rules.get(callee.name)
     if rule in ("grad", "value_and_grad"):
         return _derivative(typer, scope, callee, function, passed, site, with_value=rule == "value_and_grad")
     if rule == "through":
@@ -68,7 +75,7 @@ def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passe
 def _derivative(
     typer: Typer, scope: Scope, callee: Applied, function: Value, passed: Passed, site: Site, *, with_value: bool
 ) -> Type:
-    result = application.apply(typer, scope, function, passed, site) or UNKNOWN
+    result = application.apply(typer, scope, function, passed, site) or replace(UNKNOWN, rows=rows_of(passed.all()))
     aux = typer.ev.argument(callee, "has_aux")
     has_aux = constant(aux) if aux is not None else None
     if aux is not None and has_aux is None:
@@ -87,6 +94,10 @@ def _derivative(
         region = typer.region
         return derivative(leaf, of_loss, site, checked=region.checked, by_hand=region.by_hand)
 
+    if typer.region.by_hand:
+        by_rows = rows_of(leaf for value in values if value is not None for leaf in leaves_of(value))
+        typer.copies.update(by_rows)
+        typer.derived.update(by_rows)
     found = [changed(value, by) for value in values if value is not None]
     single = typer.ev.argument(callee, "argnums") is None or (len(positions) == 1 and not _listed(typer, callee))
     gradients: Type = found[0] if single else Row(tuple(found))
@@ -127,12 +138,12 @@ def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, pa
 
     def enter(leaf: Leaf) -> Leaf:
         axes = [*leaf.axes, *((name, Held("varying", site)) for name in names)]
-        return leaf_of(axes, leaf.default, leaf.marks, leaf.literal and not names)
+        return leaf_of(axes, leaf.default, leaf.marks, leaf.literal and not names, leaf.rows)
 
     def leave(leaf: Leaf) -> Leaf:
         axes = [(n, Held("varying", h.origin) if h.state == "partial" else h) for n, h in leaf.axes if n not in names]
         kept = frozenset(m for m in leaf.marks if m.axis not in names and m.fact in ("summed", "averaged", "drawn"))
-        return leaf_of(axes, leaf.default, kept, leaf.literal)
+        return leaf_of(axes, leaf.default, kept, leaf.literal, leaf.rows)
 
     entered = replace(
         passed,
@@ -140,9 +151,13 @@ def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, pa
         keywords=tuple((name, changed(each, enter)) for name, each in passed.keywords),
         values=Arguments(),
     )
-    if isinstance(function, FunctionValue) and not passed.keywords:
-        return changed(run(typer, scope, function, entered.types, site), leave)
-    return changed(application.apply(typer, scope, function, entered, site) or UNKNOWN, leave)
+    typer.vectorised += 1
+    try:
+        if isinstance(function, FunctionValue) and not passed.keywords:
+            return changed(run(typer, scope, function, entered.types, site), leave)
+        return changed(application.apply(typer, scope, function, entered, site) or UNKNOWN, leave)
+    finally:
+        typer.vectorised -= 1
 
 
 # -- loops and branches
@@ -158,7 +173,9 @@ def applied(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed,
         return _scan(typer, scope, functions[0], passed, site)
     if rule == "fori":
         start = passed.get(3, "init_val") or UNKNOWN
-        return _settle(start, lambda c: run(typer, scope, functions[0], (LITERAL, c), site), typer, site)
+        after = _settle(start, lambda c: run(typer, scope, functions[0], (LITERAL, c), site), typer, site)
+        _repeats(typer, scope, functions, typer.combine("joined", [flat(t) for t in passed.types[:2]], site), site)
+        return after
     if rule == "while" and len(functions) == 2:
         start = passed.get(2, "init_val") or UNKNOWN
         return _while(typer, scope, functions, start, site)
@@ -230,6 +247,7 @@ def _while(typer: Typer, scope: Scope, functions: list[Value], start: Type, site
     condition, body = functions
     carry = _settle(start, lambda c: run(typer, scope, body, (c,), site), typer, site)
     rounds = flat(run(typer, scope, condition, (carry,), site))
+    _repeats(typer, scope, functions, rounds, site)
     return changed(carry, lambda leaf: typer.combine("joined", [leaf, replace(rounds, marks=frozenset())], site))
 
 
@@ -241,7 +259,25 @@ def _branches(
     for other in results[1:]:
         result = _both(typer, result, other, site)
     chosen = flat(test[0]) if test else UNKNOWN
+    _repeats(typer, scope, functions, chosen, site)
     return changed(result, lambda leaf: typer.combine("joined", [leaf, replace(chosen, marks=frozenset())], site))
+
+
+def _repeats(typer: Typer, scope: Scope, functions: Sequence[Value], chosen: Leaf, site: Site) -> None:
+    """The collectives of functions that run as a predicate says. Under `vmap` a branch runs on both ways."""
+    if typer.vectorised:
+        return
+    for function in functions:
+        inner = called_in(function)
+        if inner is not None:
+            typer.tell(repeated(chosen, scope.communication(inner), site))
+
+
+def called_in(function: Value | None) -> FunctionRef | None:
+    """The project's function in a value that is one, or is one with some arguments bound."""
+    while isinstance(function, Applied) and function.arguments.positional:
+        function = certain(function.arguments.positional[0])
+    return function.ref if isinstance(function, FunctionValue) else None
 
 
 def _over_tree(typer: Typer, scope: Scope, function: Value, trees: Sequence[Type], site: Site) -> Type:

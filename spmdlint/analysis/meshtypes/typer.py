@@ -53,7 +53,9 @@ class Typer:
     """Types one mapped body.
 
     ``events`` are the hazards met on the way; ``paths`` the calls in the body that lead to an operation, where it was
-    first typed.
+    first typed. Of the arguments of a map over rows, ``copies`` are those that the body treats as a model, ``derived``
+    those of them that it takes derivatives by, and ``keys`` those that random numbers are drawn from. ``vectorised``
+    counts the `vmap` around what is typed.
     """
 
     def __init__(self, evaluator: Evaluator, calls: Calls, table: Typing, region: Region) -> None:
@@ -63,6 +65,10 @@ class Typer:
         self.region = region
         self.events: dict[Event, None] = {}
         self.scopes = 0
+        self.vectorised = 0
+        self.copies: set[int] = set()
+        self.derived: set[int] = set()
+        self.keys: set[int] = set()
         self.calling: list[Site] = []
         self.paths: dict[Site, tuple[Site, ...]] = {}
         self._memo: Memo[Type] = Memo(BOTTOM, UNKNOWN)
@@ -190,6 +196,10 @@ class Typer:
         if isinstance(left, Row) and isinstance(right, Row) and operation.operator == "+":
             return Row(left.elements + right.elements)
         typed: Typed = _ARITHMETIC.get(operation.operator, "nonlinear" if operation.operator == "**" else "joined")
+        if operation.operator == "@":
+            # A random matrix for all is a layer's weights, not noise.
+            self.paths.setdefault(site, tuple(self.calling))
+            return computed(typed, [flat(left), flat(right)], site)
         return self.combine(typed, [flat(left), flat(right)], site)
 
     # -- names
@@ -204,7 +214,7 @@ class Typer:
             types = [self.type(scope, store) for store in stores if function.block_of[store] in live]
             if not types:
                 return ALL_ALIKE
-            return either_type(types, self.told_apart(scope))
+            return self._filled(scope, number, operation.name, either_type(types, self.told_apart(scope)))
         outer = scope.frame.outer
         while home is not None and outer is not None and self.ev.function(outer) is not home:
             outer = outer.outer
@@ -214,6 +224,27 @@ class Typer:
         live = self.ev.live_blocks(around.frame)
         stores = [n for n in home.stores.get(operation.name, ()) if home.block_of[n] in live]
         return either_type([self.type(around, store) for store in stores], told_apart=False)
+
+    def _filled(self, scope: Scope, number: int, name: str, made: Type) -> Type:
+        """A dictionary with what is put into it before it is read, key by key."""
+        if not isinstance(made, Record):
+            return made
+        function, flow = self.ev.function(scope.frame), self.ev.flow(scope.frame.ref)
+        items = dict(made.items)
+        for put, operation in enumerate(function.operations[:number]):
+            if not isinstance(operation, s.StoreSubscript) or not _loads(function, operation.base, name):
+                continue
+            if function.block_of[put] not in self.ev.live_blocks(scope.frame):
+                continue
+            key = constant(self.ev.value(scope.frame, operation.index))
+            if key is None:
+                return UNKNOWN
+            value = self.type(scope, operation.value)
+            if function.block_of[put] in (*flow.on_every_way(), function.block_of[number]) or key.value not in items:
+                items[key.value] = value
+            else:
+                items[key.value] = either_type([items[key.value], value], told_apart=False)
+        return Record(tuple(items.items()), made.rest)
 
     def _attribute(self, scope: Scope, number: int, operation: s.Attribute) -> Type:
         if operation.name in _OF_SHAPES:
@@ -279,3 +310,9 @@ class Typer:
     def each(self, tree: Type, typed: Typed, site: Site) -> Type:
         """A function of one array, of every array in a tree."""
         return changed(tree, lambda leaf: self.combine(typed, [leaf], site))
+
+
+def _loads(function: s.Function, number: int, name: str) -> bool:
+    """Is an operation the name, read."""
+    operation = function.operations[number]
+    return isinstance(operation, s.Load) and operation.name == name

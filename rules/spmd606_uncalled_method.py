@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class UncalledMethod(Rule):
+    """A method of an array is used as if it were a field.
+
+    ## What it does
+
+    Finds `x.devices` of a JAX array that is handed to `len`, `list`, `set`, `print` and their like without being
+    called.
+
+    ## Why it matters
+
+    `devices` looks like a field, in tutorials too, and is a method: `len(x.devices)` raises, and `print(x.devices)`
+    prints a method instead of the devices that hold the array.
+
+    ## Example
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+
+    x = jax.pmap(jnp.sin)(jnp.ones(4))
+    print(x.devices)
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+
+    x = jax.pmap(jnp.sin)(jnp.ones(4))
+    print(x.devices())
+    ```
+
+    ## Limits
+
+    Only arrays that are seen to be made by JAX count.
+    """
+
+    code = "SPMD606"
+    name = "uncalled-method"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.slips.uncalled():
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=f"{found.name} is a method of arrays, and nothing calls it here.",
+                place=program.place(found.site),
+                help=f"Call it: {found.name}().",
+            )

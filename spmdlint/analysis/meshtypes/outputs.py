@@ -1,0 +1,200 @@
+"""Where the host takes one device's row of an output for the value of all devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.meshtypes.bodies import Bodies, Mapped
+from spmdlint.analysis.meshtypes.rows import is_carried
+from spmdlint.analysis.meshtypes.states import DIFFERENT, Leaf, Many, Record, Row, Type, item_of
+from spmdlint.analysis.reach import Reach
+from spmdlint.analysis.values import Applied, External, Frame, FunctionValue, Site, certain, constant
+from spmdlint.knowledge.typing import Typing
+from spmdlint.program import summary as s
+
+_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """A read of the first row of an output that each device has for itself.
+
+    ``part`` is its place in a dictionary that is read as a whole, and ``origin`` where it was computed.
+    """
+
+    site: Site
+    map: Site
+    library: str
+    axis: str
+    part: str
+    origin: Site | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a call of a map has given, or a part of it."""
+
+    mapped: Mapped
+    type: Type
+    part: str = ""
+
+
+class Outputs:
+    """Follows what maps over rows give through the host's functions. One per run."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach, bodies: Bodies, table: Typing) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.bodies = bodies
+        self.table = table
+
+    def one_rows(self) -> Iterator[OneRow]:
+        """Every read of one row of a sum or mean that no device has of all."""
+        calling = {
+            site.ref for mapped in self.bodies.mapped() for site in self.reach.use_calls.get(mapped.use.site, ())
+        }
+        for ref in self.ev.project.functions():
+            if ref not in calling or ref in self.reach.traced:
+                continue
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    yield from self._at(frame, number)
+
+    def differs(self, frame: Frame, number: int) -> bool | None:
+        """Is a value an output that surely differs between the devices, and no state; None if it is none."""
+        given = self._given(frame, number, _DEPTH)
+        if given is None:
+            return None
+        if is_carried(self.ev.function(frame), number):
+            return False
+        mapped = given.mapped
+        leaves = [leaf for _, leaf in _parts(given.type, "")]
+        return any(leaf.state(mapped.axis) in DIFFERENT and mapped.rows.of_data(leaf.rows) for leaf in leaves)
+
+    def _at(self, frame: Frame, number: int) -> Iterator[OneRow]:
+        read = self._read(frame, number)
+        given = self._given(frame, read, _DEPTH) if read is not None else None
+        if given is None:
+            return
+        mapped = given.mapped
+        for part, leaf in _parts(given.type, given.part):
+            if leaf.state(mapped.axis) == "partial" and mapped.rows.of_some_data(leaf.rows):
+                use, origin = mapped.use, leaf.held(mapped.axis).origin
+                library = use.applied.name.rpartition(".")[2]
+                yield OneRow(Site(frame.ref, number), use.site, library, mapped.axis, part, origin)
+                return
+
+    def _read(self, frame: Frame, number: int) -> int | None:
+        """What an operation reads the first row of."""
+        operation = self.ev.function(frame).operations[number]
+        if isinstance(operation, s.Subscript):
+            return operation.base if self._is_first(frame, operation) else None
+        if not isinstance(operation, s.Call) or not operation.arguments:
+            return None
+        callee = certain(self.ev.value(frame, operation.function))
+        if not isinstance(callee, External):
+            return None
+        if callee.name in self.table.rows.first:
+            return operation.arguments[0].value
+        if callee.name in self.table.rows.first_of_each:
+            return self._put_into(frame, operation.arguments[0].value)
+        if self.table.rules.get(callee.name) == "tree" and len(operation.arguments) == 2:
+            function = certain(self.ev.value(frame, operation.arguments[0].value))
+            if isinstance(function, FunctionValue) and self._takes_first(function):
+                return operation.arguments[1].value
+        return None
+
+    def _put_into(self, frame: Frame, number: int) -> int | None:
+        """What a loop appends to a list."""
+        operations = self.ev.function(frame).operations
+        kept = operations[number]
+        for operation in operations:
+            method = operations[operation.function] if isinstance(operation, s.Call) else None
+            if isinstance(operation, s.Call) and isinstance(method, s.Attribute) and method.name == "append":
+                base = operations[method.base]
+                if isinstance(base, s.Load) and isinstance(kept, s.Load) and base.name == kept.name:
+                    return operation.arguments[0].value if operation.arguments else None
+        return None
+
+    def _is_first(self, frame: Frame, operation: s.Subscript) -> bool:
+        index = constant(self.ev.value(frame, operation.index))
+        return index is not None and type(index.value) is int and index.value in (0, -1)
+
+    def _takes_first(self, function: FunctionValue) -> bool:
+        """Is it ``lambda x: x[0]``."""
+        frame = self.ev.free_frame(function.ref)
+        operations = self.ev.function(frame).operations
+        returned = [operations[o.value] for o in operations if isinstance(o, s.Return) and o.value is not None]
+        if len(returned) != 1 or not isinstance(returned[0], s.Subscript):
+            return False
+        base = operations[returned[0].base]
+        return isinstance(base, (s.Load, s.Parameter)) and self._is_first(frame, returned[0])
+
+    # -- what a value is
+
+    def _given(self, frame: Frame, number: int, depth: int) -> _Given | None:
+        """The output, or the part of one, that a value is; None if it is none, or not surely one."""
+        operation = self.ev.function(frame).operations[number]
+        if depth == 0:
+            return None
+        if isinstance(operation, s.Store):
+            return self._given(frame, operation.value, depth - 1)
+        if isinstance(operation, s.Load):
+            return self._loaded(frame, number, operation, depth)
+        if isinstance(operation, s.Item) and not operation.star:
+            base = self._given(frame, operation.value, depth - 1)
+            return self._part(base, operation.index) if base is not None else None
+        if isinstance(operation, s.Subscript):
+            key = constant(self.ev.value(frame, operation.index))
+            base = self._given(frame, operation.base, depth - 1) if key is not None else None
+            return self._part(base, key.value) if base is not None and key is not None else None
+        if isinstance(operation, s.Attribute):
+            base = self._given(frame, operation.base, depth - 1)
+            return self._part(base, operation.name) if base is not None and isinstance(base.type, Record) else None
+        if isinstance(operation, s.Call):
+            return self._called(frame, operation, depth)
+        return None
+
+    def _loaded(self, frame: Frame, number: int, operation: s.Load, depth: int) -> _Given | None:
+        function = self.ev.function(frame)
+        if not function.binds(operation.name):
+            return None
+        stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+        found = [self._given(frame, store, depth - 1) for store in sorted(stores)]
+        there = [given for given in found if given is not None]
+        # Before the first round of a loop there is often a placeholder.
+        return there[0] if there and all(given == there[0] for given in there) else None
+
+    def _called(self, frame: Frame, operation: s.Call, depth: int) -> _Given | None:
+        callee = certain(self.ev.value(frame, operation.function))
+        if isinstance(callee, Applied):
+            mapped = self.bodies.of_rows(callee)
+            return _Given(mapped, mapped.result) if mapped is not None else None
+        if isinstance(callee, External) and callee.name in self.table.rows.hand_on and operation.arguments:
+            return self._given(frame, operation.arguments[0].value, depth - 1)
+        return None
+
+    @staticmethod
+    def _part(base: _Given, key: object) -> _Given | None:
+        if not isinstance(base.type, (Row, Record)):
+            return None  # a row of an array, or an attribute of one
+        part = repr(key) if isinstance(key, str) else base.part
+        return _Given(base.mapped, item_of(base.type, key), part)
+
+
+def _parts(tree: Type, part: str) -> Iterator[tuple[str, Leaf]]:
+    """The arrays in a tree, each with the innermost key of its place."""
+    if isinstance(tree, Leaf):
+        yield part, tree
+    elif isinstance(tree, Many):
+        yield from _parts(tree.element, part)
+    elif isinstance(tree, Row):
+        for element in tree.elements:
+            yield from _parts(element, part)
+    else:
+        for key, each in tree.items:
+            yield from _parts(each, repr(key) if isinstance(key, str) else part)
