@@ -144,7 +144,7 @@ class Divergences:
         if _same(first, second):
             return None
         reason = self.facets.content.of(frame, test)
-        if reason is None or (reason.kind in _UNSURE and not self.preview):
+        if reason is None or (reason.kind in _UNSURE and not self.preview and not self._agreed_later(frame, reason)):
             return None
         if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):
             return None
@@ -169,6 +169,20 @@ class Divergences:
             return None
         call, more = different
         return Divergence(Site(frame.ref, test), reason, call, more, early_exit=join == EXIT, loop=loop)
+
+    def _agreed_later(self, frame: Frame, reason: Reason) -> bool:
+        """Does the function have the processes agree on what they saw of the files: so they may see other ones."""
+        if reason.kind != "files":
+            return False
+        function = self.ev.function(frame)
+        for block in sorted(self.ev.live_blocks(frame)):
+            for number in function.blocks[block].operations:
+                call = function.operations[number]
+                if isinstance(call, s.Call) and self.effects.agrees(frame, call):
+                    seen = self.facets.content.any_of(frame, [argument.value for argument in call.arguments])
+                    if seen is not None and seen.kind == "files":
+                        return True
+        return False
 
     def _leaves_a_loop(self, frame: Frame, branch: int) -> bool:
         """Does one arm of a branch leave a loop that the other stays in: how often it runs depends on it."""

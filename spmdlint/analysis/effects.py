@@ -120,6 +120,14 @@ class Effects:
                 for inner in self.of_function(target.frame):
                     yield replace(inner, path=(site, *inner.path))
 
+    def agrees(self, frame: Frame, operation: s.Call) -> bool:
+        """Does a call give every process what all of them passed, or what one did."""
+        for callee in self.ev.value(frame, operation.function):
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is not None and known.parallel and known.agreement:
+                return True
+        return False
+
     def _label(self, frame: Frame, operation: s.Call, known: Known) -> str | None:
         if known.label is None:
             return None

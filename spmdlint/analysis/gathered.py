@@ -39,22 +39,13 @@ def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order:
         for block in sorted(evaluator.live_blocks(frame)):
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
-                if isinstance(operation, s.Call) and _combines(evaluator, frame, operation):
+                if isinstance(operation, s.Call) and effects.agrees(frame, operation):
                     for argument in operation.arguments:
                         if _stacked(evaluator, frame, argument.value, _DEPTH):
                             reason = order.of(frame, argument.value)
                             if reason is not None:
                                 name = next(call.name for call in effects.of_call(frame, number, operation))
                                 yield GatheredOrder(Site(ref, number), Site(ref, argument.value), name, reason)
-
-
-def _combines(evaluator: Evaluator, frame: Frame, operation: s.Call) -> bool:
-    """Is it a parallel call that gives every process what all of them passed, or what one did."""
-    for callee in evaluator.value(frame, operation.function):
-        known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
-        if known is not None and known.parallel and known.agreement:
-            return True
-    return False
 
 
 def _stacked(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:

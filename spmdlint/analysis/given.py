@@ -59,7 +59,9 @@ class Inputs:
                 continue
             for argument in operation.arguments:
                 reason = self.facets.shape.of(frame, argument.value)
-                if reason is not None and self._sure(frame, reason):
+                # What is broadcast because the processes see other files must not have a shape taken from them.
+                agreed = reason is not None and reason.kind == "files" and self.effects.agrees(frame, operation)
+                if reason is not None and (agreed or self._sure(frame, reason)):
                     yield Given(Site(frame.ref, argument.value), call, reason)
                     break
 

@@ -21,6 +21,7 @@ _METHODS_KEEP = frozenset(
     "copy tolist".split()
 )
 _SPLITTERS = frozenset(("numpy.array_split",))
+_RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
 SHARDERS = frozenset(("shard",))
 
 
@@ -93,6 +94,29 @@ class Length(Property):
         return self._data(self.content.of(frame, end), frame, number, "cut at its number")
 
     @staticmethod
+    def _extended(origins: Origins, frame: Frame, base: int) -> bool:
+        """Was a data set made longer or shorter on purpose before it is shared out: it may well divide."""
+        function = origins.ev.function(frame)
+        pending, seen = [base], {base}
+        while pending:
+            number = pending.pop()
+            operation = function.operations[number]
+            found: list[int] = []
+            if isinstance(operation, s.Load) and function.binds(operation.name):
+                found = sorted(origins.ev.flow(frame.ref).reaching(number, operation.name))
+            elif isinstance(operation, s.Store):
+                found = [operation.value]
+            elif isinstance(operation, s.Call):
+                method = function.operations[operation.function]
+                if isinstance(method, s.Attribute):
+                    if method.name in _RESIZERS:
+                        return True
+                    found = [method.base]
+            pending += [n for n in found if n not in seen]
+            seen.update(found)
+        return False
+
+    @staticmethod
     def _padded(origins: Origins, frame: Frame, base: int) -> bool:
         """Is something added to the list, or cut off it, just before it is shared out: it may well divide."""
         function = origins.ev.function(frame)
@@ -131,6 +155,8 @@ class Length(Property):
             if method.name in SHARDERS:
                 found = self.content.any_of(frame, arguments)
                 how = "a shard, and the rest of the division is not spread"
+                if self._extended(origins, frame, method.base):
+                    return None
                 return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
             if method.name in _METHODS_KEEP:
                 return origins.of(frame, method.base)

@@ -334,6 +334,8 @@ def _collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pas
         return changed(value, reduce)
     if rule is None or _to_reduced(passed):
         return UNKNOWN
+    if rule == "permute":
+        typer.sent.update(names)
     return changed(value, lambda leaf: moved(leaf, names, rule, site))
 
 

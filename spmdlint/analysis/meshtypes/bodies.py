@@ -184,6 +184,8 @@ class Bodies:
         for axis in sorted(leaf.names - claim.named):
             if not bound.open and axis not in bound.names:
                 continue  # a name that is wrong, which is another fault
+            if not typer.region.checked and axis in typer.sent:
+                continue  # a reduction or a gathering written by hand, as rings are
             held = leaf.held(axis)
             if held.state not in DIFFERENT and held.state != "mixed":
                 continue
