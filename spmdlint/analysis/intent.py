@@ -18,9 +18,13 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
         return False
     function = evaluator.function(frame)
     if frame.outer is not None and function.kind in ("lambda", "function"):
-        for use in _uses(evaluator.function(frame.outer), function):
+        around = evaluator.function(frame.outer)
+        for use in _uses(around, function):
             if expects_failure(evaluator, frame.outer, use):
                 return True
+        called = _calls(around, function)
+        if called and all(expects_failure(evaluator, frame.outer, number) for number in called):
+            return True
     for entered, operation in enumerate(function.operations[:number]):
         if isinstance(operation, s.Enter) and _is_raises(function, operation.manager):
             ends = [n for n, o in enumerate(function.operations) if _leaves(o, operation.manager)]
@@ -44,6 +48,13 @@ def _uses(outer: s.Function, function: s.Function) -> list[int]:
     passed = {argument.value for o in outer.operations if isinstance(o, s.Call) for argument in o.arguments}
     loads = [n for n, o in enumerate(outer.operations) if isinstance(o, s.Load) and o.name == function.name]
     return loads if loads and all(number in passed for number in loads) else []
+
+
+def _calls(outer: s.Function, function: s.Function) -> list[int]:
+    """Where a `def` is called by its name; nothing if it is used in any other way."""
+    loads = [n for n, o in enumerate(outer.operations) if isinstance(o, s.Load) and o.name == function.name]
+    called = {o.function for o in outer.operations if isinstance(o, s.Call)}
+    return loads if function.kind == "function" and all(number in called for number in loads) else []
 
 
 def _leaves(operation: s.Operation, manager: int) -> bool:
