@@ -11,7 +11,7 @@ from typing import get_args
 
 from spmdlint.analysis.meshtypes.primitives import computed, derivative, moved, reduced
 from spmdlint.analysis.meshtypes.states import Held, Leaf, State
-from spmdlint.analysis.values import Site
+from spmdlint.analysis.evaluation.values import Site
 from spmdlint.config import DEFAULT_EXCLUDE, KEYS
 from spmdlint.knowledge.typing import Typed, typing_table
 from spmdlint.output.rules import index, page

@@ -9,7 +9,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.analysis.divergence import Divergence, Hazard
+    from spmdlint.analysis.divergence.branches import Divergence, Hazard
     from spmdlint.rule import Program
 
 

@@ -22,22 +22,22 @@ from spmdlint.diagnostics import Diagnostic, Place, Severity
 from spmdlint.errors import UsageError
 
 if TYPE_CHECKING:
-    from spmdlint.analysis.axes import Unbound as Unbound
-    from spmdlint.analysis.constants import TracedConstant as TracedConstant
-    from spmdlint.analysis.divergence import Divergence as Divergence
-    from spmdlint.analysis.exceptions import ExceptionPath as ExceptionPath
-    from spmdlint.analysis.given import Given as Given
-    from spmdlint.analysis.origins import Reason as Reason
-    from spmdlint.analysis.ownpart import OwnPart as OwnPart
+    from spmdlint.analysis.axes.free import Unbound as Unbound
+    from spmdlint.analysis.axes.specs import MissingFunction as MissingFunction
+    from spmdlint.analysis.divergence.branches import Divergence as Divergence
+    from spmdlint.analysis.divergence.exceptions import ExceptionPath as ExceptionPath
+    from spmdlint.analysis.evaluation.values import Site as Site
+    from spmdlint.analysis.inputs.constants import TracedConstant as TracedConstant
+    from spmdlint.analysis.inputs.given import Given as Given
+    from spmdlint.analysis.inputs.seeds import ShuffledShare as ShuffledShare
+    from spmdlint.analysis.inputs.seeds import VaryingSeed as VaryingSeed
+    from spmdlint.analysis.order.unordered import ListingLoop as ListingLoop
+    from spmdlint.analysis.order.unordered import ListingShare as ListingShare
+    from spmdlint.analysis.order.unordered import SetLoop as SetLoop
     from spmdlint.analysis.program import Program as Program
-    from spmdlint.analysis.removed import UseOfRemoved as UseOfRemoved
-    from spmdlint.analysis.seeds import ShuffledShare as ShuffledShare
-    from spmdlint.analysis.seeds import VaryingSeed as VaryingSeed
-    from spmdlint.analysis.specs import MissingFunction as MissingFunction
-    from spmdlint.analysis.unordered import ListingLoop as ListingLoop
-    from spmdlint.analysis.unordered import ListingShare as ListingShare
-    from spmdlint.analysis.unordered import SetLoop as SetLoop
-    from spmdlint.analysis.values import Site as Site
+    from spmdlint.analysis.setup.removed import UseOfRemoved as UseOfRemoved
+    from spmdlint.analysis.variance.origins import Reason as Reason
+    from spmdlint.analysis.variance.ownpart import OwnPart as OwnPart
 
 GROUP = "spmdlint.rules"
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Limits")

@@ -9,15 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from spmdlint.analysis.control import Branch, Control
-from spmdlint.analysis.effects import MAX_CALLS, Effects, ParallelCall
-from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.facets import Facets
-from spmdlint.analysis.locality import on_local_devices
-from spmdlint.analysis.origins import Origins, Reason
-from spmdlint.analysis.reach import Reach
-from spmdlint.analysis.uniform import Uniform
-from spmdlint.analysis.values import (
+from spmdlint.analysis.callgraph.effects import MAX_CALLS, Effects, ParallelCall
+from spmdlint.analysis.callgraph.locality import on_local_devices
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
     Applied,
     ClassValue,
@@ -30,6 +26,10 @@ from spmdlint.analysis.values import (
     Value,
     Values,
 )
+from spmdlint.analysis.variance.control import Branch, Control
+from spmdlint.analysis.variance.facets import Facets
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.uniform import Uniform
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 

@@ -7,42 +7,42 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from spmdlint.analysis.axes import FreeAxes, Unbound
-from spmdlint.analysis.calls import Calls
-from spmdlint.analysis.constants import TracedConstant, traced_constants
-from spmdlint.analysis.devices import RepeatedDevice, repeated_devices
-from spmdlint.analysis.divergence import Divergence, Divergences
-from spmdlint.analysis.edits import Edits
-from spmdlint.analysis.effects import Effects
-from spmdlint.analysis.elsewhere import CallElsewhere, CallsElsewhere
-from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.exceptions import ExceptionPath, ExceptionPaths
+from spmdlint.analysis.axes.devices import RepeatedDevice, repeated_devices
+from spmdlint.analysis.axes.edits import Edits
+from spmdlint.analysis.axes.free import FreeAxes, Unbound
+from spmdlint.analysis.axes.inside import Inside
+from spmdlint.analysis.axes.regions import Regions
+from spmdlint.analysis.axes.specs import Specs
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.effects import Effects
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import Reach, Visitor
+from spmdlint.analysis.callgraph.tracing import CallWhileTracing, calls_while_tracing
+from spmdlint.analysis.divergence.branches import Divergence, Divergences
+from spmdlint.analysis.divergence.elsewhere import CallElsewhere, CallsElsewhere
+from spmdlint.analysis.divergence.exceptions import ExceptionPath, ExceptionPaths
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import Explainer, Explanation
-from spmdlint.analysis.facets import Facets
-from spmdlint.analysis.given import Given, Inputs
-from spmdlint.analysis.inside import Inside
-from spmdlint.analysis.listing import ListingOrder
-from spmdlint.analysis.localkeys import GlobalIndex, global_indices
-from spmdlint.analysis.localrows import LocalNumber, LocalNumbers, LocalRows
+from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
+from spmdlint.analysis.inputs.given import Given, Inputs
+from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
+from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows
+from spmdlint.analysis.inputs.seeds import Seeds
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
-from spmdlint.analysis.multiprocess import MultiProcess
-from spmdlint.analysis.order import SetOrder
-from spmdlint.analysis.origins import Origins
-from spmdlint.analysis.ownpart import OwnPart, OwnParts
-from spmdlint.analysis.reach import Reach, Visitor
-from spmdlint.analysis.reading import Reads, WholeRead
-from spmdlint.analysis.regions import Regions
-from spmdlint.analysis.removed import RemovedNames, UseOfRemoved
-from spmdlint.analysis.seeds import Seeds
-from spmdlint.analysis.shuffle import ShuffledOrder
-from spmdlint.analysis.slips import Slips
-from spmdlint.analysis.specs import Specs
-from spmdlint.analysis.starting import Starting
-from spmdlint.analysis.tracing import CallWhileTracing, calls_while_tracing
-from spmdlint.analysis.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
-from spmdlint.analysis.values import Site
-from spmdlint.analysis.written import Places
+from spmdlint.analysis.order.listings import ListingOrder
+from spmdlint.analysis.order.sets import SetOrder
+from spmdlint.analysis.order.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
+from spmdlint.analysis.setup.reading import Reads, WholeRead
+from spmdlint.analysis.setup.removed import RemovedNames, UseOfRemoved
+from spmdlint.analysis.setup.slips import Slips
+from spmdlint.analysis.setup.starting import Starting
+from spmdlint.analysis.setup.written import Places
+from spmdlint.analysis.variance.facets import Facets
+from spmdlint.analysis.variance.origins import Origins
+from spmdlint.analysis.variance.ownpart import OwnPart, OwnParts
+from spmdlint.analysis.variance.shuffle import ShuffledOrder
 from spmdlint.diagnostics import Location, Place
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import CallNote, Explanation, Guard, Part, Variation
-from spmdlint.analysis.origins import Reason
 from spmdlint.analysis.program import Program
-from spmdlint.analysis.values import Site
+from spmdlint.analysis.variance.origins import Reason
 from spmdlint.diagnostics import Diagnostic
 
 MAX_SHOWN = 8

@@ -5,6 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    ClassValue,
+    Collection,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Site,
+    Value,
+    certain,
+    constant,
+)
 from spmdlint.analysis.meshtypes import transforms
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, drawn, moved, place_on_axis, reduced, shared_draws
 from spmdlint.analysis.meshtypes.scopes import Scope
@@ -22,21 +37,6 @@ from spmdlint.analysis.meshtypes.states import (
     element_of,
     flat,
     rows_of,
-)
-from spmdlint.analysis.values import (
-    Applied,
-    Arguments,
-    ClassValue,
-    Collection,
-    Constant,
-    External,
-    Frame,
-    FunctionValue,
-    Instance,
-    Site,
-    Value,
-    certain,
-    constant,
 )
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s

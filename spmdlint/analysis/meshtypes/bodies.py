@@ -6,9 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from spmdlint.analysis.calls import Calls
-from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.intent import expects_failure, handles
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import expects_failure, handles
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    Collection,
+    Constant,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    certain,
+    constant,
+)
 from spmdlint.analysis.meshtypes import application, transforms
 from spmdlint.analysis.meshtypes.primitives import Event
 from spmdlint.analysis.meshtypes.rows import Rows, carried, replicated
@@ -26,19 +39,6 @@ from spmdlint.analysis.meshtypes.states import (
     leaves_of,
 )
 from spmdlint.analysis.meshtypes.typer import Typer
-from spmdlint.analysis.reach import MapUse, Reach
-from spmdlint.analysis.values import (
-    Applied,
-    Arguments,
-    Collection,
-    Constant,
-    Frame,
-    FunctionValue,
-    Site,
-    Value,
-    certain,
-    constant,
-)
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
 

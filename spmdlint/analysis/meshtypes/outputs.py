@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain, constant
 from spmdlint.analysis.meshtypes.bodies import Bodies, Mapped
 from spmdlint.analysis.meshtypes.rows import is_carried
 from spmdlint.analysis.meshtypes.states import DIFFERENT, Leaf, Many, Record, Row, Type, item_of
-from spmdlint.analysis.reach import Reach
-from spmdlint.analysis.values import Applied, External, Frame, FunctionValue, Site, certain, constant
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 

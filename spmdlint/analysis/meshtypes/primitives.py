@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.meshtypes.states import (
     ALIKE,
     DIFFERENT,
@@ -22,7 +23,6 @@ from spmdlint.analysis.meshtypes.states import (
     rows_of,
     together,
 )
-from spmdlint.analysis.values import Site
 from spmdlint.knowledge.typing import Typed
 
 EVERY_AXIS = ""

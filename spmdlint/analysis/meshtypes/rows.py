@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.values import Applied, Site, certain
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Site, certain
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.meshtypes.states import Type
-from spmdlint.analysis.values import Frame, Site
 from spmdlint.program.link import FunctionRef
 
 

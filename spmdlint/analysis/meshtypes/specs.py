@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spmdlint.analysis.evaluate import Evaluator
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, DictionaryValue, Site, Values, constant
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
     UNKNOWN,
@@ -18,7 +19,6 @@ from spmdlint.analysis.meshtypes.states import (
     flat,
     leaf_of,
 )
-from spmdlint.analysis.values import Applied, Collection, Constant, DictionaryValue, Site, Values, constant
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from spmdlint.analysis.values import Site
+from spmdlint.analysis.evaluation.values import Site
 
 State = Literal["bottom", "invariant", "replicated", "partial", "varying", "mixed", "unknown"]
 Fact = Literal["gradient", "applied", "summed", "averaged", "transposed", "bent", "ratio", "drawn", "repeated"]

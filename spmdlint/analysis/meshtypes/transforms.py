@@ -6,6 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from spmdlint.analysis.evaluation.values import UNKNOWN as UNKNOWN_VALUE
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    Collection,
+    FunctionValue,
+    Site,
+    Value,
+    certain,
+    constant,
+)
 from spmdlint.analysis.meshtypes import application
 from spmdlint.analysis.meshtypes.primitives import derivative, repeated
 from spmdlint.analysis.meshtypes.scopes import Scope
@@ -25,8 +36,6 @@ from spmdlint.analysis.meshtypes.states import (
     leaves_of,
     rows_of,
 )
-from spmdlint.analysis.values import UNKNOWN as UNKNOWN_VALUE
-from spmdlint.analysis.values import Applied, Arguments, Collection, FunctionValue, Site, Value, certain, constant
 from spmdlint.knowledge.load import Known
 from spmdlint.program.link import FunctionRef
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from spmdlint.analysis.calls import Calls
-from spmdlint.analysis.evaluate import Evaluator
-from spmdlint.analysis.memo import Memo
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.memo import Memo
+from spmdlint.analysis.evaluation.values import Instance, Site, certain, constant
 from spmdlint.analysis.meshtypes import application
 from spmdlint.analysis.meshtypes.primitives import Event, computed, shared_draws
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
@@ -34,7 +35,6 @@ from spmdlint.analysis.meshtypes.states import (
     flat,
     item_of,
 )
-from spmdlint.analysis.values import Instance, Site, certain, constant
 from spmdlint.knowledge.typing import Typed, Typing
 from spmdlint.program import summary as s
 

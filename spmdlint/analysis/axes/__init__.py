@@ -1,0 +1,1 @@
+"""Axis names, meshes, specs, permutations and groups."""

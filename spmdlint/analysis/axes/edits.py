@@ -1,0 +1,106 @@
+"""Edits that would mend a finding about names, as far as the text shows that they can be made."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Site, certain
+from spmdlint.diagnostics import Edit, Location
+from spmdlint.program import summary as s
+
+
+class Edits:
+    """Finds the spans to replace. One per run."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+
+    def renamed_axis(self, site: Site, old: str, new: str) -> tuple[Edit, ...]:
+        """Another name where the call of a collective spells the axis itself; nothing where it stands elsewhere."""
+        call = self._call(site)
+        frame = self.ev.free_frame(site.ref)
+        callee = certain(self.ev.value(frame, call.function)) if call is not None else None
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+        if call is None or known is None or known.axes is None:
+            return ()
+        given = passed(call, known.axes, known.positional)
+        return tuple(self._replace(site, n, repr_of(new)) for n in self._spelled(site, given, old))
+
+    def added_keyword(self, site: Site, text: str) -> tuple[Edit, ...]:
+        """One more keyword argument behind the others of a call; nothing where the last may stand in parentheses."""
+        call = self._call(site)
+        if call is None or call.decorator or not call.arguments or any(a.star for a in call.arguments):
+            return ()
+        spans = self._function(site).spans
+        before = [spans[call.function][1] + 1, *(spans[argument.value][1] + 2 for argument in call.arguments)]
+        start, last = spans[call.arguments[-1].value]
+        if start != before[-2] + _named(call.arguments[-1]):
+            return ()
+        return (Edit(self._location(site, last), self._location(site, last), f", {text}"),)
+
+    def as_partial(self, site: Site) -> tuple[Edit, ...]:
+        """The call of a map without its function as one of `functools.partial`, where the file imports that."""
+        call = self._call(site)
+        partial = self._partial(site)
+        if call is None or partial is None or call.decorator:
+            return ()
+        start, end = self._function(site).spans[call.function]
+        if not self._opens_at(site, call, end):
+            return ()
+        at = self._location(site, start)
+        opening = self._location(site, end), self._location(site, end + 1)
+        return (Edit(at, at, f"{partial}("), Edit(*opening, ", " if call.arguments else ""))
+
+    def _opens_at(self, site: Site, call: s.Call, end: int) -> bool:
+        """Does the parenthesis of a call of keywords follow its function, and the first keyword that, without a gap."""
+        spans = self._function(site).spans
+        if not call.arguments:
+            return spans[site.number][1] == end + 2
+        first = call.arguments[0]
+        return first.keyword is not None and spans[first.value][0] == end + 1 + _named(first)
+
+    def _partial(self, site: Site) -> str | None:
+        """What `functools.partial` is called in a file."""
+        frame = self.ev.free_frame(site.ref)
+        module = self.ev.project.modules[frame.ref.path]
+        for name in module.top.stores:
+            value = certain(self.ev.names.global_name(module, name))
+            if value == External("functools.partial"):
+                return name
+            if value == External("functools"):
+                return f"{name}.partial"
+        return None
+
+    def _spelled(self, site: Site, given: int | None, name: str) -> list[int]:
+        """The literals that spell a name in an argument: itself, or in a tuple."""
+        operations = self._function(site).operations
+        operation = operations[given] if given is not None else None
+        if given is not None and isinstance(operation, s.Const):
+            return [given] if operation.value == name else []
+        if isinstance(operation, s.Display):
+            return [n for element in operation.elements for n in self._spelled(site, element, name)]
+        return []
+
+    def _call(self, site: Site) -> s.Call | None:
+        operation = self._function(site).operations[site.number]
+        return operation if isinstance(operation, s.Call) else None
+
+    def _function(self, site: Site) -> s.Function:
+        return self.ev.project.function(site.ref)
+
+    def _replace(self, site: Site, number: int, text: str) -> Edit:
+        start, end = self._function(site).spans[number]
+        return Edit(self._location(site, start), self._location(site, end), text)
+
+    def _location(self, site: Site, offset: int) -> Location:
+        return Location(*self.ev.project.modules[site.ref.path].summary.position(offset))
+
+
+def _named(argument: s.Argument) -> int:
+    """The length of `name=` in front of an argument."""
+    return len(argument.keyword) + 1 if argument.keyword is not None else 0
+
+
+def repr_of(name: str) -> str:
+    """A name as a string literal with the quotes that most code uses."""
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

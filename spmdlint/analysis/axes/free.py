@@ -1,0 +1,253 @@
+"""Free axes: which axes a function needs bound around it, and where nothing binds them.
+
+The rule is that of free variables: a collective needs its axes, a call needs what its callee needs, a map takes away
+what it binds. What is left is an error where a way from the outside ends: at a map or a jit that is not itself
+inside a map of that name, at module level, or in a function that is plainly host code because it calls maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
+from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import expects_failure, handles_unbound_names
+from spmdlint.analysis.evaluation.memo import Memo
+from spmdlint.analysis.evaluation.values import Applied, Arguments, Frame, FunctionValue, Site, Value, certain, truth
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+MAX_BELOW = 24
+"""Functions below one that are searched for maps."""
+MAX_NEEDS = 24
+"""Axes needed by one function in one frame; more are not followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An axis that a collective needs, with the calls that lead to it, outermost first."""
+
+    axis: str
+    collective: str
+    site: Site
+    path: tuple[Site, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unbound:
+    """A way on which a needed axis is not bound: from ``root`` (a map, jit or call) along ``need.path``.
+
+    ``mesh`` is where that of the root is made. ``more`` other collectives are met on the ways from the same root.
+    """
+
+    need: Need
+    root: Site
+    way: str
+    bound: Axes
+    more: int = 0
+    mesh: Site | None = None
+
+
+class FreeAxes:
+    """Computes needs bottom-up and finds the ways on which they are not met. One per run."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+        self._memo: Memo[tuple[Need, ...]] = Memo((), ())
+        self.certainty = reach.certainty
+
+    # -- needs
+
+    def needs(self, frame: Frame) -> tuple[Need, ...]:
+        """What a function needs in a frame, on every way through it: what an undecided branch guards is left out."""
+        return self._memo.once(frame, lambda: self._needs(frame))
+
+    def _needs(self, frame: Frame) -> tuple[Need, ...]:
+        found: dict[tuple[str, Site], Need] = {}
+        function = self.ev.function(frame)
+        for block in sorted(self.certainty.blocks(frame)):
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Call) and len(found) < MAX_NEEDS:
+                    for need in self.needs_of_call(frame, number, operation):
+                        found.setdefault((need.axis, need.site), need)
+        return tuple(found.values())
+
+    def needs_of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[Need]:
+        """What one call needs around it."""
+        callee = certain(self.ev.value(frame, operation.function))
+        if callee is None:
+            return
+        site = Site(frame.ref, number)
+        arguments = self.ev.arguments(frame, operation)
+        needs: list[Need] = []
+        needs.extend(self._of_libraries(callee, arguments, site))
+        if isinstance(callee, Applied):
+            needs.extend(self._layer(callee, arguments, site))
+        for target in self.calls.targets(callee, arguments, frame.depth + 1):
+            needs.extend(replace(need, path=(site, *need.path)) for need in self.left_over(target))
+        if needs and not (handles_unbound_names(self.ev, frame, number) or expects_failure(self.ev, frame, number)):
+            yield from needs
+
+    def _of_libraries(self, callee: Value, arguments: Arguments, site: Site) -> Iterator[Need]:
+        """What a collective needs that is called here: by its name, or by a partial or a map of it."""
+        for reached in self.calls.libraries(callee, arguments):
+            known = self.ev.knowledge.get(reached.name)
+            if known is None or known.kind != "collective" or known.axes is None or reached.binds.open:
+                continue
+            given = self.ev.argument(Applied(reached.name, reached.arguments, site), known.axes)
+            axes = self.calls.names(given) if given is not None else NO_AXES
+            for name in sorted(axes.names - reached.binds.names) if not axes.open else ():
+                yield Need(name, reached.name.rsplit(".", 1)[-1], site)
+
+    def _layer(self, layer: Applied, arguments: Arguments, site: Site) -> Iterator[Need]:
+        """What calling a library's layer needs, where it is sure that the layer communicates."""
+        known = self.ev.knowledge.get(layer.name)
+        if known is None or known.kind != "layer" or known.axes is None:
+            return
+        given = self.ev.argument(layer, known.axes)
+        axes = self.calls.names(given) if given is not None else NO_AXES
+        switch = known.when or known.unless
+        answer = self._switch(layer, known, switch, arguments) if switch is not None else None
+        if not axes.open and answer == (known.when is not None):
+            for name in sorted(axes.names):
+                yield Need(name, layer.name.rsplit(".", 1)[-1], site)
+
+    def _switch(self, layer: Applied, known: Known, switch: str, arguments: Arguments) -> bool | None:
+        """The switch of a layer, given to the call or to the layer itself; None where it is not known."""
+        values = arguments.keyword(switch)
+        position = known.called.index(switch) if switch in known.called else len(arguments.positional)
+        if values is None and position < len(arguments.positional):
+            values = arguments.positional[position]
+        if values is None and not arguments.open:
+            values = self.ev.argument(layer, switch)
+        return truth(values) if values is not None else None
+
+    def left_over(self, target: Target) -> Iterator[Need]:
+        """The needs of a target that the map on the way to it does not meet."""
+        if not target.binds.open:
+            for need in self.needs(target.frame):
+                if need.axis not in target.binds.names:
+                    yield need
+
+    # -- ways on which they are not met
+
+    def unbound(self) -> Iterator[Unbound]:
+        """Every root under which an axis is not bound, with the first collective that needs it there.
+
+        One mistake is told once: a map over the wrong mesh holds fifty collectives, and a helper has twenty callers.
+        """
+        by_root: dict[tuple[str, Site], Unbound] = {}
+        for found in (*self._at_maps(), *self._at_calls()):
+            # A jit made here may be called where the axis is bound: in the function of a map.
+            called = self.reach.use_calls.get(found.root, ())
+            places = (found.root.ref, *(site.ref for site in called))
+            if not any(self._bound_outside(ref, found.need.axis) for ref in places):
+                key = (found.need.axis, found.root)
+                held = by_root.get(key)
+                if held is None:
+                    by_root[key] = found
+                elif held.need.site != found.need.site:
+                    by_root[key] = replace(held, more=held.more + 1)
+        told: set[tuple[str, Site]] = set()
+        for found in by_root.values():
+            if (found.need.axis, found.need.site) not in told:
+                told.add((found.need.axis, found.need.site))
+                yield found
+
+    def _bound_outside(self, ref: FunctionRef, axis: str) -> bool:
+        around = self.reach.around_of(ref)
+        return around.open or axis in around.names
+
+    def _at_maps(self) -> Iterator[Unbound]:
+        for use in self.reach.uses:
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is None or not self._runs(known, use) or self._meant_to_fail(use):
+                continue
+            if use.frame not in self.reach.trusted or use.site in self.reach.inner:
+                continue
+            binds = self.calls.bound(use.applied) if known.kind == "map" else NO_AXES
+            if binds.open:
+                continue
+            library, mesh = use.applied.name.rsplit(".", 1)[-1], self.calls.mesh_site(use.applied)
+            for function in self.calls.functions_in(known, use.applied.arguments):
+                for need in self._of_libraries(function, Arguments(open=True), use.site):
+                    if need.axis not in binds.names:
+                        yield Unbound(need, use.site, library, binds, mesh=mesh)
+                for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
+                    for need in self.left_over(target):
+                        if need.axis not in binds.names:
+                            yield Unbound(need, use.site, library, binds | target.binds, mesh=mesh)
+
+    def _runs(self, known: Known, use: MapUse) -> bool:
+        """Does what is made here run on its own: a jit, a map over devices, or a vmap of one.
+
+        A vmap of anything else may be meant for the inside of a map that the project does not hold.
+        """
+        if known.kind == "jit" or known.spans:
+            return True
+        return known.kind == "map" and any(
+            self._spans(function) or (isinstance(function, FunctionValue) and self._holds_map(function, use))
+            for function in self.calls.functions_in(known, use.applied.arguments)
+        )
+
+    def _spans(self, value: Value) -> bool:
+        known = self.ev.knowledge.get(value.name) if isinstance(value, Applied) else None
+        return known is not None and known.kind == "map" and known.spans
+
+    def _holds_map(self, function: FunctionValue, use: MapUse) -> bool:
+        """Does a function, or what it calls, call a map over devices, as code around the devices does."""
+        targets = self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True)
+        pending, seen = [target.frame for target in targets], set[Frame]()
+        while pending and len(seen) < MAX_BELOW:
+            frame = pending.pop()
+            if frame in seen:
+                continue
+            seen.add(frame)
+            if self._calls_a_map(frame):
+                return True
+            pending += [edge.target.frame for edge in self.reach.edges.get(frame, ()) if edge.target.way == "call"]
+        return False
+
+    def _meant_to_fail(self, use: MapUse) -> bool:
+        if expects_failure(self.ev, use.frame, use.site.number):
+            return True
+        called = self.reach.use_calls.get(use.site, ())
+        return bool(called) and all(
+            expects_failure(self.ev, self.ev.free_frame(site.ref), site.number)
+            or handles_unbound_names(self.ev, self.ev.free_frame(site.ref), site.number)
+            for site in called
+        )
+
+    def _at_calls(self) -> Iterator[Unbound]:
+        for frame in self.reach.frames:
+            if frame.ref in self.reach.traced or frame not in self.reach.trusted or not self._is_host(frame):
+                continue
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    operation = function.operations[number]
+                    if isinstance(operation, s.Call) and not self._calls_map(frame, operation):
+                        for need in self.needs_of_call(frame, number, operation):
+                            path = need.path if need.path[:1] != (Site(frame.ref, number),) else need.path[1:]
+                            yield Unbound(replace(need, path=path), Site(frame.ref, number), "call", NO_AXES)
+
+    def _is_host(self, frame: Frame) -> bool:
+        """Module level, or a function that itself calls something mapped over devices."""
+        function = self.ev.function(frame)
+        if function.kind == "module":
+            return True
+        return self._calls_a_map(frame)
+
+    def _calls_a_map(self, frame: Frame) -> bool:
+        operations = self.ev.function(frame).operations
+        return any(isinstance(operation, s.Call) and self._calls_map(frame, operation) for operation in operations)
+
+    def _calls_map(self, frame: Frame, operation: s.Call) -> bool:
+        callee = certain(self.ev.value(frame, operation.function))
+        return callee is not None and self._spans(callee)

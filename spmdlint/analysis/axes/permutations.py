@@ -1,0 +1,110 @@
+"""Permutations and groups of a collective's devices, as they are written: what is wrong for an axis of any size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spmdlint.analysis.evaluation.standard import listed
+from spmdlint.analysis.evaluation.values import Applied, Collection, Site, Values, certain, constant
+from spmdlint.knowledge.load import Known
+
+
+@dataclass(frozen=True, slots=True)
+class BadPermutation:
+    """A permutation with two pairs of one ``role``, or a device that an axis of ``size`` has not."""
+
+    site: Site
+    device: int
+    role: str
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BadGroups:
+    """Groups that hold ``repeated`` twice, leave ``missing`` out, have ``uneven`` sizes, or hold ``count`` devices
+    of an axis of ``size``.
+    """
+
+    site: Site
+    repeated: int | None = None
+    missing: int | None = None
+    count: int = 0
+    size: int | None = None
+    uneven: tuple[int, int] | None = None
+
+
+def pairs(known: Known, given: Values | None) -> list[tuple[int | None, int | None]] | None:
+    """Who sends to whom; None where the permutation is not known, and for an end that is not."""
+    elements = _elements(given)
+    if elements is None:
+        return None
+    if known.sources:
+        return [(_number(each), position) for position, each in enumerate(elements)]
+    found: list[tuple[int | None, int | None]] = []
+    for each in elements:
+        ends = listed(each)
+        found.append((_number(ends[0]), _number(ends[1])) if ends is not None and len(ends) == 2 else (None, None))
+    return found
+
+
+def repeated(site: Site, known: Known, given: Values | None) -> BadPermutation | None:
+    """Two pairs that share a source, or a destination; a list of sources that is no permutation."""
+    ends = pairs(known, given)
+    for position, role in enumerate(("source", "destination")):
+        numbers = [end[position] for end in ends or ()]
+        twice = next((e for n, e in enumerate(numbers) if e is not None and e in numbers[:n]), None)
+        if twice is not None:
+            return BadPermutation(site, twice, role)
+    sources = [source for source, _ in ends or () if source is not None]
+    if known.sources and ends and len(sources) == len(ends):
+        # Nothing stands twice, so what is not below the count leaves a hole.
+        outside = next((source for source in sources if not 0 <= source < len(ends)), None)
+        return BadPermutation(site, outside, "source", len(ends)) if outside is not None else None
+    return None
+
+
+def out_of_range(site: Site, ends: list[tuple[int | None, int | None]], sizes: frozenset[int]) -> BadPermutation | None:
+    """A device that no axis of these sizes has."""
+    for pair in ends:
+        for end, role in zip(pair, ("source", "destination"), strict=True):
+            if end is not None and (end < 0 or end >= max(sizes)):
+                return BadPermutation(site, end, role, max(sizes))
+    return None
+
+
+def groups(given: Values | None) -> list[list[int]] | None:
+    """The devices of each group; None where they are not known."""
+    found: list[list[int]] = []
+    outer = _elements(given)
+    for each in outer or ():
+        inner = _elements(each)
+        numbers = [_number(number) for number in inner or ()]
+        if inner is None or any(number is None for number in numbers):
+            return None
+        found.append([number for number in numbers if number is not None])
+    return found if any(found) else None
+
+
+def uneven(site: Site, known: Known, split: list[list[int]]) -> BadGroups | None:
+    """Groups of two sizes, where the collective needs one."""
+    sizes = sorted({len(group) for group in split})
+    return BadGroups(site, uneven=(sizes[0], sizes[-1])) if known.even and len(sizes) > 1 else None
+
+
+def no_partition(site: Site, devices: list[int]) -> BadGroups | None:
+    """Devices that stand twice, or are left out."""
+    twice = next((d for n, d in enumerate(devices) if d in devices[:n]), None)
+    if twice is not None:
+        return BadGroups(site, repeated=twice)
+    missing = next((number for number in range(len(devices)) if number not in devices), None)
+    return BadGroups(site, missing=missing) if missing is not None else None
+
+
+def _elements(given: Values | None) -> list[Values] | None:
+    value = certain(given) if given is not None else None
+    return listed(given) if given is not None and isinstance(value, (Collection, Applied)) else None
+
+
+def _number(values: Values) -> int | None:
+    known = constant(values)
+    return known.value if known is not None and type(known.value) is int else None

@@ -1,0 +1,220 @@
+"""Meshes, partition specs, permutations: what JAX checks of them when it traces, checked before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated, uneven
+from spmdlint.analysis.axes.structure import Structure, WrongStructure
+from spmdlint.analysis.callgraph.calls import Axes, Calls
+from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import expects_failure, handles
+from spmdlint.analysis.evaluation.values import (
+    NOTHING,
+    Applied,
+    Collection,
+    Constant,
+    DictionaryValue,
+    Site,
+    Values,
+    certain,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AxisNotInMesh:
+    """A spec names an axis that the mesh it is put on lacks; or ``adder``, a map that adds a name to specs, does."""
+
+    site: Site
+    axis: str
+    user: Site
+    library: str
+    mesh: Axes
+    adder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedAxis:
+    """One axis twice in a mesh, or in the spec of one array; or in the spec and once more by the map ``adds``."""
+
+    site: Site
+    axis: str
+    what: str
+    adds: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MissingFunction:
+    """A map called without the function to map."""
+
+    site: Site
+    library: str
+    keywords: tuple[str, ...]
+
+
+class Specs:
+    """Checks every application of a library's function that is reached for sure."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+
+    @cached_property
+    def _applications(self) -> tuple[MapUse, ...]:
+        return tuple(self._find_applications())
+
+    def _find_applications(self) -> Iterator[MapUse]:
+        for use in self.reach.applications:
+            if use.frame not in self.reach.trusted or expects_failure(self.ev, use.frame, use.site.number):
+                continue
+            if not handles(self.ev, use.frame, use.site.number, "ValueError", "TypeError"):
+                yield use
+
+    # -- 102, 103
+
+    def not_in_mesh(self) -> Iterator[AxisNotInMesh]:
+        """Axes of specs that their mesh lacks."""
+        for use in self._applications:
+            yield from self._narrowed_to_none(use)
+            axes = self._axes_for_specs(use.applied)
+            if axes is None or axes.open:
+                continue
+            for spec in self.specs_of(use.applied):
+                for name in self.names_in(spec):
+                    if name not in axes.names:
+                        yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
+
+    def _narrowed_to_none(self, use: MapUse) -> Iterator[AxisNotInMesh]:
+        """Names that a map is to bind although its mesh lacks them."""
+        known = self.ev.knowledge.get(use.applied.name)
+        only = self.ev.argument(use.applied, known.only) if known is not None and known.only is not None else None
+        mesh = self.calls.mesh_of(use.applied)
+        narrowed = self.calls.names(only) if only is not None else None
+        if narrowed is not None and not narrowed.open and not mesh.open:
+            for name in sorted(narrowed.names - mesh.names):
+                yield AxisNotInMesh(use.site, name, use.site, use.applied.name, mesh)
+
+    def repeated(self) -> Iterator[RepeatedAxis]:
+        """Axes that stand twice in a mesh, or in one spec that is put on a mesh."""
+        for use in self._applications:
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is not None and known.kind == "mesh" and known.axes is not None:
+                given = self.ev.argument(use.applied, known.axes)
+                for name in _twice(self._spelled(given)) if given is not None else ():
+                    yield RepeatedAxis(use.site, name, "mesh")
+            for spec in self.specs_of(use.applied):
+                for name in _twice(self.names_in(spec)):
+                    yield RepeatedAxis(spec.site, name, "spec")
+
+    def _axes_for_specs(self, applied: Applied) -> Axes | None:
+        """The axes that the specs of an application may name; None if it takes no specs."""
+        known = self.ev.knowledge.get(applied.name)
+        if known is None or not known.specs:
+            return None
+        return self.calls.bound(applied) if known.kind == "map" else self.calls.mesh_of(applied)
+
+    def named_by(self, applied: Applied) -> list[str]:
+        """The axes that the specs of an application name, in those of its shardings too."""
+        known = self.ev.knowledge.get(applied.name)
+        found: list[str] = []
+        for parameter in known.specs if known is not None else ():
+            for leaf in self._leaves(self.ev.argument(applied, parameter) or NOTHING, "spec", "sharding"):
+                inner = self.ev.knowledge.get(leaf.name)
+                found += self.named_by(leaf) if inner is not None and inner.kind == "sharding" else self.names_in(leaf)
+        return found
+
+    def with_meshes(self, applied: Applied) -> Iterator[tuple[Applied, Axes]]:
+        """The specs of an application, in those of its shardings too, each with the axes of its mesh."""
+        known = self.ev.knowledge.get(applied.name)
+        for parameter in known.specs if known is not None else ():
+            for leaf in self._leaves(self.ev.argument(applied, parameter) or NOTHING, "spec", "sharding"):
+                inner = self.ev.knowledge.get(leaf.name)
+                if inner is not None and inner.kind == "sharding":
+                    yield from self.with_meshes(leaf)
+                else:
+                    yield leaf, self.calls.mesh_of(applied)
+
+    def specs_of(self, applied: Applied) -> Iterator[Applied]:
+        """The partition specs in the arguments of an application, wherever they stand in a pytree."""
+        known = self.ev.knowledge.get(applied.name)
+        for parameter in known.specs if known is not None else ():
+            values = self.ev.argument(applied, parameter)
+            if values is not None:
+                yield from self._leaves(values, "spec")
+
+    def _leaves(self, values: Values, *kinds: str) -> Iterator[Applied]:
+        value = certain(values)
+        if isinstance(value, Collection):
+            for element in value.elements:
+                yield from self._leaves(element, *kinds)
+        elif isinstance(value, DictionaryValue):
+            for _, element in value.items:
+                yield from self._leaves(element, *kinds)
+        elif isinstance(value, Applied):
+            known = self.ev.knowledge.get(value.name)
+            if known is not None and known.kind in kinds:
+                yield value
+
+    def names_in(self, spec: Applied) -> list[str]:
+        """The names that a spec spells for sure."""
+        return [name for entry in spec.arguments.positional for name in self._spelled(entry)]
+
+    def _spelled(self, values: Values) -> list[str]:
+        """The axis names that a value spells for sure, in order, repetitions kept."""
+        value = certain(values)
+        if isinstance(value, Constant):
+            return [value.value] if isinstance(value.value, str) else []
+        if isinstance(value, Collection) and value.kind != "set":
+            return [name for element in value.elements for name in self._spelled(element)]
+        return []
+
+    # -- 104
+
+    def structure(self) -> Iterator[WrongStructure]:
+        """Tuples of specs that do not fit the function's parameters or results."""
+        check = Structure(self.calls)
+        for use in self._applications:
+            yield from check.check(use)
+
+    # -- 106, 107, 108
+
+    def permutations(self) -> Iterator[BadPermutation]:
+        """Permutations in which two pairs share a source, or a destination."""
+        for use in self._applications:
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is not None and known.permutation is not None:
+                given = self.ev.argument(use.applied, known.permutation)
+                bad = repeated(use.site, known, given)
+                if bad is not None:
+                    yield bad
+
+    def groups(self) -> Iterator[BadGroups]:
+        """Groups that are no partition."""
+        for use in self._applications:
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is not None and known.groups is not None:
+                split = groups(self.ev.argument(use.applied, known.groups))
+                if split is None:
+                    continue
+                devices = [device for group in split for device in group]
+                bad = no_partition(use.site, devices) or uneven(use.site, known, split)
+                if bad is not None:
+                    yield bad
+
+    def missing_functions(self) -> Iterator[MissingFunction]:
+        """Maps called with everything but their function."""
+        for use in self._applications:
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is None or not known.needs_function or use.applied.arguments.open:
+                continue
+            if not use.applied.arguments.positional and self.ev.argument(use.applied, known.function[0]) is None:
+                keywords = tuple(name for name, _ in use.applied.arguments.keywords)
+                yield MissingFunction(use.site, use.applied.name, keywords)
+
+
+def _twice(names: list[str]) -> list[str]:
+    return sorted({name for position, name in enumerate(names) if name in names[:position]})

@@ -1,0 +1,138 @@
+"""Specs against the parameters and results of the function that they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.callgraph.calls import Calls, Target
+from spmdlint.analysis.callgraph.reach import MapUse
+from spmdlint.analysis.evaluation.arrays import Arrays
+from spmdlint.analysis.evaluation.values import Applied, Arguments, Collection, FunctionValue, Site, Value, certain
+from spmdlint.program import summary as s
+
+
+@dataclass(frozen=True, slots=True)
+class WrongStructure:
+    """Specs for another number of arguments or results than the function has; ``single``: it returns one
+    array.
+    """
+
+    site: Site
+    parameter: str
+    given: int
+    least: int
+    most: int
+    function: str
+    results: bool
+    single: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Positional:
+    """Parameters that may be passed by position: name and whether it has a default."""
+
+    function: str
+    parameters: tuple[tuple[str, bool], ...]
+
+
+class Structure:
+    """Compares one application of a map with the function it maps."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.ev = calls.ev
+        self.calls = calls
+        self.arrays = Arrays(calls)
+
+    def check(self, use: MapUse) -> Iterator[WrongStructure]:
+        """What does not fit."""
+        known = self.ev.knowledge.get(use.applied.name)
+        if known is None or "in_specs" not in known.specs:
+            return
+        for function in self.calls.functions_in(known, use.applied.arguments):
+            signature = self._signature(function)
+            count = self._count(use, "in_specs")
+            if signature is not None and count is not None:
+                least = sum(1 for _, default in signature.parameters if not default)
+                most = len(signature.parameters)
+                if not least <= count <= most:
+                    yield WrongStructure(use.site, "in_specs", count, least, most, signature.function, results=False)
+            yield from self._results(use, function)
+
+    def _count(self, use: MapUse, parameter: str) -> int | None:
+        """How many specs a tuple holds; None where it is no tuple for sure."""
+        values = self.ev.argument(use.applied, parameter)
+        given = certain(values) if values is not None else None
+        if isinstance(given, Collection) and not given.open and given.kind == "tuple":
+            return len(given.elements)
+        return None
+
+    def _signature(self, value: Value) -> _Positional | None:
+        if isinstance(value, FunctionValue):
+            definition = self.ev.project.function(value.ref)
+            if any(f.kind == "*" for f in definition.formals):
+                inner = self._forwarded(value)
+                return self._signature(inner) if inner is not None else None
+            positional = [f for f in definition.formals if f.kind in ("positional-only", "standard")]
+            bound = 1 if value.receiver is not None else 0
+            return _Positional(definition.name, tuple((f.name, f.default) for f in positional[bound:]))
+        known = self.ev.knowledge.get(value.name) if isinstance(value, Applied) else None
+        if known is None or known.kind not in ("currying", "jit", "map", "transform"):
+            return None
+        assert isinstance(value, Applied)
+        functions = list(self.calls.functions_in(known, value.arguments))
+        inner_signature = self._signature(functions[0]) if len(functions) == 1 else None
+        if inner_signature is None or value.receiver is not None:
+            return None
+        return inner_signature if known.kind != "currying" else _curried(inner_signature, value.arguments)
+
+    def _forwarded(self, function: FunctionValue) -> Value | None:
+        """What a wrapper hands all its arguments to, as `return f(*args, **kwargs)` does."""
+        definition = self.ev.project.function(function.ref)
+        frame = self.ev.frame(function.ref, {}, function.outer, 1)
+        stars = [f.name for f in definition.formals if f.kind == "*"]
+        if [f.kind for f in definition.formals] not in (["*"], ["*", "**"]):
+            return None
+        calls = [
+            o for o in definition.operations if isinstance(o, s.Call) and o.arguments and o.arguments[0].star == "*"
+        ]
+        if len(calls) != 1:
+            return None
+        passed = definition.operations[calls[0].arguments[0].value]
+        if not isinstance(passed, s.Load) or passed.name not in stars:
+            return None
+        return certain(self.ev.value(frame, calls[0].function))
+
+    def _results(self, use: MapUse, function: Value) -> Iterator[WrongStructure]:
+        count = self._count(use, "out_specs")
+        if count is None:
+            return
+        for target in self._targets(function, use):
+            name = self.ev.function(target.frame).name
+            result = certain(self.ev.returned(target.frame))
+            if isinstance(result, Collection) and not result.open and result.kind == "tuple":
+                due = len(result.elements)
+                if count != due:
+                    yield WrongStructure(use.site, "out_specs", count, due, due, name, results=True)
+            elif self.arrays.returned(target.frame):
+                yield WrongStructure(use.site, "out_specs", count, 1, 1, name, results=True, single=True)
+
+    def _targets(self, function: Value, use: MapUse) -> Iterator[Target]:
+        """The frames whose result is the map's: not those of a function that a transformation changes."""
+        if isinstance(function, Applied):
+            known = self.ev.knowledge.get(function.name)
+            if known is None or known.kind not in ("currying", "jit", "map"):
+                return
+        for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
+            if target.way in ("call", "jit", "map"):
+                yield target
+
+
+def _curried(signature: _Positional, arguments: Arguments) -> _Positional | None:
+    if arguments.open:
+        return None
+    left = signature.parameters[len(arguments.positional) - 1 :]
+    named = {name for name, _ in arguments.keywords}
+    # What stands behind a parameter that is given by keyword cannot be reached by position.
+    end = next((n for n, (name, _) in enumerate(left) if name in named), len(left))
+    return _Positional(signature.function, left[:end])

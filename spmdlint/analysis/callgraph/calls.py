@@ -1,0 +1,368 @@
+"""What runs when a value is called: the project's functions, and the axes that are bound around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from spmdlint.analysis.axes.axisnames import ANY_AXES as ANY_AXES
+from spmdlint.analysis.axes.axisnames import NO_AXES as NO_AXES
+from spmdlint.analysis.axes.axisnames import Axes as Axes
+from spmdlint.analysis.axes.contexts import Contexts
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.standard import listed
+from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
+    Applied,
+    Arguments,
+    Called,
+    ClassValue,
+    Collection,
+    Constant,
+    DictionaryValue,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Member,
+    Site,
+    Value,
+    Values,
+    certain,
+    constant,
+)
+from spmdlint.knowledge.load import Known
+from spmdlint.program.summary import Call
+
+Way = Literal["call", "transform", "apply", "jit", "map"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A frame that a call runs, how it gets there, and the axes bound on the way."""
+
+    frame: Frame
+    way: Way
+    binds: Axes = NO_AXES
+    library: str = ""
+
+
+MAX_LEAVES = 24
+"""Leaves of a tree that a function is followed for one by one."""
+MAX_WRAPPED = 6
+"""Wraps of a library's function, one around another, that are seen through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A library's function that a call runs, what it is given, and the axes bound on the way."""
+
+    name: str
+    arguments: Arguments
+    binds: Axes = NO_AXES
+
+
+class Calls:
+    """Resolves calls. One per run."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+        self.knowledge = evaluator.knowledge
+        self.contexts = Contexts(self)
+
+    def targets(self, callee: Value, arguments: Arguments, depth: int, *, arrays: bool = False) -> Iterator[Target]:
+        """The frames of the project that run when a value is called with these arguments."""
+        if isinstance(callee, FunctionValue):
+            frame = self.ev.entered_frame(callee, arguments, depth, arrays=arrays)
+            if frame is not None:
+                yield Target(frame, "call")
+        elif isinstance(callee, ClassValue):
+            for method in ("__init__", "__post_init__"):
+                inner = certain(self.ev.objects.attribute(Instance(callee, arguments), method))
+                if isinstance(inner, FunctionValue):
+                    yield from self.targets(inner, arguments, depth)
+                    break
+        elif isinstance(callee, Instance):
+            inner = certain(self.ev.objects.attribute(callee, "__call__"))
+            if isinstance(inner, FunctionValue):
+                yield from self.targets(inner, arguments, depth, arrays=arrays)
+        elif isinstance(callee, Member):
+            yield from self._forwarded(callee, arguments, depth)
+        elif isinstance(callee, External):
+            yield from self._apply(callee.name, arguments, depth)
+        elif isinstance(callee, Applied):
+            yield from self._applied(callee, arguments, depth, arrays=arrays)
+
+    def _forwarded(self, callee: Member, arguments: Arguments, depth: int) -> Iterator[Target]:
+        """A library's method that runs one of the object's own, or the functions that the object was made from."""
+        known = self.knowledge.get(callee.name)
+        if known is None or known.kind != "forward" or arguments.keyword("method") is not None:
+            return
+        given = arguments.positional
+        if len(given) < len(known.parameters):
+            return
+        keywords = tuple((name, values) for name, values in arguments.keywords if name not in known.drops)
+        for function in self._behind(callee.base, known):
+            put = self._inserted(function, known)
+            rest = given[len(known.parameters) :]
+            rest = rest if put is None else (*rest[:put], ANYTHING, *rest[put:])
+            yield from self.targets(function, Arguments(rest, keywords, arguments.open), depth)
+
+    def _behind(self, base: Value, known: Known) -> Iterator[Value]:
+        """What a forwarding method runs."""
+        made_from: list[Value] = [base]
+        if isinstance(base, Applied):
+            maker = self.knowledge.get(base.name)
+            every = [value for values in base.arguments.positional if (value := certain(values)) is not None]
+            named = maker is not None and bool(maker.function)
+            made_from = list(self.functions_in(maker, base.arguments)) if named and maker is not None else every
+        elif not isinstance(base, Instance):
+            return
+        for value in made_from:
+            inner = value if known.method is None else self._method(value, known.method)
+            if isinstance(inner, (FunctionValue, Member, Applied)):
+                yield inner
+
+    def _method(self, value: Value, name: str) -> Value | None:
+        if isinstance(value, Instance):
+            return certain(self.ev.objects.attribute(value, name))
+        if isinstance(value, Applied):
+            return certain(self.ev.attribute(value, name, self.ev.free_frame(value.site.ref)))
+        return None
+
+    def _inserted(self, function: Value, known: Known) -> int | None:
+        """Where a parameter of the function that is run stands, which the forwarding method does not take."""
+        inner = self.knowledge.get(function.name) if isinstance(function, Member) else None
+        if known.inserts is None or inner is None or known.inserts not in inner.parameters:
+            return None
+        return inner.parameters.index(known.inserts)
+
+    def _apply(self, name: str, arguments: Arguments, depth: int) -> Iterator[Target]:
+        """A library's function that calls the functions it is given, here and now."""
+        known = self.knowledge.get(name)
+        if known is None or known.kind != "apply":
+            return
+        given = self._leaves_of(known, arguments)
+        for function in self.functions_in(known, arguments):
+            for each in given:
+                for target in self.targets(function, each, depth, arrays=True):
+                    yield replace(target, way=_outermost("apply", target.way), library=target.library or name)
+
+    def _leaves_of(self, known: Known, arguments: Arguments) -> list[Arguments]:
+        """What a function is given that runs on each leaf of a tree: the leaves, where the tree is written out."""
+        position = known.positional.index(known.leaves) if known.leaves is not None else len(arguments.positional)
+        tree = arguments.positional[position] if position < len(arguments.positional) else None
+        leaves = self._leaves(tree) if tree is not None else None
+        if not leaves or len(leaves) > MAX_LEAVES:
+            return [Arguments()]
+        several = len(arguments.positional) > len(known.positional)
+        return [Arguments((leaf,), open=several) for leaf in leaves]
+
+    def _leaves(self, values: Values) -> list[Values] | None:
+        value = certain(values)
+        if isinstance(value, Collection):
+            inner = [self._leaves(each) for each in value.elements]
+            is_open = value.open or value.kind == "set"
+        elif isinstance(value, DictionaryValue):
+            inner = [self._leaves(each) for _, each in value.items]
+            is_open = value.open
+        else:
+            return [values] if isinstance(value, Applied) else None
+        known = [leaf for leaves in inner for leaf in leaves or ()]
+        return None if is_open or any(leaves is None for leaves in inner) else known
+
+    def _applied(self, callee: Applied, arguments: Arguments, depth: int, *, arrays: bool) -> Iterator[Target]:
+        """A call of what a library made from a function: the map, the transformation, the partial."""
+        known = self.knowledge.get(callee.name)
+        if known is None or not known.function:
+            return
+        if known.kind == "currying":
+            rest = callee.arguments.positional[1:]
+            merged = Arguments(
+                (*rest, *arguments.positional),
+                (*callee.arguments.keywords, *arguments.keywords),
+                callee.arguments.open or arguments.open,
+            )
+            for function in self.functions_in(known, callee.arguments):
+                yield from self.targets(function, merged, depth, arrays=arrays)
+        elif known.kind in ("jit", "map", "transform"):
+            binds = self.bound(callee) if known.kind == "map" else NO_AXES
+            for function in self.functions_in(known, callee.arguments):
+                if callee.receiver is not None and isinstance(function, FunctionValue):
+                    function = replace(function, receiver=callee.receiver)
+                for target in self.targets(function, arguments, depth, arrays=True):
+                    yield Target(
+                        target.frame,
+                        _outermost(known.kind, target.way),
+                        binds | target.binds,
+                        callee.name,
+                    )
+
+    def functions_in(self, known: Known, arguments: Arguments) -> Iterator[Value]:
+        """The functions that a library's function was given, where there is no doubt about them."""
+        for parameter in known.function:
+            values = arguments.keyword(parameter)
+            if values is None and parameter in known.positional:
+                position = known.positional.index(parameter)
+                if position < len(arguments.positional):
+                    values = arguments.positional[position]
+            if values is None:
+                continue
+            value = certain(values)
+            if isinstance(value, Collection):
+                yield from (inner for inner in map(certain, value.elements) if inner is not None)
+            elif value is not None:
+                yield value
+
+    def libraries(self, callee: Value, arguments: Arguments, depth: int = MAX_WRAPPED) -> Iterator[Reached]:
+        """The library's functions that run when a value is called: itself, or what wraps of them give."""
+        if depth == 0:
+            return
+        known = self.knowledge.get(callee.name) if isinstance(callee, (External, Applied)) else None
+        if isinstance(callee, External):
+            if known is None or known.kind != "apply":
+                yield Reached(callee.name, arguments)
+                return
+            for function in self.functions_in(known, arguments):
+                if isinstance(function, (External, Applied)):
+                    yield from self.libraries(function, Arguments(open=True), depth - 1)
+        elif isinstance(callee, Applied) and known is not None:
+            binds = self.bound(callee) if known.kind == "map" else NO_AXES
+            if known.kind == "currying":
+                arguments = Arguments(
+                    (*callee.arguments.positional[1:], *arguments.positional),
+                    (*callee.arguments.keywords, *arguments.keywords),
+                    callee.arguments.open or arguments.open,
+                )
+            elif known.kind not in ("jit", "map", "transform"):
+                return
+            for function in self.functions_in(known, callee.arguments):
+                if isinstance(function, (External, Applied)):
+                    for inner in self.libraries(function, arguments, depth - 1):
+                        yield replace(inner, binds=inner.binds | binds)
+
+    # -- axes
+
+    def bound(self, applied: Applied) -> Axes:
+        """The axes that a map binds inside its function."""
+        known = self.knowledge.get(applied.name)
+        if known is None or known.opaque:
+            return ANY_AXES
+        if known.axes is not None:
+            given = self.ev.argument(applied, known.axes)
+            if given is None:
+                return ANY_AXES if applied.arguments.open else NO_AXES
+            axes = self.names(given)
+            return replace(axes, sizes=frozenset((name, self._own_size(applied)) for name in axes.names))
+        if known.mesh is None:
+            return ANY_AXES
+        mesh = self.mesh_of(applied)
+        only = self.ev.argument(applied, known.only) if known.only is not None else None
+        if only is None or constant(only) == Constant(None):
+            return mesh
+        narrowed = self.names(only)
+        if narrowed.open or not narrowed.names:
+            # An empty set of names stands for all of the mesh's.
+            return ANY_AXES if narrowed.open else mesh
+        if mesh.open:
+            return narrowed
+        # Names that the mesh lacks are a fault of their own.
+        return mesh & narrowed.names if narrowed.names <= mesh.names else ANY_AXES
+
+    def _own_size(self, applied: Applied) -> int | None:
+        given = constant(self.ev.argument(applied, "axis_size") or ANYTHING)
+        return given.value if given is not None and isinstance(given.value, int) else None
+
+    def mesh_of(self, applied: Applied) -> Axes:
+        """The axes of the mesh that a map or sharding is over: the one that it is given, or that of the context."""
+        known = self.knowledge.get(applied.name)
+        given = self.ev.argument(applied, known.mesh) if known is not None and known.mesh is not None else None
+        if given is not None and constant(given) != Constant(None):
+            return self.of_mesh(given)
+        if applied.arguments.open or known is None or not known.ambient:
+            return ANY_AXES
+        return self.contexts.axes(applied.site.ref.path)
+
+    def mesh_site(self, applied: Applied) -> Site | None:
+        """Where the mesh that a map is given is made."""
+        known = self.knowledge.get(applied.name)
+        given = self.ev.argument(applied, known.mesh) if known is not None and known.mesh is not None else None
+        mesh = certain(given) if given is not None else None
+        return mesh.site if isinstance(mesh, Applied) else None
+
+    def of_mesh(self, values: Values) -> Axes:
+        """The axes of a mesh."""
+        mesh = certain(values)
+        if isinstance(mesh, Applied):
+            known = self.knowledge.get(mesh.name)
+            if known is not None and known.kind == "mesh" and known.axes is not None:
+                given = self.ev.argument(mesh, known.axes)
+                if given is None:
+                    return ANY_AXES
+                axes = self.names(given)
+                return replace(axes, sizes=self._sizes(mesh, known, given, axes))
+        return ANY_AXES
+
+    def _sizes(self, mesh: Applied, known: Known, names: Values, axes: Axes) -> frozenset[tuple[str, int | None]]:
+        """The sizes of a mesh's axes, as far as they are written out."""
+        unknown = frozenset((name, None) for name in axes.names)
+        spelled = listed(names)
+        given = self.ev.argument(mesh, known.sizes) if known.sizes is not None else None
+        sizes = self._shape(given) if given is not None else None
+        if spelled is None or sizes is None or len(spelled) != len(sizes):
+            return unknown
+        found: set[tuple[str, int | None]] = set()
+        for name, size in zip(map(constant, spelled), map(constant, sizes), strict=True):
+            if name is None or not isinstance(name.value, str):
+                return unknown
+            found.add((name.value, size.value if size is not None and isinstance(size.value, int) else None))
+        return frozenset(found)
+
+    def _shape(self, values: Values) -> list[Values] | None:
+        """The lengths of dimensions: a tuple of them, or an array of devices that is given a shape."""
+        value = certain(values)
+        if isinstance(value, Applied):
+            known = self.knowledge.get(value.name)
+            given = self.ev.argument(value, known.sizes) if known is not None and known.sizes is not None else None
+            return self._shape(given) if given is not None else None
+        if isinstance(value, Called) and isinstance(value.function, Member) and value.function.name == "reshape":
+            call = self.ev.project.function(value.site.ref).operations[value.site.number]
+            assert isinstance(call, Call)
+            shape = self.ev.arguments(self.ev.free_frame(value.site.ref), call).positional
+            return listed(shape[0]) if len(shape) == 1 and listed(shape[0]) is not None else list(shape)
+        return listed(values)
+
+    def names(self, values: Values) -> Axes:
+        """The axis names that a value spells: a string, a tuple of them; None and numbers, of dimensions, are none."""
+        found: set[str] = set()
+        for value in values:
+            if isinstance(value, Constant) and (value.value is None or isinstance(value.value, (str, int))):
+                if isinstance(value.value, str):
+                    found.add(value.value)
+            elif isinstance(value, Collection) and not value.open:
+                inner = [self.names(element) for element in value.elements]
+                if any(axes.open for axes in inner):
+                    return ANY_AXES
+                found.update(name for axes in inner for name in axes.names)
+            elif isinstance(value, DictionaryValue) and not value.open:
+                found.update(str(key) for key, _ in value.items)
+            elif isinstance(value, Applied) and value.name in _COLLECTORS:
+                if not value.arguments.positional:
+                    continue
+                inner_axes = self.names(value.arguments.positional[0])
+                if inner_axes.open:
+                    return ANY_AXES
+                found.update(inner_axes.names)
+            else:
+                return ANY_AXES
+        return Axes(frozenset(found)) if len(values) == 1 else Axes(frozenset(found), open=True)
+
+
+# They make a collection of the axis names that they are given.
+_COLLECTORS = tuple(f"builtins.{name}" for name in "set frozenset tuple list sorted".split())
+_STRENGTH: dict[Way, int] = {"call": 0, "transform": 1, "apply": 2, "jit": 3, "map": 4}
+
+
+def _outermost(outer: Way, inner: Way) -> Way:
+    return outer if _STRENGTH[outer] >= _STRENGTH[inner] else inner

@@ -1,0 +1,181 @@
+"""Which parallel calls a piece of code makes, in order.
+
+A *strong* parallel call spans processes whatever it is given: a `pmap`, a `shard_map`, `multihost_utils`. A *weak*
+one is a bare `jit`, which spans them if its arguments do. What cannot be resolved is no call: silence, where nothing
+is proven. A jitted function called while another is traced is not a parallel call, and making one is not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.locality import global_data, local_arguments, on_local_devices
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.memo import Memo
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain, constant
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+
+Strength = Literal["strong", "weak"]
+MAX_CALLS = 32
+"""Parallel calls listed for one function; the first ones decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelCall:
+    """A parallel call: what it is called, and the calls that lead to it, outermost first.
+
+    ``same`` is equal for two calls that are the same call to the other processes. ``everyone`` says that all
+    processes of the job take part, not only those that own the devices it runs on; ``carried`` that a call takes what
+    it gave before, as a step of training does, whose state lives on all devices.
+    """
+
+    name: str
+    strength: Strength
+    same: object
+    path: tuple[Site, ...]
+    everyone: bool = False
+    checkpoint: bool = False
+    carried: bool = False
+    label: str | None = None
+    """The name by which processes find one another in it, where it is known."""
+
+    def matches(self, other: ParallelCall) -> bool:
+        """Can the two be one call to the other processes: calls under different names never meet."""
+        return self.same == other.same and (self.label == other.label or self.label is None or other.label is None)
+
+    @property
+    def site(self) -> Site:
+        """Where the code that was asked about makes it, itself or through others."""
+        return self.path[0]
+
+
+class Effects:
+    """Lists parallel calls bottom-up, memoised by frame. One per run."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+        self._memo: Memo[tuple[ParallelCall, ...]] = Memo((), ())
+
+    def of_function(self, frame: Frame) -> tuple[ParallelCall, ...]:
+        """The parallel calls that a function may make, in the order of the text."""
+        return self._memo.once(frame, lambda: self._of_function(frame))
+
+    def _of_function(self, frame: Frame) -> tuple[ParallelCall, ...]:
+        live = self.ev.live_blocks(frame)
+        order = self.ev.flow(frame.ref).order(s.ENTRY)
+        return self.of_blocks(frame, [block for block in order if block in live])
+
+    def of_blocks(self, frame: Frame, blocks: Iterable[int]) -> tuple[ParallelCall, ...]:
+        """The parallel calls in some blocks of a function, in the order of the blocks."""
+        found: list[ParallelCall] = []
+        function = self.ev.function(frame)
+        for block in blocks:
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Call) and not operation.decorator:
+                    found.extend(self.of_call(frame, number, operation))
+                    if len(found) >= MAX_CALLS:
+                        return tuple(found[:MAX_CALLS])
+        return tuple(found)
+
+    def of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
+        """The parallel calls that one call makes, itself or through the project's functions."""
+        callee = certain(self.ev.value(frame, operation.function))
+        if callee is None:
+            return
+        site = Site(frame.ref, number)
+        if isinstance(callee, External):
+            known = self.ev.knowledge.get(callee.name)
+            if known is not None and known.parallel:
+                name = callee.name.rsplit(".", 1)[-1]
+                label = self._label(frame, operation, known)
+                yield ParallelCall(
+                    name, "strong", callee.name, (site,), everyone=True, checkpoint=known.checkpoint, label=label
+                )
+            return
+        if isinstance(callee, Applied):
+            known = self.ev.knowledge.get(callee.name)
+            if known is not None and (known.kind == "jit" or known.spans):
+                if on_local_devices(callee):
+                    return
+                strength: Strength = "strong" if known.spans else "weak"
+                passed = [argument.value for argument in operation.arguments]
+                if strength == "weak" and local_arguments(self.ev, frame, operation):
+                    return
+                if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):
+                    strength = "strong"
+                carried = carries(self.ev.function(frame), number, operation)
+                yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)
+                return
+        arguments = self.ev.arguments(frame, operation)
+        for target in self.calls.targets(callee, arguments, frame.depth + 1):
+            if target.way in ("call", "transform"):
+                for inner in self.of_function(target.frame):
+                    yield replace(inner, path=(site, *inner.path))
+
+    def agrees(self, frame: Frame, operation: s.Call) -> bool:
+        """Does a call give every process what all of them passed, or what one did."""
+        for callee in self.ev.value(frame, operation.function):
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is not None and known.parallel and known.agreement:
+                return True
+        return False
+
+    def _label(self, frame: Frame, operation: s.Call, known: Known) -> str | None:
+        if known.label is None:
+            return None
+        arguments = self.ev.arguments(frame, operation)
+        values = arguments.keyword(known.label)
+        position = known.positional.index(known.label)
+        if values is None and position < len(arguments.positional):
+            values = arguments.positional[position]
+        name = constant(values) if values is not None else None
+        return name.value if name is not None and isinstance(name.value, str) else None
+
+    def _name(self, callee: Applied) -> str:
+        """The name of the function that a map or jit runs, as its author wrote it."""
+        known = self.ev.knowledge.get(callee.name)
+        if known is not None:
+            for function in self.calls.functions_in(known, callee.arguments):
+                ref = getattr(function, "ref", None)
+                if ref is not None:
+                    name = self.ev.project.function(ref).name
+                    return f"a lambda under {callee.name}" if name == "<lambda>" else name
+        return f"a function under {callee.name}"
+
+
+def carries(function: s.Function, number: int, operation: s.Call) -> bool:
+    """Is what a call gives stored where one of its arguments came from: ``state = step(state, batch)``."""
+    taken = {_place(function, argument.value) for argument in operation.arguments} - {None}
+    block = function.blocks[function.block_of[number]].operations
+    given = {number}
+    for other in block[block.index(number) + 1 :]:
+        later = function.operations[other]
+        if isinstance(later, s.Item) and later.value in given:
+            given.add(other)
+        elif isinstance(later, s.Store) and later.value in given:
+            if later.name in taken:
+                return True
+        elif isinstance(later, s.StoreAttribute) and later.value in given:
+            stored = (_place(function, later.base), later.name)
+            if stored in taken:
+                return True
+    return False
+
+
+def _place(function: s.Function, number: int) -> object:
+    """A name, or an attribute of one, as something that can be compared."""
+    operation = function.operations[number]
+    if isinstance(operation, s.Load):
+        return operation.name
+    if isinstance(operation, s.Attribute):
+        base = _place(function, operation.base)
+        return (base, operation.name) if base is not None else None
+    return None

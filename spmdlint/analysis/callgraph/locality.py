@@ -1,0 +1,139 @@
+"""How far arrays reach: those on one process alone, and those made over the devices of several."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Collection, External, Frame, FunctionValue, Member, Value
+from spmdlint.program import summary as s
+
+_DEPTH = 12
+_PLACES = ("device", "backend", "devices")
+# Called outside of jit, these make an array on this process alone.
+_MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.local_devices")
+_MAKERS += tuple(f"jax.numpy.{name}" for name in "zeros ones full array asarray arange eye".split())
+
+
+def on_local_devices(value: Value, depth: int = _DEPTH) -> bool:
+    """Is a map or jit given devices that are this process's own, or one device or backend by name."""
+    if not isinstance(value, Applied) or depth == 0:
+        return False
+    if value.name == "jax.local_devices":
+        return True
+    inside = [*value.arguments.positional, *(v for _, v in value.arguments.keywords)]
+    for name, values in value.arguments.keywords:
+        if name in ("device", "backend") and all(isinstance(v, (Applied, Member, External)) for v in values):
+            return True
+        if name in _PLACES and any(getattr(v, "value", None) == "cpu" for v in values):
+            return True
+    parts = [part for values in inside for part in values]
+    parts += [p for part in parts if isinstance(part, Collection) for e in part.elements for p in e]
+    return any(on_local_devices(part, depth - 1) for part in parts)
+
+
+def local_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
+    """Does a value surely live on this process alone: fetched, addressed, or made here."""
+    if depth == 0:
+        return False
+    function = evaluator.function(frame)
+    operation = function.operations[number]
+    if isinstance(operation, s.Attribute):
+        local = operation.name.startswith("addressable_")
+        return local or local_data(evaluator, frame, operation.base, depth - 1)
+    if isinstance(operation, s.Subscript):
+        return local_data(evaluator, frame, operation.base, depth - 1)
+    if isinstance(operation, (s.Item, s.Store)):
+        return local_data(evaluator, frame, operation.value, depth - 1)
+    if isinstance(operation, s.Load):
+        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
+        return bool(stores) and all(local_data(evaluator, frame, store, depth - 1) for store in stores)
+    if isinstance(operation, s.Call):
+        for callee in evaluator.value(frame, operation.function):
+            if isinstance(callee, External):
+                if callee.name == "jax.device_put" and len(operation.arguments) > 1:
+                    places = evaluator.value(frame, operation.arguments[1].value)
+                    return _own_device(evaluator, frame, operation.arguments[1].value, depth) or any(
+                        on_local_devices(place) for place in places
+                    )
+                return callee.name.startswith(_MAKERS)
+            if isinstance(callee, Applied) and _compiles(evaluator, callee):
+                # What is computed from local data alone stays where it was.
+                return local_arguments(evaluator, frame, operation, depth - 1)
+        return local_data(evaluator, frame, operation.function, depth - 1)
+    return False
+
+
+def local_arguments(evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int = _DEPTH) -> bool:
+    """Does a call get arrays of this process alone, beside constants."""
+    operations = evaluator.function(frame).operations
+    passed = [a.value for a in operation.arguments if not isinstance(operations[a.value], s.Const)]
+    return bool(passed) and all(local_data(evaluator, frame, value, depth) for value in passed)
+
+
+def _compiles(evaluator: Evaluator, callee: Applied) -> bool:
+    known = evaluator.knowledge.get(callee.name)
+    return known is not None and known.kind == "jit"
+
+
+def _own_device(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
+    """Is it one of the devices of this process: ``jax.local_devices()[0]``."""
+    function = evaluator.function(frame)
+    operation = function.operations[number]
+    if depth == 0:
+        return False
+    if isinstance(operation, (s.Subscript, s.Item)):
+        base = operation.base if isinstance(operation, s.Subscript) else operation.value
+        return _own_device(evaluator, frame, base, depth - 1)
+    if isinstance(operation, s.Store):
+        return _own_device(evaluator, frame, operation.value, depth - 1)
+    if isinstance(operation, s.Load):
+        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
+        return bool(stores) and all(_own_device(evaluator, frame, store, depth - 1) for store in stores)
+    if isinstance(operation, s.Call):
+        callees = evaluator.value(frame, operation.function)
+        return any(isinstance(v, External) and v.name == "jax.local_devices" for v in callees)
+    return False
+
+
+def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
+    """Is a value surely an array over the devices of several processes, or a tree of them: made as one, just before."""
+    function = evaluator.function(frame)
+    operation = function.operations[number]
+    if depth == 0:
+        return False
+    if isinstance(operation, (s.Subscript, s.Item)):
+        base = operation.base if isinstance(operation, s.Subscript) else operation.value
+        return global_data(evaluator, frame, base, depth - 1)
+    if isinstance(operation, s.Store):
+        return global_data(evaluator, frame, operation.value, depth - 1)
+    if isinstance(operation, s.Load):
+        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
+        return bool(stores) and all(global_data(evaluator, frame, store, depth - 1) for store in stores)
+    if isinstance(operation, s.Call):
+        if any(_makes_global(evaluator, v, depth) for v in evaluator.value(frame, operation.function)):
+            return True
+        for callee in evaluator.value(frame, operation.function):
+            known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is not None and known.kind == "apply" and operation.arguments:
+                mapped = evaluator.value(frame, operation.arguments[0].value)
+                return any(_makes_global(evaluator, value, depth) for value in mapped)
+    return False
+
+
+def _makes_global(evaluator: Evaluator, callee: Value, depth: int) -> bool:
+    """Does a function give such an array: a library's, a partial of one, or a function that returns one."""
+    if isinstance(callee, External):
+        known = evaluator.knowledge.get(callee.name)
+        return known is not None and known.gives_global
+    if isinstance(callee, Applied):
+        first = callee.arguments.positional[0] if callee.arguments.positional else frozenset()
+        known = evaluator.knowledge.get(callee.name)
+        partial = known is not None and known.kind == "currying"
+        return partial and any(_makes_global(evaluator, value, depth - 1) for value in first if depth)
+    if isinstance(callee, FunctionValue) and depth:
+        inner = evaluator.free_frame(callee.ref)
+        operations = evaluator.function(inner).operations
+        returned = [o.value for o in operations if isinstance(o, s.Return) and o.value is not None]
+        return bool(returned) and all(
+            global_data(evaluator, inner, value, depth - 2) for value in returned if depth > 2
+        )
+    return False

@@ -1,0 +1,217 @@
+"""Who calls whom, over the whole program: the call graph, what is traced, and which axes may be bound where.
+
+Every function is visited once with nothing known of its callers, and once for each way in which it is called with
+something known. Calls whose callee is in doubt lead nowhere: what they run is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
+from spmdlint.analysis.evaluation.certainty import Certainty
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import (
+    UNKNOWN,
+    Applied,
+    Arguments,
+    Collection,
+    DictionaryValue,
+    External,
+    Frame,
+    Site,
+    Value,
+    Values,
+)
+from spmdlint.analysis.evaluation.values import certain as only
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+
+@dataclass(frozen=True, slots=True)
+class CallEdge:
+    """One call that one frame makes; ``certain`` if no undecided branch guards it."""
+
+    caller: Frame
+    site: Site
+    target: Target
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MapUse:
+    """A library's function that the linter knows, called in a frame: for ``Reach.uses``, one applied to a function."""
+
+    frame: Frame
+    site: Site
+    applied: Applied
+
+
+@dataclass
+class Reach:
+    """The result of the visit.
+
+    ``traced`` functions run while JAX traces; ``host`` ones (also) run outside. A frame is ``trusted`` if nothing is
+    assumed of its callers, or if it is entered without an undecided branch from one that is: what a test passes to a
+    trainer says little about code that the trainer reaches under other settings only. ``inner`` maps are the function
+    of another one: the axes of that are bound around them.
+    """
+
+    certainty: Certainty
+    frames: list[Frame] = field(default_factory=list)
+    edges: dict[Frame, list[CallEdge]] = field(default_factory=dict)
+    callers: dict[FunctionRef, list[CallEdge]] = field(default_factory=dict)
+    uses: list[MapUse] = field(default_factory=list)
+    applications: list[MapUse] = field(default_factory=list)
+    inner: set[Site] = field(default_factory=set)
+    use_calls: dict[Site, list[Site]] = field(default_factory=dict)
+    around: dict[FunctionRef, Axes] = field(default_factory=dict)
+    trusted: set[Frame] = field(default_factory=set)
+    traced: set[FunctionRef] = field(default_factory=set)
+    host: set[FunctionRef] = field(default_factory=set)
+
+    def around_of(self, ref: FunctionRef) -> Axes:
+        return self.around.get(ref, NO_AXES)
+
+
+MAX_FRAMES = 100_000
+"""Frames visited in one program; beyond it, calls with known arguments are not told apart any more."""
+
+
+class Visitor:
+    """Builds a :class:`Reach`."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = Reach(Certainty(evaluator))
+        self._seen: set[Frame] = set()
+
+    def run(self) -> Reach:
+        """Visit every function of the project."""
+        for ref in self.ev.project.functions():
+            self._visit_all(self.ev.free_frame(ref))
+        self._spread()
+        return self.reach
+
+    def _visit_all(self, start: Frame) -> None:
+        pending = [start]
+        while pending:
+            frame = pending.pop()
+            if frame in self._seen or len(self._seen) > MAX_FRAMES:
+                continue
+            self._seen.add(frame)
+            self.reach.frames.append(frame)
+            for edge in self._edges(frame):
+                self.reach.edges.setdefault(frame, []).append(edge)
+                self.reach.callers.setdefault(edge.target.frame.ref, []).append(edge)
+                pending.append(edge.target.frame)
+
+    def _edges(self, frame: Frame) -> Iterator[CallEdge]:
+        function = self.ev.function(frame)
+        certain = self.reach.certainty.blocks(frame)
+        for block in sorted(self.ev.live_blocks(frame)):
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Collected) and self._makes_known(frame, function, operation.element):
+                    yield from self._made_in_rounds(frame, number, block in certain)
+                if not isinstance(operation, s.Call):
+                    continue
+                sure = block in certain
+                site = Site(frame.ref, number)
+                arguments = self.ev.arguments(frame, operation)
+                for callee in self.ev.value(frame, operation.function):
+                    if callee == UNKNOWN:
+                        continue
+                    if isinstance(callee, Applied):
+                        self.reach.use_calls.setdefault(callee.site, []).append(site)
+                    for target in self.calls.targets(callee, arguments, frame.depth + 1):
+                        yield CallEdge(frame, site, target, sure)
+                for value in self.ev.value(frame, number):
+                    yield from self._use(frame, site, value, sure)
+
+    def _makes_known(self, frame: Frame, function: s.Function, element: int) -> bool:
+        """Is an element of a comprehension a call of a library's function that the linter knows."""
+        call = function.operations[element]
+        callee = only(self.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+        return known is not None and known.kind is not None
+
+    def _made_in_rounds(self, frame: Frame, number: int, sure: bool) -> Iterator[CallEdge]:
+        """What a comprehension over what is known makes in each of its rounds."""
+        value = only(self.ev.value(frame, number))
+        made: tuple[Values, ...] = value.elements if isinstance(value, Collection) else ()
+        if isinstance(value, DictionaryValue):
+            made = tuple(values for _, values in value.items)
+        for each in map(only, made):
+            if isinstance(each, Applied) and each.site.ref == frame.ref:
+                yield from self._use(frame, each.site, each, sure)
+
+    def _use(self, frame: Frame, site: Site, value: Value, sure: bool) -> Iterator[CallEdge]:
+        """A map made here: its function runs some time, under what the map binds."""
+        if not isinstance(value, Applied) or value.site != site:
+            return
+        known = self.ev.knowledge.get(value.name)
+        if known is None:
+            return
+        self.reach.applications.append(MapUse(frame, site, value))
+        if known.kind not in ("map", "jit", "transform"):
+            return
+        self.reach.uses.append(MapUse(frame, site, value))
+        for parameter in known.function:
+            for given in self.ev.argument(value, parameter) or ():
+                if isinstance(given, Applied):
+                    self.reach.inner.add(given.site)
+        for function in self.calls.functions_in(known, value.arguments):
+            for target in self.calls.targets(function, Arguments(), frame.depth + 1, arrays=True):
+                binds = self.calls.bound(value) if known.kind == "map" else NO_AXES
+                yield CallEdge(frame, site, Target(target.frame, known.kind, binds | target.binds, value.name), sure)
+
+    # -- what holds around a function
+
+    def _spread(self) -> None:
+        """Carry what is bound and traced from callers to callees until nothing changes."""
+        reach = self.reach
+        self._trust()
+        pending: list[FunctionRef] = []
+        for ref in self.ev.project.functions():
+            entered = [edge for edge in reach.callers.get(ref, ()) if edge.caller.ref != ref]
+            if not entered:
+                reach.host.add(ref)
+            pending.append(ref)
+        out: dict[FunctionRef, list[CallEdge]] = {}
+        for edges in reach.edges.values():
+            for edge in edges:
+                out.setdefault(edge.caller.ref, []).append(edge)
+        queued = set(pending)
+        while pending:
+            ref = pending.pop()
+            queued.discard(ref)
+            for edge in out.get(ref, ()):
+                callee = edge.target.frame.ref
+                if self._carry(ref, callee, edge.target) and callee not in queued:
+                    pending.append(callee)
+                    queued.add(callee)
+
+    def _trust(self) -> None:
+        pending = [frame for frame in self.reach.frames if frame is self.ev.free_frame(frame.ref)]
+        while pending:
+            frame = pending.pop()
+            if frame not in self.reach.trusted:
+                self.reach.trusted.add(frame)
+                pending.extend(edge.target.frame for edge in self.reach.edges.get(frame, ()) if edge.certain)
+
+    def _carry(self, caller: FunctionRef, callee: FunctionRef, target: Target) -> bool:
+        reach = self.reach
+        around = reach.around_of(callee) | reach.around_of(caller) | target.binds
+        changed = around != reach.around_of(callee)
+        reach.around[callee] = around
+        traces = target.way in ("jit", "map") or (target.way == "apply" and target.library.startswith("jax.lax."))
+        if (traces or caller in reach.traced) and callee not in reach.traced:
+            reach.traced.add(callee)
+            changed = True
+        if not traces and caller in reach.host and callee not in reach.host:
+            reach.host.add(callee)
+            changed = True
+        return changed

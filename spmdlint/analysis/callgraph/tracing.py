@@ -1,0 +1,60 @@
+"""Parallel calls of the host that stand in code which JAX traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.callgraph.reach import CallEdge, Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Site, certain
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+
+@dataclass(frozen=True, slots=True)
+class CallWhileTracing:
+    """A parallel call in traced code, and the way by which it is traced, the jit or map first."""
+
+    site: Site
+    name: str
+    way: tuple[Site, ...]
+
+
+def calls_while_tracing(evaluator: Evaluator, reach: Reach) -> Iterator[CallWhileTracing]:
+    """Every parallel call of the host in a function that a jit or a map surely runs."""
+    for ref in sorted(reach.traced, key=lambda r: (r.path, r.index)):
+        frame = evaluator.free_frame(ref)
+        function = evaluator.function(frame)
+        for block in sorted(reach.certainty.blocks(frame)):
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if not isinstance(operation, s.Call):
+                    continue
+                callee = certain(evaluator.value(frame, operation.function))
+                known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+                if known is not None and known.parallel:
+                    way = way_from_tracing(reach, ref)
+                    if way is not None:
+                        yield CallWhileTracing(Site(ref, number), known.name, way)
+
+
+def way_from_tracing(reach: Reach, ref: FunctionRef) -> tuple[Site, ...] | None:
+    """The calls from a jit or map to a function, by breadth-first search backwards; certain ones only."""
+    pending: list[tuple[FunctionRef, tuple[Site, ...]]] = [(ref, ())]
+    seen = {ref}
+    while pending:
+        current, path = pending.pop(0)
+        for edge in reach.callers.get(current, ()):
+            if not edge.certain:
+                continue
+            if _traces(edge):
+                return (edge.site, *path)
+            if edge.caller.ref not in seen:
+                seen.add(edge.caller.ref)
+                pending.append((edge.caller.ref, (edge.site, *path)))
+    return None
+
+
+def _traces(edge: CallEdge) -> bool:
+    return edge.target.way in ("jit", "map")

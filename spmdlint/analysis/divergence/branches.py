@@ -1,0 +1,338 @@
+"""The divergence check: a branch on a value that varies, whose arms make different parallel calls.
+
+As PARCOACH does for MPI: for each branch, compare the ordered calls from either arm up to where they meet (the
+immediate post-dominator). Equal calls in both arms are no divergence. An arm that always raises ends the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance, Member, Site
+from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
+from spmdlint.analysis.variance.facets import Facets
+from spmdlint.analysis.variance.origins import Reason
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+from spmdlint.program.summary import ENTRY, EXIT, FAILURE
+
+# Sources that differ by chance, if they do: preview tells of them.
+_UNSURE = ("files", "thread", "callback", "ragged", "named")
+MAX_FRAMES = 8
+"""Ways to enter one function that are looked at besides the one of which nothing is known."""
+Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """A branch, why its condition varies, and the first parallel call that only one arm makes."""
+
+    branch: Site
+    reason: Reason
+    call: ParallelCall
+    others: tuple[ParallelCall, ...]
+    early_exit: bool
+    loop: bool
+
+    @property
+    def hazard(self) -> Hazard:
+        """Which hazard it is, so that one fault has one code: what the call does comes first, then the source."""
+        if self.call.checkpoint:
+            return "checkpoint"
+        if self.reason.kind in ("identity", "group"):
+            return "loop" if self.loop else "condition"
+        return "data" if self.reason.kind in ("data", "ragged", "named") else "unsteady"
+
+
+class Divergences:
+    """Runs the check over the functions that run outside of traced code."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        effects: Effects,
+        facets: Facets,
+        multi: MultiProcess,
+        *,
+        preview: bool,
+    ) -> None:
+        self.preview = preview
+        self.ev = evaluator
+        self.reach = reach
+        self.effects = effects
+        self.facets = facets
+        self.multi = multi
+        self.conditions = Conditions(evaluator)
+        self._by_hand: set[Path] | None = None
+
+    def branches(self) -> Iterator[Divergence]:
+        """Every divergence by a condition, innermost branches first; one per branch."""
+        for ref in self.ev.project.functions():
+            if ref in self.reach.host:
+                told: set[Site] = set()
+                frame = self.ev.free_frame(ref)
+                yield from self._in_frame(frame, told)
+                for other in self._entered(frame):
+                    yield from self._in_frame(other, told)
+
+    def _entered(self, frame: Frame) -> list[Frame]:
+        """The ways in which a function is entered with functions to call, where a branch of it varies."""
+        frames = self._frames.get(frame.ref, ())
+        if not frames:
+            return []
+        blocks = self.ev.function(frame).blocks
+        tests = [blocks[b].test for b in sorted(self.ev.live_blocks(frame)) if len(blocks[b].edges) > 1]
+        operations = self.ev.function(frame).operations
+        asked = [t for t in tests if t is not None and not isinstance(operations[t], (s.Next, s.Caught, s.Matches))]
+        return list(frames) if self.facets.content.any_of(frame, asked) is not None else []
+
+    @cached_property
+    def _frames(self) -> dict[FunctionRef, list[Frame]]:
+        """For each function, the frames in which a name that it uses is bound to a function."""
+        found: dict[FunctionRef, list[Frame]] = {}
+        for frame in self.reach.frames:
+            if len(found.get(frame.ref, ())) < MAX_FRAMES and _binds_functions(frame):
+                found.setdefault(frame.ref, []).append(frame)
+        return found
+
+    def _in_frame(self, frame: Frame, told: set[Site]) -> Iterator[Divergence]:
+        ref = frame.ref
+        function = self.ev.function(frame)
+        live = self.ev.live_blocks(frame)
+        found: list[tuple[int, Divergence]] = []
+        for number in sorted(live):
+            block = function.blocks[number]
+            arms = {edge.kind: edge.target for edge in block.edges if edge.kind in ("true", "false")}
+            test = function.operations[block.test] if block.test is not None else None
+            if isinstance(test, s.Next):
+                divergence = self._at_loop(frame, number, test)
+            elif isinstance(test, s.Caught):
+                divergence = self._at_end(frame, number, test)
+            elif test is not None and len(arms) == 2:
+                divergence = self._at_branch(frame, number, arms["true"], arms["false"])
+            else:
+                continue
+            if divergence is not None:
+                size = len(self.ev.flow(ref).reachable(number, without=self.ev.flow(ref).joins_at(number)))
+                found.append((size, divergence))
+        # The innermost guard of a call is the one to mend; the outer ones say nothing new of it.
+        for _, divergence in sorted(found, key=lambda pair: pair[0]):
+            if divergence.call.site not in told:
+                told.update(call.site for call in (divergence.call, *divergence.others))
+                yield divergence
+
+    def _at_branch(self, frame: Frame, number: int, yes: int, no: int) -> Divergence | None:
+        function = self.ev.function(frame)
+        test = function.blocks[number].test
+        assert test is not None
+        flow = self.ev.flow(frame.ref)
+        join = flow.joins_at(number)
+        if self._fails(frame, yes) or self._fails(frame, no):
+            return None
+        again = None if self._leaves_a_loop(frame, number) else number
+        first = self._calls(frame, yes, join, again)
+        second = self._calls(frame, no, join, again)
+        if _same(first, second):
+            return None
+        reason = self.facets.content.of(frame, test)
+        if reason is None or (reason.kind in _UNSURE and not self.preview and not self._agreed_later(frame, reason)):
+            return None
+        if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):
+            return None
+        loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
+        known = self.conditions.assumed(frame, number)
+        content = self.facets.content
+        heart, others = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
+        known.update(others)
+        if self.conditions.one_process(known) or self._complementary(frame, number, heart, known):
+            return None
+        closed = self.conditions.closed(frame, known)
+        if closed:
+            first, second = (self._calls(frame, arm, join, again, closed) for arm in (yes, no))
+        if reason.kind not in ("identity", "group"):
+            # A clock or a file differs by chance. A bare jit behind it is local as often as not.
+            first, second = (self._surely_parallel(frame, calls, reason) for calls in (first, second))
+        elif reason.kind == "group" and not loop:
+            # Processes without devices of a group leave its calls out, and may.
+            first, second = (tuple(c for c in calls if c.everyone) for calls in (first, second))
+        different = _first_difference(first, second)
+        if different is None:
+            return None
+        call, more = different
+        return Divergence(Site(frame.ref, test), reason, call, more, early_exit=join == EXIT, loop=loop)
+
+    def _agreed_later(self, frame: Frame, reason: Reason) -> bool:
+        """Does the function have the processes agree on what they saw of the files: so they may see other ones."""
+        if reason.kind != "files":
+            return False
+        function = self.ev.function(frame)
+        for block in sorted(self.ev.live_blocks(frame)):
+            for number in function.blocks[block].operations:
+                call = function.operations[number]
+                if isinstance(call, s.Call) and self.effects.agrees(frame, call):
+                    seen = self.facets.content.any_of(frame, [argument.value for argument in call.arguments])
+                    if seen is not None and seen.kind == "files":
+                        return True
+        return False
+
+    def _leaves_a_loop(self, frame: Frame, branch: int) -> bool:
+        """Does one arm of a branch leave a loop that the other stays in: how often it runs depends on it."""
+        flow = self.ev.flow(frame.ref)
+        blocks = self.ev.function(frame).blocks
+        arms = [edge.target for edge in blocks[branch].edges if edge.kind in ("true", "false")]
+        for header in range(len(blocks)):
+            body = flow.loop_body(header)
+            if branch in body and len({arm in body or arm == header for arm in arms}) == 2:
+                return True
+        return False
+
+    def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions) -> bool:
+        """Do the processes make the same calls in the whole function, whichever way they go at one condition."""
+        key = self.conditions.key(frame, test)
+        if key is None or self._leaves_a_loop(frame, branch):
+            return False
+        ways = []
+        for answer in (True, False):
+            closed = self.conditions.closed(frame, {**known, key[0]: answer})
+            ways.append(self._calls(frame, ENTRY, None, None, closed))
+        return _same(*ways)
+
+    def _surely_parallel(
+        self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason
+    ) -> tuple[ParallelCall, ...]:
+        """The calls that span processes whatever they are given, and steps of training in a multi-process program.
+
+        A bare jit over a process's own data is at home in it; behind a clock or a file it may well not be.
+        """
+        several = self.multi.written_for(frame.ref.path)
+        if several and self.preview and reason.kind not in ("data", "ragged", "named"):
+            return calls
+        return tuple(c for c in calls if c.strength == "strong" or (c.carried and (several or self.preview)))
+
+    def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
+        """A `for` that makes another number of steps on every process, with parallel calls in its body."""
+        body = self.ev.flow(frame.ref).loop_body(number)
+        order = [b for b in self.ev.flow(frame.ref).order(number) if b in body and b in self.ev.live_blocks(frame)]
+        return self._in_loop(frame, number, test.iterable, order)
+
+    def _in_loop(self, frame: Frame, number: int, iterable: int, order: list[int]) -> Divergence | None:
+        """A loop that goes on as long as an iterator gives something."""
+        calls = self.effects.of_blocks(frame, order)
+        if not calls or (calls[0].strength == "weak" and self._maps_by_hand(frame.ref)):
+            return None
+        reason = self.facets.of_loop(frame, iterable)
+        if reason is None or reason.kind == "files" or (reason.kind in _UNSURE and not self.preview):
+            return None  # of a listing, its order is the surer finding
+        if self.conditions.one_process(self.conditions.assumed(frame, number)):
+            return None
+        if reason.kind not in ("identity", "group"):
+            calls = self._surely_parallel(frame, calls, reason)
+        if not calls:
+            return None
+        return Divergence(Site(frame.ref, iterable), reason, calls[0], calls[1:], early_exit=False, loop=True)
+
+    def _at_end(self, frame: Frame, number: int, test: s.Caught) -> Divergence | None:
+        """``except StopIteration`` that leaves a loop: the iterator ends after another number of steps everywhere."""
+        if test.kind is None or not any(
+            isinstance(v, External) and v.name == "builtins.StopIteration" for v in self.ev.value(frame, test.kind)
+        ):
+            return None
+        function, flow = self.ev.function(frame), self.ev.flow(frame.ref)
+        tried = {
+            b for b, o in enumerate(function.blocks) if any(e.kind == "except" and e.target == number for e in o.edges)
+        }
+        loops = [body for header in range(len(function.blocks)) if tried & (body := flow.loop_body(header))]
+        body = min(loops, key=len, default=set())
+        for block in sorted(tried & body & self.ev.live_blocks(frame)):
+            for asked in function.blocks[block].operations:
+                operation = function.operations[asked]
+                if isinstance(operation, s.Call) and len(operation.arguments) == 1:
+                    callees = self.ev.value(frame, operation.function)
+                    if any(isinstance(v, External) and v.name == "builtins.next" for v in callees):
+                        return self._in_loop(frame, number, operation.arguments[0].value, sorted(body))
+        return None
+
+    @staticmethod
+    def _edges_to(function: s.Function, target: int) -> Iterator[s.Edge]:
+        return (edge for block in function.blocks for edge in block.edges if edge.target == target)
+
+    def _calls(
+        self, frame: Frame, arm: int, join: int | None, branch: int | None, closed: Closed = frozenset()
+    ) -> tuple[ParallelCall, ...]:
+        """The calls from an arm on up to ``join``; those in the block of the branch itself have been made before."""
+        order = self.ev.flow(frame.ref).order(arm, join, closed)
+        live = self.ev.live_blocks(frame)
+        calls = self.effects.of_blocks(frame, [block for block in order if block in live and block != branch])
+        return tuple(call for call in calls if call.strength == "strong" or not self._maps_by_hand(frame.ref))
+
+    def _maps_by_hand(self, ref: FunctionRef) -> bool:
+        """Does the module map by hand, as with `pmap`: a bare `jit` beside it works on what one process holds."""
+        if self._by_hand is None:
+            known = self.ev.knowledge
+            self._by_hand = {
+                use.site.ref.path
+                for use in self.reach.uses
+                if (entry := known.get(use.applied.name)) is not None and entry.by_hand
+            }
+        return ref.path in self._by_hand
+
+    def _fails(self, frame: Frame, arm: int) -> bool:
+        """Does this arm always end in an exception, which stops the job."""
+        reached = self.ev.flow(frame.ref).reachable(arm)
+        return FAILURE in reached and EXIT not in reached
+
+
+def _binds_functions(frame: Frame) -> bool:
+    """Is a parameter here, or one of the function around it, bound to a function."""
+    current: Frame | None = frame
+    while current is not None:
+        for values in current.bindings.values():
+            if any(isinstance(value, (FunctionValue, Applied, Instance)) for value in values):
+                return True
+        current = current.outer
+    return False
+
+
+def _first_difference(
+    first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]
+) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
+    """The first call at which two sequences part, and what else only that sequence has."""
+    length = max(len(first), len(second))
+    for position in range(length):
+        a = first[position] if position < len(first) else None
+        b = second[position] if position < len(second) else None
+        if a is not None and b is not None and a.matches(b):
+            continue
+        longer = first if a is not None else second
+        return longer[position], longer[position + 1 :]
+    return None
+
+
+def _same(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]) -> bool:
+    return len(first) == len(second) and all(a.matches(b) for a, b in zip(first, second, strict=True))
+
+
+def _always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
+    """Is a condition a time or a name as such: it differs everywhere, but is never zero or empty."""
+    function = evaluator.function(frame)
+    operation = function.operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return _always_true(evaluator, frame, operation.operand)
+    if isinstance(operation, s.Load) and function.binds(operation.name):
+        stores = evaluator.flow(frame.ref).reaching(test, operation.name)
+        values = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
+        return bool(values) and all(_always_true(evaluator, frame, value) for value in values)
+    if isinstance(operation, s.Const):
+        return True
+    if isinstance(operation, s.Call):
+        return all(isinstance(v, (External, Member)) for v in evaluator.value(frame, operation.function))
+    return isinstance(operation, (s.Binary, s.FString))

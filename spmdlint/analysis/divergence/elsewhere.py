@@ -1,0 +1,105 @@
+"""Parallel calls that run at a time of their own: in threads of the host, and in callbacks from the device.
+
+A thread launches its calls between those of the main thread, somewhere else on every process. A callback runs while
+the devices are still in the computation that called it, so that a call of all processes inside it waits for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, Values
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+
+
+@dataclass(frozen=True, slots=True)
+class CallElsewhere:
+    """A call that hands over a function, and the first parallel call that this function makes."""
+
+    site: Site
+    starter: str
+    call: ParallelCall
+    how: Literal["thread", "callback"]
+
+
+class CallsElsewhere:
+    """Looks at every function that is handed over."""
+
+    def __init__(
+        self, evaluator: Evaluator, calls: Calls, reach: Reach, effects: Effects, multi: MultiProcess, *, preview: bool
+    ) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+        self.effects = effects
+        self.multi = multi
+        self.preview = preview
+
+    def found(self) -> Iterator[CallElsewhere]:
+        """Function by function."""
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    operation = function.operations[number]
+                    if isinstance(operation, s.Call):
+                        yield from self._handed(frame, number, operation)
+
+    def _handed(self, frame: Frame, number: int, operation: s.Call) -> Iterator[CallElsewhere]:
+        known = self._starter(frame, operation)
+        if known is None or known.callback is None:
+            return
+        how: Literal["thread", "callback"] = "callback" if known.source == "callback" else "thread"
+        for value in self._functions(frame, operation, known):
+            for target in self.calls.targets(value, Arguments(open=True), frame.depth + 1):
+                for call in self.effects.of_function(target.frame):
+                    if self._counts(frame, call, how):
+                        name = known.name.rsplit(".", 1)[-1]
+                        yield CallElsewhere(Site(frame.ref, number), name, call, how)
+                        return
+
+    def _counts(self, frame: Frame, call: ParallelCall, how: str) -> bool:
+        if how == "callback":
+            return call.everyone
+        # Barriers and checkpoints in a thread are how asynchronous savers work.
+        several = self.multi.written_for(frame.ref.path) or self.multi.written_for(call.path[-1].ref.path)
+        return self.preview and not call.everyone and (call.strength == "strong" or several)
+
+    def _starter(self, frame: Frame, operation: s.Call) -> Known | None:
+        """What is known of a callee that runs functions at times of their own."""
+        callees = self.ev.value(frame, operation.function)
+        for callee in callees:
+            if isinstance(callee, External):
+                return self.ev.knowledge.get(callee.name)
+            if isinstance(callee, FunctionValue):
+                return None
+        method = self.ev.function(frame).operations[operation.function]
+        if not isinstance(method, s.Attribute):
+            return None
+        known = self.ev.knowledge.methods.get(method.name)
+        if known is None or not known.needs:
+            return known
+        makers = [v.name for v in self.ev.value(frame, method.base) if isinstance(v, (Applied, External))]
+        return known if not makers or any(name.split(".")[0] in known.needs for name in makers) else None
+
+    def _functions(self, frame: Frame, operation: s.Call, known: Known) -> Iterator[FunctionValue]:
+        arguments = self.ev.arguments(frame, operation)
+        passed: Values | None = arguments.keyword(known.callback or "")
+        position = known.positional.index(known.callback) if known.callback in known.positional else 0
+        if passed is None and position < len(arguments.positional):
+            passed = arguments.positional[position]
+        for value in passed or ():
+            if isinstance(value, FunctionValue):
+                yield value
+            elif isinstance(value, Applied):
+                inside = (v for values in value.arguments.positional for v in values)
+                yield from (v for v in inside if isinstance(v, FunctionValue))

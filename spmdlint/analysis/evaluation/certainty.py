@@ -1,0 +1,46 @@
+"""Which blocks of a function surely run when the function does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.program import summary as s
+from spmdlint.program.summary import ENTRY, EXIT
+
+
+class Certainty:
+    """Tells the blocks that no undecided branch guards, by frame. One per run."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+        self._known: dict[Frame, frozenset[int]] = {}
+
+    def blocks(self, frame: Frame) -> frozenset[int]:
+        """The blocks that run whenever the function returns.
+
+        Loop bodies count: a loop that never runs is not what its author wrote it for.
+        """
+        if frame not in self._known:
+            self._known[frame] = frozenset(self._find(frame))
+        return self._known[frame]
+
+    def _find(self, frame: Frame) -> Iterator[int]:
+        function = self.ev.function(frame)
+        live = self.ev.live_blocks(frame)
+        flow = self.ev.flow(frame.ref)
+        guarded: set[int] = set()
+        for number in live:
+            block = function.blocks[number]
+            if block.test is None:
+                continue
+            arms = [edge.target for edge in block.edges if edge.kind in ("true", "false") and edge.target in live]
+            if isinstance(function.operations[block.test], s.Caught):
+                arms = [number]
+            elif len(arms) < 2 or self.ev.decided(frame, block.test) is not None:
+                continue
+            join = flow.joins_at(number)
+            for arm in arms:
+                guarded |= flow.reachable(arm, without=join)
+        yield from (b for b in live if b not in guarded or b in (ENTRY, EXIT))

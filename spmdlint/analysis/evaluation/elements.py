@@ -1,0 +1,93 @@
+"""Where one element of a tuple, or one field of a record, was written: followed to it through names and returns.
+
+Either every place that it can come from is given, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, certain
+from spmdlint.program import summary as s
+
+Place = tuple[Frame, int]
+_DEPTH = 5
+
+
+def elements(evaluator: Evaluator, frame: Frame, base: int, index: int) -> Iterator[Place]:
+    """Where the element of a tuple or list at an index is written; its length is known, or there are none."""
+
+    def written(frame: Frame, number: int) -> Iterator[Place]:
+        operation = evaluator.function(frame).operations[number]
+        if not isinstance(operation, s.Display) or operation.starred or operation.kind == "set":
+            return
+        if -len(operation.elements) <= index < len(operation.elements):
+            yield frame, operation.elements[index]
+
+    return _followed(evaluator, frame, base, written, _DEPTH)
+
+
+def fields(evaluator: Evaluator, frame: Frame, base: int, name: str) -> Iterator[Place]:
+    """Where the field of a record, as of a dataclass or a named tuple, is written: where the record is made."""
+
+    def written(frame: Frame, number: int) -> Iterator[Place]:
+        operation = evaluator.function(frame).operations[number]
+        if not isinstance(operation, s.Call):
+            return
+        cls = certain(evaluator.value(frame, operation.function))
+        names = evaluator.objects.field_names(cls) if isinstance(cls, ClassValue) else None
+        if names is None:
+            return
+        for argument in operation.arguments:
+            if argument.keyword == name:
+                yield frame, argument.value
+                return
+        given = [argument.value for argument in operation.arguments if argument.keyword is None and not argument.star]
+        if name in names and names.index(name) < len(given):
+            yield frame, given[names.index(name)]
+
+    return _followed(evaluator, frame, base, written, _DEPTH)
+
+
+def _followed(
+    evaluator: Evaluator, frame: Frame, number: int, written: Callable[[Frame, int], Iterator[Place]], depth: int
+) -> Iterator[Place]:
+    here = list(written(frame, number))
+    if here or depth == 0:
+        yield from here
+        return
+    function = evaluator.function(frame)
+    operation = function.operations[number]
+    if isinstance(operation, s.Store):
+        yield from _followed(evaluator, frame, operation.value, written, depth)
+    elif isinstance(operation, s.Load):
+        if function.binds(operation.name):
+            stores = sorted(evaluator.flow(frame.ref).reaching(number, operation.name))
+            yield from _each(evaluator, ((frame, store) for store in stores), written, depth)
+    elif isinstance(operation, s.Call):
+        callee = certain(evaluator.value(frame, operation.function))
+        if isinstance(callee, FunctionValue) and not evaluator.project.function(callee.ref).generator:
+            inner = evaluator.entered_frame(callee, evaluator.arguments(frame, operation), frame.depth + 1)
+            if inner is not None:
+                yield from _each(evaluator, ((inner, value) for value in _returned(evaluator, inner)), written, depth)
+
+
+def _each(
+    evaluator: Evaluator, places: Iterable[Place], written: Callable[[Frame, int], Iterator[Place]], depth: int
+) -> Iterator[Place]:
+    found: list[Place] = []
+    for frame, number in places:
+        here = list(_followed(evaluator, frame, number, written, depth - 1))
+        if not here:
+            return
+        found += here
+    yield from found
+
+
+def _returned(evaluator: Evaluator, frame: Frame) -> list[int]:
+    function = evaluator.function(frame)
+    operations = (
+        function.operations[n] for b in sorted(evaluator.live_blocks(frame)) for n in function.blocks[b].operations
+    )
+    return [o.value for o in operations if isinstance(o, s.Return) and o.value is not None]

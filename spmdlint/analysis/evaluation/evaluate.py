@@ -1,0 +1,471 @@
+"""Abstract evaluation: what may a value be, in a frame.
+
+Demand-driven and memoised: nothing is evaluated that no one asks for. Calls of the project's functions are followed
+with their arguments, so that ``make_update("batch")`` returns a function that closes over "batch". A cycle starts
+from nothing and is not memoised until its head is done. Depth and width are bounded; beyond, values are unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from spmdlint.analysis.evaluation import comprehension, folding, standard
+from spmdlint.analysis.evaluation.bindings import bind
+from spmdlint.analysis.evaluation.cfg import Flow
+from spmdlint.analysis.evaluation.memo import Memo
+from spmdlint.analysis.evaluation.names import Names
+from spmdlint.analysis.evaluation.objects import Objects
+from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
+    NOTHING,
+    UNKNOWN,
+    Applied,
+    Arguments,
+    Called,
+    ClassValue,
+    Collection,
+    Constant,
+    DictionaryValue,
+    External,
+    Frame,
+    Free,
+    FunctionValue,
+    Instance,
+    Member,
+    ModuleValue,
+    Namespace,
+    Site,
+    SuperValue,
+    Value,
+    Values,
+    certain,
+    constant,
+    join,
+    one,
+    truth,
+)
+from spmdlint.knowledge.load import Knowledge
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef, Project
+
+MAX_DEPTH = 12  # frames above one another
+MAX_FRAMES = 48  # different bindings of one function's parameters
+
+
+class Evaluator:
+    """Evaluates the values of a project. One per run. ``heeds_intent``: what is expected to fail is left alone."""
+
+    def __init__(self, project: Project, knowledge: Knowledge, *, heeds_intent: bool = True) -> None:
+        self.project = project
+        self.knowledge = knowledge
+        self.heeds_intent = heeds_intent
+        self.memo: Memo[Values] = Memo(NOTHING, ANYTHING)
+        self._frames: dict[tuple[object, ...], Frame] = {}
+        self._count: dict[FunctionRef, int] = {}
+        self._flows: dict[FunctionRef, Flow] = {}
+        self._live: dict[Frame, frozenset[int]] = {}
+        self._computing_live: set[Frame] = set()
+        self.objects = Objects(self)
+        self.names = Names(self)
+        self._by_class: dict[type, Callable[[Frame, int, Any], Values]] = {
+            s.Const: lambda f, n, o: one(Constant(o.value)) if o.value is not ... else ANYTHING,
+            s.Load: self.names.load,
+            s.Parameter: self._parameter,
+            s.Attribute: lambda f, n, o: self.each(self.value(f, o.base), lambda v: self.attribute(v, o.name, f)),
+            s.Subscript: self._subscript,
+            s.Unary: self._unary,
+            s.Binary: lambda f, n, o: folding.binary(o.operator, self.value(f, o.left), self.value(f, o.right)),
+            s.Compare: self._compare,
+            s.BoolOp: self._boolop,
+            s.IfExp: self._ifexp,
+            s.Display: self._display,
+            s.DictDisplay: self._dictionary,
+            s.FString: self._fstring,
+            s.Call: self._call,
+            s.MakeFunction: lambda f, n, o: one(FunctionValue(FunctionRef(f.ref.path, o.function), f)),
+            s.MakeClass: lambda f, n, o: one(ClassValue(FunctionRef(f.ref.path, o.body), f)),
+            s.Import: self.names.import_,
+            s.Next: self._next,
+            s.Item: self._item,
+            s.Enter: lambda f, n, o: self._entered(self.value(f, o.manager)),
+            s.Collected: lambda f, n, o: comprehension.collected(self, f, o),
+            s.Await: lambda f, n, o: self.value(f, o.value),
+            s.Store: lambda f, n, o: self.value(f, o.value),
+        }
+
+    # -- frames and graphs
+
+    def frame(
+        self, ref: FunctionRef, bindings: dict[str, Values], outer: Frame | None, depth: int, arrays: bool = False
+    ) -> Frame:
+        """The frame of a function with these bindings; a function seen with too many gets the one without."""
+        key = (ref, tuple(sorted(bindings.items(), key=lambda item: item[0])), outer, arrays)
+        found = self._frames.get(key)
+        if found is None:
+            if bindings and self._count.get(ref, 0) >= MAX_FRAMES:
+                return self.frame(ref, {}, outer, depth)
+            self._count[ref] = self._count.get(ref, 0) + 1
+            found = self._frames[key] = Frame(ref, bindings, outer, depth, arrays)
+        return found
+
+    def free_frame(self, ref: FunctionRef) -> Frame:
+        """The frame of a function of which no call is known: its parameters are free, and those around it."""
+        parent = self.project.function(ref).parent
+        outer = self.free_frame(FunctionRef(ref.path, parent)) if parent is not None else None
+        return self.frame(ref, {}, outer, 0)
+
+    def flow(self, ref: FunctionRef) -> Flow:
+        if ref not in self._flows:
+            self._flows[ref] = Flow(self.project.function(ref))
+        return self._flows[ref]
+
+    def function(self, frame: Frame) -> s.Function:
+        return self.project.function(frame.ref)
+
+    def live_blocks(self, frame: Frame) -> frozenset[int]:
+        """The blocks that can run in this frame: branches on what is known go one way."""
+        if frame in self._live:
+            return self._live[frame]
+        function = self.function(frame)
+        if frame in self._computing_live:
+            return frozenset(range(len(function.blocks)))
+        self._computing_live.add(frame)
+        live: set[int] = set()
+        pending = [s.ENTRY]
+        while pending:
+            number = pending.pop()
+            if number in live:
+                continue
+            live.add(number)
+            block = function.blocks[number]
+            answer = self.decided(frame, block.test) if block.test is not None else None
+            for edge in block.edges:
+                if answer is None or edge.kind not in ("true", "false") or (edge.kind == "true") == answer:
+                    pending.append(edge.target)
+        self._computing_live.discard(frame)
+        self._live[frame] = frozenset(live)
+        return self._live[frame]
+
+    def decided(self, frame: Frame, test: int) -> bool | None:
+        """The way that a branch goes in this frame; None where it cannot be told."""
+        operation = self.function(frame).operations[test]
+        if isinstance(operation, (s.Next, s.Caught, s.Matches)):
+            return None
+        if isinstance(operation, s.Load) and operation.name == "TYPE_CHECKING":
+            return False
+        return truth(self.value(frame, test))
+
+    # -- values
+
+    def value(self, frame: Frame, number: int) -> Values:
+        """What an operation's value may be in a frame."""
+        known = self.memo.get((frame, number))
+        if known is not None:
+            return known
+
+        def compute() -> Values:
+            operation = self.function(frame).operations[number]
+            method = self._by_class.get(type(operation))
+            return method(frame, number, operation) if method is not None else ANYTHING
+
+        return self.memo.once((frame, number), compute)
+
+    def each(self, values: Values, step: Callable[[Value], Values]) -> Values:
+        """Apply a step to every value; the unknown stays unknown."""
+        return join(*(ANYTHING if value == UNKNOWN else step(value) for value in values))
+
+    def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Values:
+        bound = frame.bindings.get(operation.name)
+        if bound is not None:
+            return bound
+        function = self.function(frame)
+        receiver = self.objects.implicit_receiver(frame, operation.name)
+        if receiver is not None:
+            return receiver
+        formal = next((f for f in function.formals if f.name == operation.name), None)
+        if formal is not None and formal.default and frame.arrays:
+            default = self.default(frame, operation.name)
+            if default is not None:
+                return default
+        return one(Free(frame.ref, operation.name))
+
+    def default(self, frame: Frame, name: str) -> Values | None:
+        """The default of a parameter, evaluated where the function is defined."""
+        if frame.outer is None:
+            return None
+        for operation in self.function(frame.outer).operations:
+            if isinstance(operation, s.MakeFunction) and operation.function == frame.ref.index:
+                for parameter, number in operation.defaults:
+                    if parameter == name:
+                        return self.value(frame.outer, number)
+        return None
+
+    # -- attributes and elements
+
+    def attribute(self, base: Value, name: str, frame: Frame) -> Values:
+        """What ``base.name`` may be."""
+        modelled = standard.attribute(self, base, name)
+        if modelled is not None:
+            return modelled
+        if isinstance(base, External):
+            return one(External(self.knowledge.canonical(f"{base.name}.{name}")))
+        if isinstance(base, ModuleValue):
+            return self.names.module_attribute(self.project.modules[base.path], name)
+        if isinstance(base, Namespace):
+            return self.names.dotted_name(f"{base.dotted}.{name}", self.project.modules[base.importer])
+        if isinstance(base, (Instance, ClassValue, SuperValue)):
+            return self.objects.attribute(base, name)
+        if isinstance(base, Applied):
+            known = self.knowledge.get(base.name)
+            if known is not None and known.kind == "record" and name in known.parameters:
+                return self.argument(base, name) or ANYTHING
+            member = self.knowledge.get(f"{base.name}.{name}")
+            if member is not None:
+                return one(Member(base, member.name) if member.kind == "forward" else External(member.name))
+        if isinstance(base, (Applied, Called, Member)):
+            return one(Member(base, name))
+        return self.objects.by_name_alone(name, frame.ref.path)
+
+    def _subscript(self, frame: Frame, number: int, operation: s.Subscript) -> Values:
+        index = constant(self.value(frame, operation.index))
+
+        def step(base: Value) -> Values:
+            return ANYTHING if index is None else self.element(base, index.value)
+
+        return self.each(self.value(frame, operation.base), step)
+
+    def _item(self, frame: Frame, number: int, operation: s.Item) -> Values:
+        if operation.star:
+            return ANYTHING
+        return self.each(self.value(frame, operation.value), lambda base: self.element(base, operation.index))
+
+    def _next(self, frame: Frame, number: int, operation: s.Next) -> Values:
+        def step(base: Value) -> Values:
+            if isinstance(base, Collection) and not base.open:
+                return join(*base.elements)
+            return ANYTHING
+
+        return self.each(self.value(frame, operation.iterable), step)
+
+    # -- operators and displays
+
+    def _unary(self, frame: Frame, number: int, operation: s.Unary) -> Values:
+        operand = self.value(frame, operation.operand)
+        if operation.operator == "not":
+            answer = truth(operand)
+            return ANYTHING if answer is None else one(Constant(not answer))
+        value = constant(operand)
+        return ANYTHING if value is None else folding.unary(operation.operator, value)
+
+    def _compare(self, frame: Frame, number: int, operation: s.Compare) -> Values:
+        if len(operation.operators) != 1:
+            return ANYTHING
+        left, right = (self.value(frame, operand) for operand in operation.operands)
+        return folding.binary(operation.operators[0], left, right)
+
+    def _boolop(self, frame: Frame, number: int, operation: s.BoolOp) -> Values:
+        left, right = operation.operands
+        first = self.value(frame, left)
+        answer = truth(first)
+        if answer is not None:
+            return self.value(frame, right) if answer == (operation.operator == "and") else first
+        second = self.value(frame, right)
+        decided = truth(second)
+        if decided is not None and decided != (operation.operator == "and"):
+            # `x and False` is falsy and `x or True` is truthy, whatever x is.
+            return second if isinstance(certain(second), Constant) else join(first, second)
+        return join(first, second)
+
+    def _ifexp(self, frame: Frame, number: int, operation: s.IfExp) -> Values:
+        answer = truth(self.value(frame, operation.test))
+        if answer is not None:
+            return self.value(frame, operation.body if answer else operation.orelse)
+        return join(self.value(frame, operation.body), self.value(frame, operation.orelse))
+
+    def _display(self, frame: Frame, number: int, operation: s.Display) -> Values:
+        elements: list[Values] = []
+        is_open = False
+        for position, number_ in enumerate(operation.elements):
+            values = self.value(frame, number_)
+            if position in operation.starred:
+                inner = certain(values)
+                if isinstance(inner, Collection):
+                    elements.extend(inner.elements)
+                    is_open = is_open or inner.open
+                else:
+                    is_open = True
+            else:
+                elements.append(values)
+        return one(Collection(operation.kind, tuple(elements), is_open))
+
+    def _dictionary(self, frame: Frame, number: int, operation: s.DictDisplay) -> Values:
+        items: list[tuple[object, Values]] = []
+        is_open = False
+        for key, value in zip(operation.keys, operation.values, strict=True):
+            known = constant(self.value(frame, key)) if key is not None else None
+            if known is None:
+                is_open = True
+            else:
+                items.append((known.value, self.value(frame, value)))
+        return one(DictionaryValue(tuple(items), is_open))
+
+    def _fstring(self, frame: Frame, number: int, operation: s.FString) -> Values:
+        parts = [constant(self.value(frame, part)) for part in operation.parts]
+        known = [part.value for part in parts if part is not None]
+        if len(known) == len(parts) and all(isinstance(part, (str, int)) for part in known):
+            return one(Constant("".join(str(part) for part in known)))
+        return ANYTHING
+
+    # -- calls
+
+    def _call(self, frame: Frame, number: int, operation: s.Call) -> Values:
+        if frame.depth >= MAX_DEPTH:
+            return ANYTHING
+        callees = self.value(frame, operation.function)
+        arguments = self.arguments(frame, operation)
+        site = Site(frame.ref, number)
+        return self.each(callees, lambda callee: self.call(callee, arguments, site, frame))
+
+    def arguments(self, frame: Frame, operation: s.Call) -> Arguments:
+        """What a call passes, evaluated."""
+        positional: list[Values] = []
+        keywords: list[tuple[str, Values]] = []
+        is_open = False
+        for argument in operation.arguments:
+            values = self.value(frame, argument.value)
+            if argument.star == "*":
+                inner = certain(values)
+                if isinstance(inner, Collection) and not inner.open:
+                    positional.extend(inner.elements)
+                else:
+                    is_open = True
+            elif argument.star == "**":
+                table = certain(values)
+                if isinstance(table, DictionaryValue) and not table.open:
+                    keywords.extend((str(key), value) for key, value in table.items)
+                else:
+                    is_open = True
+            elif argument.keyword is not None:
+                keywords.append((argument.keyword, values))
+            elif not is_open:
+                positional.append(values)
+        return Arguments(tuple(positional), tuple(keywords), is_open)
+
+    def call(self, callee: Value, arguments: Arguments, site: Site, frame: Frame) -> Values:
+        """What calling a value may return."""
+        if isinstance(callee, FunctionValue):
+            inner = self.entered_frame(callee, arguments, frame.depth + 1)
+            return self.returned(inner) if inner is not None else ANYTHING
+        if isinstance(callee, ClassValue):
+            return one(Instance(callee, arguments))
+        if isinstance(callee, Instance):
+            return self.each(self.objects.attribute(callee, "__call__"), lambda v: self.call(v, arguments, site, frame))
+        if isinstance(callee, External):
+            return self._call_external(callee.name, arguments, site, frame)
+        if isinstance(callee, Applied):
+            return self._call_applied(callee, arguments, site, frame)
+        if isinstance(callee, Member):
+            return standard.method(callee, arguments) or one(Called(callee, site))
+        return ANYTHING
+
+    def entered_frame(
+        self, function: FunctionValue, arguments: Arguments, depth: int, *, arrays: bool = False
+    ) -> Frame | None:
+        """The frame that a call of a function of the project runs in; None where that is too deep."""
+        if depth > MAX_DEPTH:
+            return None
+        if function.receiver is not None:
+            receiver = one(function.receiver)
+            arguments = Arguments((receiver, *arguments.positional), arguments.keywords, arguments.open)
+        definition = self.project.function(function.ref)
+        bindings = bind(definition, arguments)
+        frame = self.frame(function.ref, bindings, function.outer, depth, arrays)
+        if not arrays and not arguments.open:
+            missing = [f.name for f in definition.formals if f.default and f.name not in bindings]
+            if missing:
+                filled = {name: self.default(frame, name) for name in missing}
+                bindings = {**bindings, **{n: v for n, v in filled.items() if v is not None}}
+                frame = self.frame(function.ref, bindings, function.outer, depth, arrays)
+        return frame
+
+    def returned(self, frame: Frame) -> Values:
+        """What a function may return in a frame."""
+        return self.memo.once((frame, "return"), lambda: self._returned(frame))
+
+    def _returned(self, frame: Frame) -> Values:
+        function = self.function(frame)
+        if function.generator or function.asynchronous:
+            return ANYTHING
+        sets: list[Values] = []
+        for number in sorted(self.live_blocks(frame)):
+            for position in function.blocks[number].operations:
+                operation = function.operations[position]
+                if isinstance(operation, s.Return):
+                    none = one(Constant(None))
+                    sets.append(none if operation.value is None else self.value(frame, operation.value))
+        return join(*sets) if sets else one(Constant(None))
+
+    def _call_external(self, name: str, arguments: Arguments, site: Site, frame: Frame) -> Values:
+        known = self.knowledge.get(name)
+        if known is not None and known.kind == "identity":
+            return one(External("spmdlint.identity"))
+        if known is not None and known.kind == "decorator" and arguments.positional:
+            return arguments.positional[0]
+        if name == "spmdlint.identity":
+            return arguments.positional[0] if arguments.positional else ANYTHING
+        modelled = standard.call(self, name, arguments, frame)
+        return one(Applied(name, arguments, site)) if modelled is None else modelled
+
+    def _call_applied(self, callee: Applied, arguments: Arguments, site: Site, frame: Frame) -> Values:
+        known = self.knowledge.get(callee.name)
+        if known is None or known.kind is None:
+            return one(Called(callee, site))
+        if known.kind == "currying":
+            return self._call_partial(callee, arguments, site, frame)
+        if known.kind == "decorator" and arguments.positional:
+            return arguments.positional[0]
+        if known.function and self.argument(callee, known.function[0]) is None and not callee.arguments.open:
+            # `jax.jit(static_argnums=0)` waits for its function, as `partial(jax.jit, static_argnums=0)` does.
+            merged = Arguments(
+                (*arguments.positional, *callee.arguments.positional),
+                (*callee.arguments.keywords, *arguments.keywords),
+                arguments.open,
+            )
+            return one(Applied(callee.name, merged, site, callee.receiver))
+        return one(Called(callee, site))
+
+    def _call_partial(self, callee: Applied, arguments: Arguments, site: Site, frame: Frame) -> Values:
+        first, *rest = callee.arguments.positional or (ANYTHING,)
+        merged = Arguments(
+            (*rest, *arguments.positional),
+            (*callee.arguments.keywords, *arguments.keywords),
+            callee.arguments.open or arguments.open,
+        )
+        if callee.receiver is not None:
+            merged = Arguments((one(callee.receiver), *merged.positional), merged.keywords, merged.open)
+        return self.each(first, lambda value: self.call(value, merged, site, frame))
+
+    def argument(self, applied: Applied, parameter: str) -> Values | None:
+        """What a call of a library's function passed for one of its parameters; None where it passed nothing."""
+        known = self.knowledge.get(applied.name)
+        found = applied.arguments.keyword(parameter)
+        if found is not None or known is None:
+            return found
+        if parameter in known.positional:
+            position = known.positional.index(parameter)
+            if position < len(applied.arguments.positional):
+                return applied.arguments.positional[position]
+        return None
+
+    def _entered(self, managers: Values) -> Values:
+        return frozenset(v if isinstance(v, (Applied, Instance)) else UNKNOWN for v in managers)
+
+    def element(self, base: Value, index: object) -> Values:
+        """The element of a known collection or dictionary at a constant index."""
+        if isinstance(base, Collection) and isinstance(index, int) and not base.open and base.kind != "set":
+            if -len(base.elements) <= index < len(base.elements):
+                return base.elements[index]
+        elif isinstance(base, DictionaryValue):
+            return base.get(index) or ANYTHING
+        return ANYTHING

@@ -1,0 +1,89 @@
+"""Operators on constants, as far as they decide branches and spell names."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from spmdlint.analysis.evaluation.values import ANYTHING, Collection, Constant, Values, certain, constant, one
+
+_LIMIT = 10_000  # characters or elements: "x" * 10**9 must not be computed
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.eq,  # of constants, `is` is used for None, True and False alone
+    "is not": operator.ne,
+    "in": lambda a, b: a in b,
+    "not in": lambda a, b: a not in b,
+}
+_IDENTITY = {"is": True, "==": True, "is not": False, "!=": False}
+
+
+def binary(symbol: str, left: Values, right: Values) -> Values:
+    """The value of ``left symbol right``, where it can be told."""
+    a, b = certain(left), certain(right)
+    if symbol == "+" and isinstance(a, Collection) and isinstance(b, Collection) and a.kind == b.kind:
+        return one(Collection(a.kind, a.elements + b.elements, a.open or b.open))
+    if symbol == "%" and isinstance(a, Constant) and isinstance(b, Collection):
+        parts = [constant(element) for element in b.elements]
+        if b.kind == "tuple" and not b.open and isinstance(a.value, str) and all(part is not None for part in parts):
+            return binary("%", left, one(Constant(tuple(part.value for part in parts if part is not None))))
+    if symbol in _IDENTITY:
+        answer = _same(a, b)
+        if answer is not None:
+            return one(Constant(answer == _IDENTITY[symbol]))
+    if symbol in ("in", "not in") and isinstance(b, Collection) and isinstance(a, Constant) and not b.open:
+        members = [constant(element) for element in b.elements]
+        if all(member is not None for member in members):
+            return one(Constant((a in members) == (symbol == "in")))
+        if a in members:
+            return one(Constant(symbol == "in"))
+    if not isinstance(a, Constant) or not isinstance(b, Constant) or symbol not in _BINARY:
+        return ANYTHING
+    if symbol == "*" and (isinstance(a.value, (str, bytes)) or isinstance(b.value, (str, bytes))):
+        return ANYTHING
+    try:
+        result = _BINARY[symbol](a.value, b.value)
+    except Exception:  # a TypeError, a division by zero, a bad format: the program's own affair
+        return ANYTHING
+    if isinstance(result, (str, bytes)) and len(result) > _LIMIT:
+        return ANYTHING
+    if isinstance(result, int) and abs(result) > 1 << 128:
+        return ANYTHING
+    return one(Constant(result))
+
+
+def _same(a: object, b: object) -> bool | None:
+    """Are two certain values the same object; only None against things that are surely not None is told."""
+    if a is None or b is None:
+        return None
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return None
+    for none, other in ((a, b), (b, a)):
+        if isinstance(none, Constant) and none.value is None:
+            from_program = type(other).__name__ in ("FunctionValue", "ClassValue", "Instance", "Collection", "Applied")
+            return False if from_program else None
+    return None
+
+
+def unary(symbol: str, operand: Constant) -> Values:
+    """The value of ``symbol operand``."""
+    try:
+        if symbol == "not":
+            return one(Constant(not operand.value))
+        if symbol == "-":
+            return one(Constant(-operand.value))  # type: ignore[operator]
+    except Exception:  # the program's own affair
+        return ANYTHING
+    return ANYTHING

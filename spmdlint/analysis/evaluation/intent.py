@@ -1,0 +1,140 @@
+"""Code whose author expects it to fail: under `pytest.raises`, `assertRaises`, or a handler for the very error."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Collection, External, Frame, Values
+from spmdlint.program import summary as s
+
+_RAISES = ("raises", "assertRaises", "assertRaisesRegex", "assert_raises", "assertRaisesWithPredicateMatch")
+
+# `mock.patch("jax.lax.psum", ...)`: what is called is not what stands there.
+_REPLACES = ("patch",)
+
+
+def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    """Does an operation stand where its author expects an exception of any kind, or replaces what it would call."""
+    if not evaluator.heeds_intent:
+        return False
+    function = evaluator.function(frame)
+    if frame.outer is not None and function.kind in ("lambda", "function"):
+        around = evaluator.function(frame.outer)
+        for use in _uses(around, function):
+            if expects_failure(evaluator, frame.outer, use):
+                return True
+        called = _calls(around, function)
+        if called and all(expects_failure(evaluator, frame.outer, number) for number in called):
+            return True
+    for entered, operation in enumerate(function.operations[:number]):
+        if isinstance(operation, s.Enter) and _is_raises(function, operation.manager):
+            ends = [n for n, o in enumerate(function.operations) if _leaves(o, operation.manager)]
+            if not ends or number < max(ends):
+                return True
+        if entered > number:
+            break
+    return any(
+        isinstance(operation, s.Call)
+        and _names_raises(function, operation.function)
+        and _holds(function, operation, number)
+        for operation in function.operations[number + 1 : number + 40]
+    )
+
+
+def _uses(outer: s.Function, function: s.Function) -> list[int]:
+    """Where a function is handed on as a value: a lambda where it is made, a `def` where its name is passed."""
+    made = [n for n, o in enumerate(outer.operations) if isinstance(o, s.MakeFunction) and o.function == function.index]
+    if function.kind == "lambda":
+        return made
+    passed = {argument.value for o in outer.operations if isinstance(o, s.Call) for argument in o.arguments}
+    loads = [n for n, o in enumerate(outer.operations) if isinstance(o, s.Load) and o.name == function.name]
+    return loads if loads and all(number in passed for number in loads) else []
+
+
+def _calls(outer: s.Function, function: s.Function) -> list[int]:
+    """Where a `def` is called by its name; nothing if it is used in any other way."""
+    loads = [n for n, o in enumerate(outer.operations) if isinstance(o, s.Load) and o.name == function.name]
+    called = {o.function for o in outer.operations if isinstance(o, s.Call)}
+    return loads if function.kind == "function" and all(number in called for number in loads) else []
+
+
+def _leaves(operation: s.Operation, manager: int) -> bool:
+    return isinstance(operation, s.Leave) and operation.manager == manager
+
+
+def _is_raises(function: s.Function, manager: int) -> bool:
+    operation = function.operations[manager]
+    return isinstance(operation, s.Call) and _names_raises(function, operation.function)
+
+
+def _names_raises(function: s.Function, number: int) -> bool:
+    operation = function.operations[number]
+    name = operation.name if isinstance(operation, (s.Attribute, s.Load)) else ""
+    if isinstance(operation, s.Attribute) and name in ("object", "dict"):
+        base = function.operations[operation.base]
+        name = base.name if isinstance(base, (s.Attribute, s.Load)) else ""
+    return name in _RAISES or name in _REPLACES
+
+
+def _holds(function: s.Function, call: s.Call, number: int) -> bool:
+    """Is an operation part of an argument of a call, by where it stands in the text."""
+    start, end = function.spans[number]
+    return any(
+        function.spans[argument.value][0] <= start and end <= function.spans[argument.value][1]
+        for argument in call.arguments
+    )
+
+
+def handles_unbound_names(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    """Is a NameError from here caught in the same function, as code does that probes for an axis."""
+    return handles(evaluator, frame, number, "NameError")
+
+
+def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bool:
+    """Is one of these built-in errors caught in the same function if it comes from here."""
+    wanted = {f"builtins.{name}" for name in (*errors, "Exception", "BaseException")}
+    function = evaluator.function(frame)
+    if _suppressed(evaluator, frame, number, wanted):
+        return True
+    block = function.blocks[function.block_of[number]]
+    pending = [edge.target for edge in block.edges if edge.kind == "except"]
+    seen: set[int] = set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        test = function.blocks[current].test
+        caught = function.operations[test] if test is not None else None
+        if not isinstance(caught, s.Caught):
+            continue
+        if caught.kind is None or _catches(evaluator.value(frame, caught.kind), wanted):
+            return True
+        pending.extend(edge.target for edge in function.blocks[current].edges if edge.kind == "false")
+    return False
+
+
+def _suppressed(evaluator: Evaluator, frame: Frame, number: int, wanted: set[str]) -> bool:
+    """Is an operation inside of `with contextlib.suppress(...)` for one of these errors."""
+    function = evaluator.function(frame)
+    for entered, operation in enumerate(function.operations[:number]):
+        manager = function.operations[operation.manager] if isinstance(operation, s.Enter) else None
+        if not isinstance(operation, s.Enter) or not isinstance(manager, s.Call):
+            continue
+        callee = evaluator.value(frame, manager.function)
+        if External("contextlib.suppress") not in callee:
+            continue
+        ends = [n for n, o in enumerate(function.operations) if n > entered and _leaves(o, operation.manager)]
+        kinds = [evaluator.value(frame, argument.value) for argument in manager.arguments]
+        if (not ends or number < max(ends)) and any(_catches(kind, wanted) for kind in kinds):
+            return True
+    return False
+
+
+def _catches(kinds: Values, wanted: set[str]) -> bool:
+    for kind in kinds:
+        if isinstance(kind, Collection):
+            if any(_catches(element, wanted) for element in kind.elements):
+                return True
+        elif isinstance(kind, External) and kind.name in wanted:
+            return True
+    return False

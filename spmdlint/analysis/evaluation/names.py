@@ -1,0 +1,183 @@
+"""Names: what a local, a global, an import or a module's attribute may be."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
+    UNKNOWN,
+    Collection,
+    DictionaryValue,
+    External,
+    Frame,
+    ModuleValue,
+    Namespace,
+    Values,
+    join,
+    one,
+)
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef, Module
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.evaluation.evaluate import Evaluator
+
+_MUTATORS = frozenset(
+    "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
+)
+
+
+class Names:
+    """Looks names up. One with its evaluator; two files for the reader's sake."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+
+    def load(self, frame: Frame, number: int, operation: s.Load) -> Values:
+        module = self.ev.project.modules[frame.ref.path]
+        function = self.ev.function(frame)
+        scope = module.summary.scope_of(function, operation.name)
+        if scope is function:
+            stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+            live = self.ev.live_blocks(frame) if len(stores) > 1 else frozenset()
+            values = join(
+                *(
+                    self.ev.value(frame, store)
+                    for store in stores
+                    if len(stores) == 1 or function.block_of[store] in live
+                )
+            )
+            if not stores and function.kind == "class":
+                return self.global_name(module, operation.name)
+            return self._opened(values, function, operation.name)
+        if scope is not None:
+            outer: Frame | None = frame.outer
+            while outer is not None and self.ev.function(outer) is not scope:
+                outer = outer.outer
+            if outer is None:
+                return ANYTHING
+            return self.name_in(outer, scope, operation.name)
+        if function.kind == "module" and operation.name in function.stores:
+            values = self._top(frame, module, self.ev.flow(frame.ref).reaching(number, operation.name))
+            return self._opened(values, function, operation.name) or self.global_name(module, operation.name)
+        return self.global_name(module, operation.name)
+
+    def name_in(self, frame: Frame, scope: s.Function, name: str) -> Values:
+        """What a name of an enclosing function may be: any of its stores that can run."""
+        live = self.ev.live_blocks(frame)
+        stores = [number for number in scope.stores.get(name, ()) if scope.block_of[number] in live]
+        values = join(*(self.ev.value(frame, n) for n in stores if isinstance(scope.operations[n], s.Store)))
+        return self._opened(values, scope, name)
+
+    def _opened(self, values: Values, function: s.Function, name: str) -> Values:
+        """Collections that the function changes in place may hold anything."""
+        if not any(isinstance(v, (Collection, DictionaryValue)) for v in values):
+            return values
+        return frozenset((*values, UNKNOWN)) if name in mutated_names(function) else values
+
+    def global_name(self, module: Module, name: str) -> Values:
+        """What a module's global, or a builtin, may be."""
+        return self.ev.memo.once((module.path, name), lambda: self._global_name(module, name))
+
+    def _global_name(self, module: Module, name: str) -> Values:
+        frame = self.ev.free_frame(FunctionRef(module.path, 0))
+        # A function runs when the module is done, so it sees the last store.
+        last = self.ev.flow(frame.ref).at_end(name) or frozenset(module.top.stores.get(name, ()))
+        values = self._top(frame, module, last)
+        sets = [values] if values else []
+        for function in module.summary.functions[1:]:
+            if name in function.globals and name in function.stores:
+                sets.append(ANYTHING)
+        if sets:
+            return self._opened(join(*sets), module.top, name)
+        for operation in module.top.operations:
+            if isinstance(operation, s.ImportStar):
+                dotted = self.ev.project.absolute(module, operation.module, operation.level)
+                path = self.ev.project.find_module(dotted, module)
+                if path is None:
+                    candidate = External(self.ev.knowledge.canonical(f"{dotted}.{name}"))
+                    if self.ev.knowledge.get(candidate.name) is not None:
+                        return one(candidate)
+                elif path != module.path:
+                    values = self.global_name(self.ev.project.modules[path], name)
+                    if values and values != ANYTHING:
+                        return values
+        if hasattr(builtins, name):
+            return one(External(f"builtins.{name}"))
+        return ANYTHING
+
+    def _top(self, frame: Frame, module: Module, stores: frozenset[int]) -> Values:
+        """What some stores at the top level of a module give, of those that can run."""
+        live = self.ev.live_blocks(frame)
+        top = module.top
+        found = [n for n in sorted(stores) if isinstance(top.operations[n], s.Store) and top.block_of[n] in live]
+        return join(*(self.ev.value(frame, n) for n in found))
+
+    def import_(self, frame: Frame, number: int, operation: s.Import) -> Values:
+        module = self.ev.project.modules[frame.ref.path]
+        dotted = self.ev.project.absolute(module, operation.module, operation.level)
+        if operation.root:
+            return self.dotted_name(dotted.split(".")[0], module)
+        if operation.name is None:
+            return self.dotted_name(dotted, module)
+        full = f"{dotted}.{operation.name}" if dotted else operation.name
+        canonical = self.ev.knowledge.canonical(full)
+        if self.ev.knowledge.get(canonical) is not None:
+            return one(External(canonical))
+        path = self.ev.project.find_module(dotted, module)
+        if path is not None and path != module.path:
+            values = self.global_name(self.ev.project.modules[path], operation.name)
+            if values and values != ANYTHING:
+                return values
+        return self.dotted_name(full, module)
+
+    def dotted_name(self, dotted: str, module: Module) -> Values:
+        path = self.ev.project.find_module(dotted, module)
+        if path is not None:
+            return one(ModuleValue(path))
+        if self.ev.project.is_namespace(dotted, module):
+            return one(Namespace(dotted, module.path))
+        return one(External(self.ev.knowledge.canonical(dotted)))
+
+    def module_attribute(self, module: Module, name: str) -> Values:
+        full = self.ev.knowledge.canonical(f"{module.name}.{name}")
+        if self.ev.knowledge.get(full) is not None:
+            return one(External(full))
+        if name in module.top.stores or any(isinstance(o, s.ImportStar) for o in module.top.operations):
+            values = self.global_name(module, name)
+            if values != ANYTHING or name in module.top.stores:
+                return values
+        if module.is_package:
+            path = self.ev.project.find_module(f"{module.name}.{name}", module)
+            if path is not None:
+                return one(ModuleValue(path))
+        return ANYTHING
+
+
+def mutated_names(function: s.Function) -> frozenset[str]:
+    """The names whose value the function changes in place."""
+    cached: frozenset[str] | None = function.__dict__.get("_mutated_names")
+    if cached is not None:
+        return cached
+    operations = function.operations
+    found: set[str] = set()
+
+    def note(number: int) -> None:
+        operation = operations[number]
+        if isinstance(operation, s.Load):
+            found.add(operation.name)
+
+    for operation in operations:
+        if (isinstance(operation, s.Attribute) and operation.name in _MUTATORS) or isinstance(
+            operation, (s.StoreSubscript,)
+        ):
+            note(operation.base)
+        elif isinstance(operation, s.Binary) and operation.inplace:
+            note(operation.left)
+        elif isinstance(operation, s.Delete) and operation.base is not None:
+            note(operation.base)
+    result = frozenset(found)
+    function.__dict__["_mutated_names"] = result
+    return result

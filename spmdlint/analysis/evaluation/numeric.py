@@ -1,0 +1,100 @@
+"""Which expressions can only be numbers, whose hashes are alike everywhere, and which are strings."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Constant, External, Frame
+from spmdlint.program import summary as s
+
+NUMBER_MAKERS = frozenset(f"builtins.{name}" for name in "int len ord round abs float bool hash".split())
+_ATTRIBUTES = frozenset(("shape", "ndim", "size", "itemsize", "process_index", "id"))
+_ARITHMETIC = frozenset(("-", "*", "//", "**", "/", "+", "%", "<<", ">>"))
+_DEPTH = 8
+
+
+def numbers(evaluator: Evaluator, frame: Frame, elements: tuple[int, ...]) -> bool:
+    """Are all of these surely numbers, or tuples of them; False where there are none."""
+    return bool(elements) and all(number(evaluator, frame, element) for element in elements)
+
+
+def number(evaluator: Evaluator, frame: Frame, value: int, depth: int = _DEPTH) -> bool:
+    """Is this surely a number, a boolean or a tuple of them."""
+    if depth == 0:
+        return False
+    function = evaluator.function(frame)
+    operation = function.operations[value]
+    if isinstance(operation, s.Const):
+        return isinstance(operation.value, (int, float))
+    if isinstance(operation, s.Attribute):
+        return operation.name in _ATTRIBUTES
+    if isinstance(operation, s.Subscript):
+        return number(evaluator, frame, operation.base, depth - 1)
+    if isinstance(operation, s.Binary):
+        sides = [number(evaluator, frame, side, depth - 1) for side in (operation.left, operation.right)]
+        return operation.operator in _ARITHMETIC and all(sides)
+    if isinstance(operation, s.Compare):
+        return True
+    if isinstance(operation, s.Display):
+        return operation.kind == "tuple" and all(number(evaluator, frame, e, depth - 1) for e in operation.elements)
+    if isinstance(operation, s.Call):
+        callees = evaluator.value(frame, operation.function)
+        return bool(callees) and all(isinstance(c, External) and c.name in NUMBER_MAKERS for c in callees)
+    if isinstance(operation, s.Load):
+        stores = evaluator.flow(frame.ref).reaching(value, operation.name)
+        return bool(stores) and all(number(evaluator, frame, store, depth - 1) for store in stores)
+    if isinstance(operation, s.Store):
+        return number(evaluator, frame, operation.value, depth - 1)
+    if isinstance(operation, s.Next):
+        return _from_range(evaluator, frame, operation.iterable)
+    values = evaluator.value(frame, value)
+    return bool(values) and all(isinstance(v, Constant) and isinstance(v.value, (int, float)) for v in values)
+
+
+def _from_range(evaluator: Evaluator, frame: Frame, iterable: int) -> bool:
+    operation = evaluator.function(frame).operations[iterable]
+    if isinstance(operation, s.Display):
+        return numbers(evaluator, frame, operation.elements)
+    return isinstance(operation, s.Call) and any(
+        isinstance(v, External) and v.name == "builtins.range" for v in evaluator.value(frame, operation.function)
+    )
+
+
+def numbers_added(evaluator: Evaluator, frame: Frame, made: int) -> bool:
+    """Is an empty set, made here, given numbers only: every ``name.add(...)`` in the function adds one."""
+    function = evaluator.function(frame)
+    names = {o.name for o in function.operations if isinstance(o, s.Store) and o.value == made}
+    added: list[int] = []
+    for operation in function.operations:
+        if not isinstance(operation, s.Call) or not operation.arguments:
+            continue
+        method = function.operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in ("add", "update"):
+            base = function.operations[method.base]
+            if isinstance(base, s.Load) and base.name in names:
+                if method.name == "update":
+                    return False
+                added.append(operation.arguments[0].value)
+    return numbers(evaluator, frame, tuple(added))
+
+
+_TEXT_METHODS = frozenset("join format lower upper strip replace decode removeprefix removesuffix".split())
+_NAMES = frozenset("name path key label tag __name__ __qualname__ __module__".split())
+
+
+def names_something(evaluator: Evaluator, frame: Frame, value: int) -> bool:
+    """Is this surely a string, or called a name or a path by its author."""
+    operation = evaluator.function(frame).operations[value]
+    if isinstance(operation, s.FString):
+        return True
+    if isinstance(operation, (s.Load, s.Attribute)) and operation.name.lower().rsplit("_", 1)[-1] in _NAMES:
+        return True
+    if isinstance(operation, s.Attribute) and operation.name in _NAMES:
+        return True
+    if isinstance(operation, s.Call):
+        method = evaluator.function(frame).operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in _TEXT_METHODS:
+            return True
+        callees = evaluator.value(frame, operation.function)
+        return any(isinstance(c, External) and c.name in ("builtins.str", "builtins.repr") for c in callees)
+    values = evaluator.value(frame, value)
+    return bool(values) and all(isinstance(v, Constant) and isinstance(v.value, str) for v in values)

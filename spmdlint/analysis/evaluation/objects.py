@@ -1,0 +1,354 @@
+"""Objects of the project's classes: fields, methods, properties, bases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.evaluation import standard
+from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
+    NOTHING,
+    Applied,
+    Arguments,
+    ClassValue,
+    Collection,
+    Constant,
+    External,
+    Frame,
+    Free,
+    FunctionValue,
+    Instance,
+    Member,
+    SuperValue,
+    Value,
+    Values,
+    certain,
+    join,
+    one,
+)
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.evaluation.evaluate import Evaluator
+
+_PROPERTIES = ("builtins.property", "functools.cached_property")
+# Classes whose annotated fields are the parameters of their constructor.
+_FIELD_MAKERS = (
+    "dataclasses.dataclass",
+    "flax.struct.dataclass",
+    "chex.dataclass",
+    "equinox.Module",
+    "flax.linen.Module",
+    "typing.NamedTuple",
+)
+# Names that methods of every library share: one definition in the project says nothing about an unknown object.
+_COMMON = frozenset(name for kind in (dict, list, set, str, bytes, int, float) for name in dir(kind)) | frozenset(
+    """
+    init apply step run save restore load close read write open start stop join result submit wait done map filter sum
+    mean min max reshape astype at shape dtype size T item tolist replace call update flush log info lower compile trace
+    eval train reset next send put fit build create register name state params config model forward""".split()
+)
+
+
+class Objects:
+    """Looks up attributes. One with its evaluator; two files for the reader's sake."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+        self.project = evaluator.project
+        self._stores: dict[FunctionRef, dict[str, list[tuple[FunctionRef, int]]]] = {}
+        self._bases: dict[ClassValue, tuple[Value, ...]] = {}
+        self._active: set[tuple[Value, str]] = set()
+
+    # -- classes
+
+    def class_of(self, ref: FunctionRef) -> ClassValue:
+        """The class with this body, as it is where it is defined."""
+        return ClassValue(ref, self.ev.free_frame(ref).outer)
+
+    def bases(self, cls: ClassValue) -> tuple[Value, ...]:
+        """The bases that are known, in order."""
+        if cls not in self._bases:
+            self._bases[cls] = ()
+            self._bases[cls] = tuple(self._find_bases(cls))
+        return self._bases[cls]
+
+    def _find_bases(self, cls: ClassValue) -> Iterator[Value]:
+        if cls.outer is None:
+            return
+        for operation in self.ev.function(cls.outer).operations:
+            if isinstance(operation, s.MakeClass) and operation.body == cls.ref.index:
+                for base in operation.bases:
+                    value = certain(self.ev.value(cls.outer, base))
+                    if value is not None:
+                        yield value
+
+    def lineage(self, cls: ClassValue) -> list[ClassValue]:
+        """The class and its bases in the project, nearest first, each once."""
+        found: list[ClassValue] = []
+        pending: list[Value] = [cls]
+        while pending:
+            current = pending.pop(0)
+            if isinstance(current, ClassValue) and current not in found:
+                found.append(current)
+                pending = [*self.bases(current), *pending]
+        return found
+
+    def library_bases(self, cls: ClassValue) -> list[str]:
+        """The names of the bases that are a library's."""
+        return [b.name for c in self.lineage(cls) for b in self.bases(c) if isinstance(b, External)]
+
+    def has_fields(self, cls: ClassValue) -> bool:
+        """Are the annotated fields of the class the parameters of its constructor."""
+        if any(name in _FIELD_MAKERS for name in self.library_bases(cls)):
+            return True
+        if cls.outer is None:
+            return False
+        return any(self._is_field_maker(cls.outer, call) for call in self._decorators(cls.outer, cls))
+
+    def _decorators(self, frame: Frame, cls: ClassValue) -> Iterator[s.Call]:
+        """The decorators of a class, innermost first."""
+        decorated: int | None = None
+        for number, operation in enumerate(self.ev.function(frame).operations):
+            if isinstance(operation, s.MakeClass) and operation.body == cls.ref.index:
+                decorated = number
+            elif not isinstance(operation, s.Call) or not operation.decorator or not operation.arguments:
+                continue
+            elif operation.arguments[0].value == decorated:
+                decorated = number
+                yield operation
+
+    def _is_field_maker(self, frame: Frame, call: s.Call) -> bool:
+        names = {v.name for v in self.ev.value(frame, call.function) if isinstance(v, (External, Applied))}
+        return any(name in _FIELD_MAKERS or name.endswith(".dataclass") for name in names)
+
+    def attribute_stores(self, ref: FunctionRef) -> dict[str, list[tuple[FunctionRef, int]]]:
+        """Where the methods of a class store to attributes of their receiver."""
+        if ref not in self._stores:
+            found: dict[str, list[tuple[FunctionRef, int]]] = {}
+            for method in self.project.methods(ref).values():
+                function = self.project.function(method)
+                if not function.formals:
+                    continue
+                receiver = function.formals[0].name
+                for number, operation in enumerate(function.operations):
+                    if isinstance(operation, s.StoreAttribute):
+                        base = function.operations[operation.base]
+                        if isinstance(base, s.Load) and base.name == receiver:
+                            found.setdefault(operation.name, []).append((method, number))
+            self._stores[ref] = found
+        return self._stores[ref]
+
+    # -- attributes
+
+    def attribute(self, base: Instance | ClassValue | SuperValue, name: str) -> Values:
+        """What an attribute of an object, a class or ``super()`` may be."""
+        key = (base, name)
+        if key in self._active:
+            return NOTHING
+        self._active.add(key)
+        try:
+            if isinstance(base, SuperValue):
+                return self._in_lineage(self.lineage(base.cls)[1:], name, base.receiver) or ANYTHING
+            receiver = base if isinstance(base, Instance) else None
+            cls = base.cls if isinstance(base, Instance) else base
+            if receiver is not None and self._is_enum(cls):
+                known = standard.enum_attribute(receiver, name)
+                if known is not None:
+                    return known
+            lineage = self.lineage(cls)
+            stored = self._stored(lineage, name, base) if isinstance(base, Instance) else NOTHING
+            found = self._in_lineage(lineage, name, receiver or base)
+            if name in self.project.fields_set_from_outside:
+                return join(stored, found, ANYTHING)
+            if stored:
+                return stored if not found else join(stored, found)
+            return found or self._of_library(cls, name, receiver)
+        finally:
+            self._active.discard(key)
+
+    def _of_library(self, cls: ClassValue, name: str, receiver: Instance | None) -> Values:
+        """A method that a library's base class has, where it runs one of the object's own."""
+        for base in self.library_bases(cls) if receiver is not None else ():
+            known = self.ev.knowledge.get(f"{base}.{name}")
+            if known is not None and known.kind == "forward" and receiver is not None:
+                return one(Member(receiver, known.name))
+        return ANYTHING
+
+    def _stored(self, lineage: list[ClassValue], name: str, instance: Instance) -> Values:
+        sets: list[Values] = []
+        for cls in lineage:
+            for method, number in self.attribute_stores(cls.ref).get(name, ()):
+                frame = self._method_frame(method, instance, cls)
+                operation = self.project.function(method).operations[number]
+                assert isinstance(operation, s.StoreAttribute)
+                if self.project.function(method).block_of[number] in self.ev.live_blocks(frame):
+                    sets.append(self.ev.value(frame, operation.value))
+        return join(*sets)
+
+    def _method_frame(self, method: FunctionRef, instance: Instance, cls: ClassValue) -> Frame:
+        body = self.ev.frame(cls.ref, {}, cls.outer, 0)
+        bound = FunctionValue(method, body, instance)
+        if self.project.function(method).name == "__init__" and instance.arguments is not None:
+            frame = self.ev.entered_frame(bound, instance.arguments, 1)
+            if frame is not None:
+                return frame
+        receiver = self.project.function(method).formals[0].name
+        return self.ev.frame(method, {receiver: one(instance)}, body, 1)
+
+    def _in_lineage(self, lineage: list[ClassValue], name: str, receiver: Value) -> Values:
+        for cls in lineage:
+            body = self.project.function(cls.ref)
+            stores = body.stores.get(name, ())
+            if not stores:
+                continue
+            frame = self.ev.frame(cls.ref, {}, cls.outer, 0)
+            if isinstance(receiver, Instance) and self.has_fields(receiver.cls):
+                field = self._field(lineage, cls, name, receiver)
+                if field is not None:
+                    return field
+            last = body.operations[stores[-1]]
+            if isinstance(last, s.Declare):
+                return one(Free(cls.ref, name))
+            if isinstance(receiver, ClassValue) and isinstance(last, s.Store) and self._is_enum(receiver):
+                return self.ev.each(self.ev.value(frame, stores[-1]), lambda v: self._enum_member(v, receiver))
+            return self.ev.each(self.ev.value(frame, stores[-1]), lambda v: self._bound(v, receiver))
+        return NOTHING
+
+    def _is_enum(self, cls: ClassValue) -> bool:
+        return any(name in standard.ENUMS for name in self.library_bases(cls))
+
+    def _enum_member(self, value: Value, cls: ClassValue) -> Values:
+        if isinstance(value, (Constant, Collection)):
+            return standard.enum_member(cls, value)
+        return self._bound(value, cls)
+
+    def _field(self, lineage: list[ClassValue], cls: ClassValue, name: str, instance: Instance) -> Values | None:
+        """The value of a dataclass-like field; None if the name is no field."""
+        body = self.project.function(cls.ref)
+        annotated = [o for o in (body.operations[n] for n in body.stores[name]) if _annotated(o)]
+        if not annotated:
+            return None
+        if instance.arguments is None:
+            return one(Free(cls.ref, name))
+        given = instance.arguments.keyword(name)
+        if given is not None:
+            return given
+        fields = [f for c in reversed(lineage) for f in self._own_fields(c)]
+        position = fields.index(name) if name in fields else len(fields)
+        if position < len(instance.arguments.positional):
+            return instance.arguments.positional[position]
+        if instance.arguments.open or isinstance(annotated[-1], s.Declare):
+            return one(Free(cls.ref, name))
+        return standard.default_of(self.ev.value(self.ev.frame(cls.ref, {}, cls.outer, 0), body.stores[name][-1]))
+
+    def field_names(self, cls: ClassValue) -> list[str] | None:
+        """The fields that are the parameters of the constructor, in order; None for a class that has none such."""
+        named = any(name.endswith(".NamedTuple") for name in self.library_bases(cls))
+        if not named and not self.has_fields(cls):
+            return None
+        return list(dict.fromkeys(f for c in reversed(self.lineage(cls)) for f in self._own_fields(c)))
+
+    def _own_fields(self, cls: ClassValue) -> list[str]:
+        body = self.project.function(cls.ref)
+        return [name for name, stores in body.stores.items() if any(_annotated(body.operations[n]) for n in stores)]
+
+    def _bound(self, value: Value, receiver: Value) -> Values:
+        """What a class attribute becomes when it is looked up on a receiver."""
+        instance = isinstance(receiver, Instance)
+        if isinstance(value, FunctionValue) and value.receiver is None:
+            return one(replace(value, receiver=receiver)) if instance else one(value)
+        if isinstance(value, Applied):
+            inner = value.arguments.positional[0] if value.arguments.positional else ANYTHING
+            if value.name in _PROPERTIES:
+                if not instance:
+                    return ANYTHING
+                return self.ev.each(inner, lambda v: self._read_property(v, receiver))
+            if value.name == "builtins.staticmethod":
+                return inner
+            if value.name == "builtins.classmethod":
+                owner = receiver.cls if isinstance(receiver, Instance) else receiver
+                return frozenset(replace(v, receiver=owner) if isinstance(v, FunctionValue) else v for v in inner)
+            known = self.ev.knowledge.get(value.name)
+            if instance and known is not None and known.kind in ("jit", "map", "transform", "currying"):
+                return one(replace(value, receiver=receiver))
+        return one(value)
+
+    def _read_property(self, getter: Value, receiver: Value) -> Values:
+        if not isinstance(getter, FunctionValue):
+            return ANYTHING
+        frame = self.ev.entered_frame(replace(getter, receiver=receiver), Arguments(), 1)
+        return self.ev.returned(frame) if frame is not None else ANYTHING
+
+    # -- receivers
+
+    def implicit_receiver(self, frame: Frame, name: str) -> Values | None:
+        """What the first parameter of a method is when nothing is known of its call: some object of its class."""
+        function = self.ev.function(frame)
+        cls = self.project.enclosing_class(frame.ref)
+        if cls is None or not function.formals or function.formals[0].name != name:
+            return None
+        if name == "cls":
+            return one(self.class_of(cls))
+        return one(Instance(self.class_of(cls)))
+
+    def super_value(self, frame: Frame, arguments: Arguments) -> Values:
+        """``super()`` in a method, or in a function inside one."""
+        current: Frame | None = frame
+        while current is not None:
+            cls = self.project.enclosing_class(current.ref)
+            formals = self.ev.function(current).formals
+            if cls is not None and formals:
+                receiver = current.bindings.get(formals[0].name) or self.implicit_receiver(current, formals[0].name)
+                value = certain(receiver) if receiver is not None else None
+                return one(SuperValue(self.class_of(cls), value)) if value is not None else ANYTHING
+            current = current.outer
+        return ANYTHING
+
+    def only_class_with(self, method: str, frame: Frame, number: int) -> ClassValue | None:
+        """The only class of a file that defines a special method, for a parameter that nothing is known of.
+
+        The attributes that the function asks the parameter for must be those of the class.
+        """
+        function = self.ev.function(frame)
+        load = function.operations[number]
+        if not isinstance(load, s.Load) or not all(isinstance(v, Free) for v in self.ev.value(frame, number)):
+            return None
+        owners = [o for o in self.project.methods_by_name.get(method, ()) if o.path == frame.ref.path]
+        cls = self.project.enclosing_class(owners[0]) if len(owners) == 1 else None
+        if cls is None:
+            return None
+        asked = {
+            o.name
+            for o in function.operations
+            if isinstance(o, s.Attribute)
+            and isinstance(base := function.operations[o.base], s.Load)
+            and base.name == load.name
+        }
+        own = (
+            self.attribute_stores(cls).keys()
+            | self.project.methods(cls).keys()
+            | self.project.function(cls).stores.keys()
+        )
+        return self.class_of(cls) if asked <= own else None
+
+    def by_name_alone(self, name: str, user: Path) -> Values:
+        """The only method of this name, in the file that uses it or else in the project, on an unknown object."""
+        if name in _COMMON or name.startswith("__"):
+            return ANYTHING
+        component = self.project.component
+        owners = [o for o in self.project.methods_by_name.get(name, ()) if component[o.path] == component[user]]
+        owners = [owner for owner in owners if owner.path == user] or owners
+        if len(owners) != 1:
+            return ANYTHING
+        cls = self.project.enclosing_class(owners[0])
+        assert cls is not None
+        return self._in_lineage([self.class_of(cls)], name, Instance(self.class_of(cls))) or ANYTHING
+
+
+def _annotated(operation: s.Operation) -> bool:
+    return isinstance(operation, s.Declare) or (isinstance(operation, s.Store) and operation.annotation is not None)

@@ -1,0 +1,163 @@
+"""What calls of Python's own functions and objects give: `getattr`, `list`, `dict`, `range`, enums, records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
+    Applied,
+    Arguments,
+    ClassValue,
+    Collection,
+    Constant,
+    DictionaryValue,
+    Frame,
+    Instance,
+    Member,
+    Value,
+    Values,
+    certain,
+    constant,
+    one,
+)
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.evaluation.evaluate import Evaluator
+
+MAX_ELEMENTS = 64
+"""More elements of a computed collection are not told one by one."""
+ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
+_FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
+_FIELD = ("dataclasses.field", "flax.struct.field", "equinox.field")
+
+
+def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values | None:
+    """What a call of one of Python's functions gives; None where nothing is known of it."""
+    given = arguments.positional
+    if name == "builtins.super":
+        return ev.objects.super_value(frame, arguments)
+    if name == "builtins.getattr" and len(given) >= 2:
+        attribute = constant(given[1])
+        if attribute is not None and isinstance(attribute.value, str):
+            wanted = attribute.value
+            return ev.each(given[0], lambda v: ev.attribute(v, wanted, frame))
+    if name in ("builtins.tuple", "builtins.list") and len(given) == 1:
+        inner = certain(given[0])
+        if isinstance(inner, Collection) and inner.kind != "set":
+            return one(Collection(name.removeprefix("builtins."), inner.elements, inner.open))
+        elements = listed(given[0])
+        if elements is not None and not isinstance(inner, Collection):
+            return one(Collection(name.removeprefix("builtins."), tuple(elements)))
+    if name in _FOLDED and given and not arguments.open and not arguments.keywords:
+        return _folded(_FOLDED[name], given)
+    if name == "builtins.dict" and not arguments.open and not given:
+        return one(DictionaryValue(arguments.keywords))
+    if name == "dataclasses.replace" and len(given) == 1:
+        return ev.each(given[0], lambda v: _replaced(v, arguments))
+    return None
+
+
+def _folded(function: Callable[..., object], given: tuple[Values, ...]) -> Values | None:
+    """What a function of numbers gives for small numbers that are known."""
+    numbers = [known.value for known in map(constant, given) if known is not None]
+    if len(numbers) != len(given) or not all(type(n) is int and abs(n) < 1 << 16 for n in numbers):
+        return None
+    try:
+        result = function(*numbers)
+    except Exception:  # the program's own affair
+        return None
+    if isinstance(result, tuple):
+        return one(Collection("tuple", tuple(one(Constant(each)) for each in result)))
+    return one(Constant(result)) if type(result) is int else None
+
+
+def method(callee: Member, arguments: Arguments) -> Values | None:
+    """What a method of a known dictionary or record gives."""
+    if isinstance(callee.base, DictionaryValue) and callee.name in ("items", "keys", "values"):
+        pairs = [(one(Constant(key)), values) for key, values in callee.base.items]
+        chosen = {"keys": 0, "values": 1}.get(callee.name)
+        each = [one(Collection("tuple", pair)) if chosen is None else pair[chosen] for pair in pairs]
+        return one(Collection("list", tuple(each), callee.base.open))
+    if isinstance(callee.base, DictionaryValue) and callee.name == "get" and arguments.positional:
+        key = constant(arguments.positional[0])
+        if key is None or callee.base.open:
+            return ANYTHING
+        missing = arguments.positional[1] if len(arguments.positional) > 1 else one(Constant(None))
+        return callee.base.get(key.value) or missing
+    return None
+
+
+def attribute(ev: Evaluator, base: Value, name: str) -> Values | None:
+    """What an attribute of one of Python's own objects is."""
+    if isinstance(base, DictionaryValue) and name in ("get", "items", "keys", "values"):
+        return one(Member(base, name))
+    if isinstance(base, Applied) and base.name == "types.SimpleNamespace":
+        known = base.arguments.keyword(name)
+        return ANYTHING if known is None or name in ev.project.fields_set_from_outside else known
+    return None
+
+
+def enum_attribute(member: Instance, name: str) -> Values | None:
+    """`.value` of a member of an enum, which :func:`enum_member` made."""
+    if name == "value" and member.arguments is not None and member.arguments.positional:
+        return member.arguments.positional[0]
+    return None
+
+
+def enum_member(cls: ClassValue, value: Value) -> Values:
+    """The member of an enum with this value."""
+    return one(Instance(cls, Arguments((one(value),))))
+
+
+def default_of(values: Values) -> Values:
+    """The default of a dataclass field that is written as a call of `field`."""
+    value = certain(values)
+    if isinstance(value, Applied) and value.name in _FIELD:
+        return value.arguments.keyword("default") or ANYTHING
+    return values
+
+
+def _replaced(value: Value, arguments: Arguments) -> Values:
+    """A copy of a record with other fields."""
+    if not isinstance(value, Instance) or value.arguments is None or arguments.open or value.arguments.positional:
+        return ANYTHING
+    kept = tuple((n, v) for n, v in value.arguments.keywords if arguments.keyword(n) is None)
+    return one(replace(value, arguments=replace(value.arguments, keywords=(*kept, *arguments.keywords))))
+
+
+def listed(values: Values) -> list[Values] | None:
+    """The elements that iterating gives, in order; None where they are not all known."""
+    value = certain(values)
+    if isinstance(value, Collection):
+        return list(value.elements) if not value.open and value.kind != "set" else None
+    if isinstance(value, Constant) and isinstance(value.value, str):
+        return [one(Constant(letter)) for letter in value.value[:MAX_ELEMENTS]]
+    if isinstance(value, Applied) and not value.arguments.open and not value.arguments.keywords:
+        return _produced(value)
+    return None
+
+
+def _produced(value: Applied) -> list[Values] | None:
+    given = value.arguments.positional
+    if value.name == "builtins.range":
+        bounds = [constant(each) for each in given]
+        numbers = [b.value for b in bounds if b is not None and isinstance(b.value, int)]
+        if len(numbers) != len(given) or not 1 <= len(numbers) <= 3 or numbers[2:] == [0]:
+            return None
+        found = list(islice(range(*numbers), MAX_ELEMENTS + 1))
+        return [one(Constant(number)) for number in found] if len(found) <= MAX_ELEMENTS else None
+    inner = [listed(each) for each in given]
+    known = [each for each in inner if each is not None]
+    if len(known) != len(inner) or not known:
+        return None
+    if value.name == "builtins.zip":
+        return [one(Collection("tuple", each)) for each in zip(*known, strict=False)]
+    if value.name == "builtins.enumerate" and len(known) == 1:
+        return [one(Collection("tuple", (one(Constant(n)), each))) for n, each in enumerate(known[0])]
+    if value.name == "builtins.reversed" and len(known) == 1:
+        return known[0][::-1]
+    return None

@@ -1,0 +1,1 @@
+"""What parallel calls, programs and keys are given, and must be given alike."""

@@ -1,0 +1,151 @@
+"""What parallel calls are given: arrays of a shape that differs, and static arguments that do.
+
+A jitted function is compiled anew for every shape and every static argument, so processes that pass different ones run
+different programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Collection,
+    Constant,
+    Frame,
+    FunctionValue,
+    Site,
+    Values,
+    certain,
+)
+from spmdlint.analysis.variance.facets import Facets
+from spmdlint.analysis.variance.origins import Reason
+from spmdlint.program import summary as s
+
+# What may or may not differ: one has to know the data to say.
+_UNSURE = ("files", "ragged", "named", "thread")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An argument of a parallel call that differs between processes; ``static`` is the parameter's name if it is."""
+
+    site: Site
+    call: ParallelCall
+    reason: Reason
+    static: str | None = None
+
+
+class Inputs:
+    """Looks at every parallel call of the program."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        effects: Effects,
+        facets: Facets,
+        multi: MultiProcess,
+        *,
+        preview: bool,
+    ) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.effects = effects
+        self.facets = facets
+        self.multi = multi
+        self.preview = preview
+
+    def shapes(self) -> Iterator[Given]:
+        """Arguments whose shape differs between processes."""
+        for frame, operation, call in self._calls():
+            if call.strength == "weak" and not self._counts(frame, call):
+                continue
+            for argument in operation.arguments:
+                reason = self.facets.shape.of(frame, argument.value)
+                # What is broadcast because the processes see other files must not have a shape taken from them.
+                agreed = reason is not None and reason.kind == "files" and self.effects.agrees(frame, operation)
+                if reason is not None and (agreed or self._sure(frame, reason)):
+                    yield Given(Site(frame.ref, argument.value), call, reason)
+                    break
+
+    def statics(self) -> Iterator[Given]:
+        """Static arguments that differ between processes."""
+        for frame, operation, call in self._calls():
+            if call.strength == "weak" and not (self.preview or self.multi.written_for(frame.ref.path)):
+                continue
+            for parameter, value in self._static(frame, operation):
+                reason = self.facets.content.of(frame, value)
+                if reason is not None and self._sure(frame, reason):
+                    yield Given(Site(frame.ref, value), call, reason, parameter)
+
+    def _calls(self) -> Iterator[tuple[Frame, s.Call, ParallelCall]]:
+        for ref in self.ev.project.functions():
+            if ref not in self.reach.host:
+                continue
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    operation = function.operations[number]
+                    if isinstance(operation, s.Call) and not operation.decorator:
+                        for call in self.effects.of_call(frame, number, operation):
+                            if len(call.path) == 1:
+                                yield frame, operation, call
+
+    def _counts(self, frame: Frame, call: ParallelCall) -> bool:
+        return call.carried and (self.preview or self.multi.written_for(frame.ref.path))
+
+    def _sure(self, frame: Frame, reason: Reason) -> bool:
+        if reason.kind not in _UNSURE or self.preview:
+            return True
+        return reason.kind == "ragged" and self.multi.written_for(frame.ref.path)
+
+    def _static(self, frame: Frame, operation: s.Call) -> Iterator[tuple[str, int]]:
+        """The static parameters of a jit or map, and the values that a call passes for them."""
+        callee = certain(self.ev.value(frame, operation.function))
+        if not isinstance(callee, Applied) or any(argument.star for argument in operation.arguments):
+            return
+        formals = self._formals(callee)
+        for parameter in ("static_argnames", "static_argnums", "static_broadcasted_argnums"):
+            for chosen in _constants(self.ev.argument(callee, parameter)):
+                if isinstance(chosen, int) and 0 <= chosen < len(formals):
+                    name = formals[chosen]
+                elif isinstance(chosen, str):
+                    name = chosen
+                else:
+                    continue
+                value = _passed(operation, formals, name)
+                if value is not None:
+                    yield name, value
+
+    def _formals(self, callee: Applied) -> list[str]:
+        known = self.ev.knowledge.get(callee.name)
+        for function in self.effects.calls.functions_in(known, callee.arguments) if known is not None else ():
+            if isinstance(function, FunctionValue):
+                names = [f.name for f in self.ev.project.function(function.ref).formals]
+                return names[1:] if callee.receiver is not None else names
+        return []
+
+
+def _constants(values: Values | None) -> Iterator[object]:
+    for value in values or ():
+        if isinstance(value, Constant):
+            yield value.value
+        elif isinstance(value, Collection):
+            for element in value.elements:
+                yield from _constants(element)
+
+
+def _passed(operation: s.Call, formals: list[str], name: str) -> int | None:
+    for argument in operation.arguments:
+        if argument.keyword == name:
+            return argument.value
+    given = [argument.value for argument in operation.arguments if argument.keyword is None]
+    position = formals.index(name) if name in formals else len(given)
+    return given[position] if position < len(given) else None

@@ -1,0 +1,101 @@
+"""Keys for the devices of this process, chosen by a place among the devices of all processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, Site, Value, Values, certain
+from spmdlint.knowledge.typing import Typing
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalIndex:
+    """The choice, the call that tells the place, and where the keys are split."""
+
+    site: Site
+    place: Site
+    split: Site
+
+
+def global_indices(evaluator: Evaluator, table: Typing) -> Iterator[GlobalIndex]:
+    """Every such choice."""
+    search = _Search(evaluator, table)
+    for ref in evaluator.project.functions():
+        frame = evaluator.free_frame(ref)
+        function = evaluator.function(frame)
+        for block in sorted(evaluator.live_blocks(frame)):
+            for number in function.blocks[block].operations:
+                found = search.at(frame, number)
+                if found is not None:
+                    place, split = found
+                    yield GlobalIndex(Site(ref, number), place, split)
+
+
+class _Search:
+    def __init__(self, evaluator: Evaluator, table: Typing) -> None:
+        self.ev = evaluator
+        self.table = table
+
+    def at(self, frame: Frame, number: int) -> tuple[Site, Site] | None:
+        """The place and the split, if an operation is a choice by one of the other."""
+        operation = self.ev.function(frame).operations[number]
+        if isinstance(operation, s.Subscript):
+            base, index = operation.base, operation.index
+        elif isinstance(operation, s.Call) and len(operation.arguments) > 1 and self._picks(frame, operation):
+            base, index = (argument.value for argument in operation.arguments[:2])
+        else:
+            return None
+        place = certain(self.ev.value(frame, index))
+        if not isinstance(place, Applied) or self.table.rules.get(place.name) != "index":
+            return None
+        split = self._split(self.ev.value(frame, base)) or self._split(self._of_field(frame, base))
+        return (place.site, split) if split is not None else None
+
+    def _picks(self, frame: Frame, operation: s.Call) -> bool:
+        callee = certain(self.ev.value(frame, operation.function))
+        return isinstance(callee, External) and callee.name in self.table.rows.pick
+
+    def _split(self, values: Values) -> Site | None:
+        """Where keys may be split for the devices of this process, and for no other number."""
+        splits = [v for v in values if isinstance(v, Applied) and v.name in self.table.rows.split]
+        counts = [self._count(split) for split in splits]
+        local = all(isinstance(c, Applied) and c.name in self.table.rows.local_count for c in counts)
+        return splits[0].site if splits and local else None
+
+    @staticmethod
+    def _count(split: Applied) -> Value | None:
+        given = split.arguments.keyword("num")
+        if given is None and len(split.arguments.positional) > 1:
+            given = split.arguments.positional[1]
+        return certain(given) if given is not None else None
+
+    def _of_field(self, frame: Frame, number: int) -> Values:
+        """What the one class of the module that has such a field is made with."""
+        operation = self.ev.function(frame).operations[number]
+        while isinstance(operation, s.Load):
+            stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+            if len(stores) != 1:
+                return frozenset()
+            store = self.ev.function(frame).operations[next(iter(stores))]
+            if not isinstance(store, s.Store):
+                return frozenset()
+            number = store.value
+            operation = self.ev.function(frame).operations[number]
+        if not isinstance(operation, s.Attribute):
+            return frozenset()
+        found: set[Value] = set()
+        made: set[FunctionRef] = set()
+        for function in self.ev.project.modules[frame.ref.path].summary.functions:
+            inner = self.ev.free_frame(FunctionRef(frame.ref.path, function.index))
+            for call in function.operations:
+                if isinstance(call, s.Call):
+                    value = next((a.value for a in call.arguments if a.keyword == operation.name), None)
+                    cls = certain(self.ev.value(inner, call.function)) if value is not None else None
+                    if isinstance(cls, ClassValue) and value is not None:
+                        made.add(cls.ref)
+                        found |= self.ev.value(inner, value)
+        return frozenset(found) if len(made) == 1 else frozenset()

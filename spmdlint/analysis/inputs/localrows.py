@@ -1,0 +1,159 @@
+"""Numbers of this process's rows alone, which process 0 tells as those of all.
+
+The outputs of a map over rows, and the addressable shards of an array, are what the devices of this process hold. What
+the host computes from them is a number of this process, whatever the name of the metric says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
+from spmdlint.analysis.meshtypes.outputs import Outputs
+from spmdlint.analysis.setup.reading import Reads
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+_CARRIERS = frozenset(f"builtins.{name}" for name in "int float list tuple dict sum min max sorted zip".split())
+_CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
+_FILLERS = frozenset(("append", "extend"))
+_PARTS = frozenset(("addressable_shards", "addressable_data"))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalNumber:
+    """A number of this process's rows that only some processes tell: the call, the branch, and where it comes from."""
+
+    site: Site
+    guard: Site
+    reason: Reason
+
+
+class LocalRows(Property):
+    """Is computed from rows of this process's devices, and from no others."""
+
+    def __init__(self, outputs: Outputs, reads: Reads) -> None:
+        self.outputs = outputs
+        self.reads = reads
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, (s.Call, s.Item, s.Subscript)):
+            differs = self.outputs.differs(frame, number)
+            if differs is not None:
+                text = "a process gets the rows of its own devices only"
+                return Reason(Site(frame.ref, number), text, "rows") if differs else None
+        if isinstance(operation, s.Attribute) and operation.name in _PARTS:
+            if self.reads.spans(origins.ev.value(frame, operation.base)):
+                return Reason(Site(frame.ref, number), "these are the parts that this process holds", "rows")
+            return None
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, operation)
+        if isinstance(operation, s.Load):
+            return _filled(origins, frame, operation) or CONTINUE
+        inside = _operands(operation)
+        return origins.any_of(frame, inside) if inside else CONTINUE
+
+    @staticmethod
+    def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
+        arguments = [argument.value for argument in operation.arguments]
+        callees = origins.ev.value(frame, operation.function)
+        for callee in callees:
+            if isinstance(callee, External):
+                known = origins.ev.knowledge.get(callee.name)
+                if known is not None and known.agreement:
+                    return None
+                carries = callee.name in _CARRIERS or callee.name.startswith(_CARRYING)
+                return origins.any_of(frame, arguments) if carries else None
+            if isinstance(callee, FunctionValue):
+                return CONTINUE
+        method = origins.ev.function(frame).operations[operation.function]
+        return origins.of(frame, method.base if method.name not in _PARTS else operation.function) if isinstance(
+            method, s.Attribute
+        ) else None  # fmt: skip
+
+
+def _filled(origins: Origins, frame: Frame, load: s.Load) -> Reason | None:
+    """What a loop has put into a list."""
+    function = origins.ev.function(frame)
+    if not function.binds(load.name):
+        return None
+    for number, operation in enumerate(function.operations):
+        method = function.operations[operation.function] if isinstance(operation, s.Call) else None
+        if isinstance(operation, s.Call) and isinstance(method, s.Attribute) and method.name in _FILLERS:
+            base = function.operations[method.base]
+            if isinstance(base, s.Load) and base.name == load.name:
+                found = origins.any_of(frame, [argument.value for argument in operation.arguments])
+                if found is not None:
+                    return origins.step(frame, number, f"it is put into {load.name!r}", found)
+    return None
+
+
+def _operands(operation: s.Operation) -> tuple[int, ...]:
+    if isinstance(operation, s.Subscript):
+        return (operation.base,)
+    if isinstance(operation, s.Attribute):
+        return (operation.base,)
+    if isinstance(operation, s.Item):
+        return (operation.value,)
+    if isinstance(operation, s.Unary):
+        return (operation.operand,)
+    if isinstance(operation, s.Binary):
+        return (operation.left, operation.right)
+    if isinstance(operation, s.Display):
+        return tuple(operation.elements)
+    if isinstance(operation, s.DictDisplay):
+        return tuple(operation.values)
+    if isinstance(operation, s.Next):
+        return (operation.iterable,)
+    return (operation.element,) if isinstance(operation, s.Collected) else ()
+
+
+class LocalNumbers:
+    """Finds what is told of them under a branch on the process's number."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach, rows: Origins, variance: Origins) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.rows = rows
+        self.variance = variance
+        self.control = Control(evaluator)
+
+    def found(self) -> Iterator[LocalNumber]:
+        """Every call, but of the project's own functions, that only some processes make with such a number."""
+        for ref in self.ev.project.functions():
+            if ref in self.reach.traced:
+                continue
+            frame = self.ev.free_frame(ref)
+            live = self.ev.live_blocks(frame)
+            for branch in self.control.branches(ref):
+                guard = self.variance.of(frame, branch.test) if branch.block in live else None
+                if guard is None or guard.kind != "identity":
+                    continue
+                for block in sorted((branch.yes | branch.no) & live):
+                    yield from self._in_block(frame, block, Site(ref, branch.test))
+
+    def _in_block(self, frame: Frame, block: int, guard: Site) -> Iterator[LocalNumber]:
+        function = self.ev.function(frame)
+        for number in function.blocks[block].operations:
+            operation = function.operations[number]
+            if not isinstance(operation, s.Call) or operation.decorator or not self._tells(frame, operation):
+                continue
+            found = self.rows.any_of(frame, [argument.value for argument in operation.arguments])
+            if found is not None:
+                yield LocalNumber(Site(frame.ref, number), guard, found)
+
+    def _tells(self, frame: Frame, operation: s.Call) -> bool:
+        """Does it end there: a call of what nobody here knows, as a writer of logs."""
+        callees = self.ev.value(frame, operation.function)
+        return not any(
+            isinstance(callee, FunctionValue)
+            or (isinstance(callee, External) and callee.name.startswith((*_CARRYING, "builtins.")))
+            for callee in callees
+        )

@@ -1,0 +1,137 @@
+"""Seeds and names that have to be the same on every process, and are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.variance.facets import Facets
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+
+# A key made from the number of a process is what every process needs for its own noise.
+_NEVER_MEANT = ("clock", "entropy", "host", "hash")
+_USERS = 3
+_LABELS = (*_NEVER_MEANT, "identity", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class VaryingSeed:
+    """A seed, or a name that processes meet by, that differs between them; ``function`` is what is given it.
+
+    ``users`` are the calls that get the key, where the function that makes it returns it.
+    """
+
+    site: Site
+    function: str
+    reason: Reason
+    users: tuple[Site, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffledShare:
+    """One process's share of a list that every process shuffled in its own way."""
+
+    site: Site
+    shuffle: Reason
+    share: Reason
+
+
+class Seeds:
+    """Looks at every call that takes a seed or a name, and at every share of a list."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        facets: Facets,
+        shuffles: Origins,
+        multi: MultiProcess,
+        *,
+        preview: bool,
+    ) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.facets = facets
+        self.shuffles = shuffles
+        self.multi = multi
+        self.preview = preview
+
+    def seeds(self) -> Iterator[VaryingSeed]:
+        """Seeds of keys that come from a clock, the system's entropy, the host's name or a hash."""
+        for frame, number, known, value in self._given("seed"):
+            reason = self.facets.content.of(frame, value)
+            if reason is not None and reason.kind in _NEVER_MEANT and self._counts(frame, reason):
+                yield VaryingSeed(Site(frame.ref, number), known.name, reason, self._users(frame, number))
+
+    def _users(self, frame: Frame, number: int) -> tuple[Site, ...]:
+        returns = [o.value for o in self.ev.function(frame).operations if isinstance(o, s.Return)]
+        if number not in returns:
+            return ()
+        sites = {edge.site for edge in self.reach.callers.get(frame.ref, ())}
+        return tuple(sorted(sites, key=lambda site: (site.ref.path, site.number)))[:_USERS]
+
+    def labels(self) -> Iterator[VaryingSeed]:
+        """Names of barriers and the like that differ between processes."""
+        for frame, number, known, value in self._given("label"):
+            reason = self.facets.content.of(frame, value)
+            if reason is not None and reason.kind in _LABELS:
+                yield VaryingSeed(Site(frame.ref, number), known.name, reason)
+
+    def shares(self) -> Iterator[ShuffledShare]:
+        """Shares by the process's number of what was shuffled with a seed of the process's own."""
+        for frame in self._frames():
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    operation = function.operations[number]
+                    if isinstance(operation, s.Subscript):
+                        yield from self._share(frame, number, operation)
+
+    def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ShuffledShare]:
+        index = self.ev.function(frame).operations[operation.index]
+        if not isinstance(index, s.Slice):
+            return
+        share = self.facets.content.of(frame, operation.index)
+        if share is None or share.kind != "data":
+            return
+        shuffle = self.shuffles.of(frame, operation.base)
+        if shuffle is not None:
+            yield ShuffledShare(Site(frame.ref, number), shuffle, share)
+
+    def _counts(self, frame: Frame, reason: Reason) -> bool:
+        """A program of one process may take its seed from where it likes. A hash of a name never helps anyone."""
+        return self.preview or self.multi.written_for(frame.ref.path) or reason.kind == "hash"
+
+    def _frames(self) -> Iterator[Frame]:
+        return (self.ev.free_frame(ref) for ref in self.ev.project.functions())
+
+    def _given(self, parameter: str) -> Iterator[tuple[Frame, int, Known, int]]:
+        """Calls of library functions with such a parameter, and what they pass for it."""
+        for frame in self._frames():
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    operation = function.operations[number]
+                    if not isinstance(operation, s.Call):
+                        continue
+                    for callee in self.ev.value(frame, operation.function):
+                        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+                        wanted = getattr(known, parameter) if known is not None else None
+                        value = _passed(operation, known, wanted) if known is not None and wanted else None
+                        if known is not None and value is not None:
+                            yield frame, number, known, value
+
+
+def _passed(operation: s.Call, known: Known, parameter: str) -> int | None:
+    for argument in operation.arguments:
+        if argument.keyword == parameter:
+            return argument.value
+    given = [a.value for a in operation.arguments if a.keyword is None and not a.star]
+    position = known.parameters.index(parameter)
+    return given[position] if position < len(given) else None

@@ -1,0 +1,1 @@
+"""What comes in an order that differs between processes, and where that order gets out."""

@@ -1,0 +1,128 @@
+"""Lists and dictionaries that a loop fills: their order is the order of what the loop goes over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+_FILLERS = frozenset(("append", "extend", "insert", "setdefault", "update"))
+
+
+def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Reason | None:
+    """Why the elements of a name's value have the property, because of the loop that put them there."""
+    function = origins.ev.function(frame)
+    operation = function.operations[load]
+    assert isinstance(operation, s.Load)
+    if not function.binds(operation.name) or sorted_in_place(function, operation.name):
+        return None
+    for filled, iterable in _fillings(origins.ev, frame, operation.name):
+        found = origins.of(frame, iterable)
+        if found is not None:
+            found = origins.step(frame, iterable, "this loop goes over it", found)
+            return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
+    for filled, loop in _drained(origins.ev, frame, operation.name):
+        found = order_of_pops(origins, frame, loop)
+        if found is not None:
+            return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
+    return None
+
+
+def order_of_pops(origins: Origins, frame: Frame, blocks: set[int]) -> Reason | None:
+    """Why ``x.pop()`` in some blocks, without an index, takes the elements in such an order."""
+    function = origins.ev.function(frame)
+    for block in sorted(blocks):
+        for number in function.blocks[block].operations:
+            operation = function.operations[number]
+            if not isinstance(operation, s.Call) or operation.arguments:
+                continue
+            method = function.operations[operation.function]
+            if isinstance(method, s.Attribute) and method.name in ("pop", "popitem"):
+                found = origins.of(frame, method.base)
+                if found is not None:
+                    return origins.step(frame, number, f".{method.name}() takes one of them", found)
+    return None
+
+
+def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
+    """Why a generator yields in such an order: because of a loop around a ``yield``."""
+    function = origins.ev.function(frame)
+    flow = origins.ev.flow(frame.ref)
+    yields = {function.block_of[n] for n, o in enumerate(function.operations) if isinstance(o, s.Yield)}
+    for number in sorted(origins.ev.live_blocks(frame)):
+        test = function.blocks[number].test
+        operation = function.operations[test] if test is not None else None
+        if isinstance(operation, s.Next) and flow.loop_body(number) & yields:
+            found = origins.of(frame, operation.iterable)
+            if found is not None:
+                return origins.step(frame, operation.iterable, f"{function.name}() yields in that order", found)
+    return None
+
+
+def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | None:
+    """Why what a call of the project's own generator function gives comes in such an order."""
+    for callee in origins.ev.value(frame, operation.function):
+        if isinstance(callee, FunctionValue) and origins.ev.project.function(callee.ref).generator:
+            arguments = origins.ev.arguments(frame, operation)
+            inner = origins.ev.entered_frame(callee, arguments, frame.depth + 1)
+            if inner is not None:
+                with origins.entered(origins.context(inner, frame, number)):
+                    return order_of_yields(origins, inner)
+    return None
+
+
+def _fillings(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, int]]:
+    """Operations that put an element into a name's value, each with what the loops around it go over."""
+    function = evaluator.function(frame)
+    filling = [number for number, o in enumerate(function.operations) if _fills(function, o, name)]
+    if not filling:
+        return
+    for header, block in enumerate(function.blocks):
+        test = function.operations[block.test] if block.test is not None else None
+        if isinstance(test, s.Next):
+            body = evaluator.flow(frame.ref).loop_body(header)
+            for number in filling:
+                if function.block_of[number] in body:
+                    yield number, test.iterable
+
+
+def _drained(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, set[int]]]:
+    """Operations that put an element into a name's value inside a ``while``, each with the blocks of that loop."""
+    function = evaluator.function(frame)
+    flow = evaluator.flow(frame.ref)
+    filling = [number for number, o in enumerate(function.operations) if _fills(function, o, name)]
+    for header, block in enumerate(function.blocks) if filling else ():
+        if block.test is None or isinstance(function.operations[block.test], s.Next):
+            continue
+        body = flow.loop_body(header)
+        yield from ((number, body) for number in filling if function.block_of[number] in body)
+
+
+def _fills(function: s.Function, operation: s.Operation, name: str) -> bool:
+    if isinstance(operation, s.StoreSubscript):
+        base: s.Operation | None = function.operations[operation.base]
+    elif isinstance(operation, s.Call):
+        method = function.operations[operation.function]
+        fills = isinstance(method, s.Attribute) and method.name in _FILLERS
+        base = function.operations[method.base] if isinstance(method, s.Attribute) and fills else None
+    elif isinstance(operation, s.Binary) and operation.inplace and operation.operator == "+":
+        base = function.operations[operation.left]
+        right = function.operations[operation.right]
+        return isinstance(base, s.Load) and base.name == name and isinstance(right, s.Display)
+    else:
+        return False
+    return isinstance(base, s.Load) and base.name == name
+
+
+def sorted_in_place(function: s.Function, name: str) -> bool:
+    """Does the function call ``name.sort()`` anywhere."""
+    return any(
+        isinstance(operation, s.Attribute)
+        and operation.name == "sort"
+        and isinstance(base := function.operations[operation.base], s.Load)
+        and base.name == name
+        for operation in function.operations
+    )

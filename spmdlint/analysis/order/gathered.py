@@ -1,0 +1,66 @@
+"""Arrays built in an order of this process's own and given to a call in which all processes combine them.
+
+``process_allgather(np.array([metrics[name] for name in names]))``: row by row they mean something else. Dictionaries
+as such are no such arrays, for JAX sorts their keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.callgraph.effects import Effects
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredOrder:
+    """A call that combines the processes' values, and an argument whose elements come in an order of this process."""
+
+    call: Site
+    argument: Site
+    name: str
+    reason: Reason
+
+
+def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order: Origins) -> Iterator[GatheredOrder]:
+    """Every such argument, function by function."""
+    for ref in evaluator.project.functions():
+        if ref not in reach.host:
+            continue
+        frame = evaluator.free_frame(ref)
+        function = evaluator.function(frame)
+        for block in sorted(evaluator.live_blocks(frame)):
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Call) and effects.agrees(frame, operation):
+                    for argument in operation.arguments:
+                        if _stacked(evaluator, frame, argument.value, _DEPTH):
+                            reason = order.of(frame, argument.value)
+                            if reason is not None:
+                                name = next(call.name for call in effects.of_call(frame, number, operation))
+                                yield GatheredOrder(Site(ref, number), Site(ref, argument.value), name, reason)
+
+
+def _stacked(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
+    """Is a value a list or an array that is built element by element."""
+    function = evaluator.function(frame)
+    operation = function.operations[number]
+    if isinstance(operation, s.Collected):
+        return operation.kind == "list"
+    if isinstance(operation, s.Store):
+        return _stacked(evaluator, frame, operation.value, depth)
+    if isinstance(operation, s.Load) and depth:
+        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
+        return bool(stores) and all(_stacked(evaluator, frame, store, depth - 1) for store in stores)
+    if isinstance(operation, s.Call):
+        callees = [v for v in evaluator.value(frame, operation.function) if isinstance(v, External)]
+        known = [evaluator.knowledge.get(callee.name) for callee in callees]
+        return any(entry is not None and entry.stacks for entry in known)
+    return False

@@ -1,0 +1,72 @@
+"""Which values come in an order that nobody promises: listings of folders, and results as they are done."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
+from spmdlint.analysis.order.filling import order_of_filling, order_of_generator, sorted_in_place
+from spmdlint.analysis.order.sets import LISTERS
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.knowledge.load import Knowledge
+from spmdlint.program import summary as s
+
+# Methods of paths, on objects that the linter knows nothing of; no other common class has them.
+_METHODS = frozenset(("iterdir", "rglob"))
+
+
+class ListingOrder(Property):
+    """Comes in the order in which a file system lists a folder, or in which tasks happen to be done."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self.knowledge = knowledge
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Load):
+            if sorted_in_place(origins.ev.function(frame), operation.name):
+                return None
+            return order_of_filling(origins, frame, number, "{name} is filled in that order") or CONTINUE
+        if isinstance(operation, s.Collected):
+            if operation.kind not in ("list", "generator"):
+                return None
+            function = origins.ev.function(frame)
+            loops = [function.operations[loop] for loop in operation.loops]
+            found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
+            return origins.step(frame, number, "it keeps that order", found) if found else None
+        if isinstance(operation, s.Binary):
+            return origins.any_of(frame, (operation.left, operation.right)) if operation.operator == "+" else None
+        if isinstance(operation, s.Subscript):
+            index = origins.ev.function(frame).operations[operation.index]
+            return origins.of(frame, operation.base) if isinstance(index, s.Slice) else None
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        return CONTINUE
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        callees = origins.ev.value(frame, operation.function)
+        for callee in callees:
+            if isinstance(callee, External):
+                known = self.knowledge.get(callee.name)
+                if known is not None and known.listing:
+                    return Reason(Site(frame.ref, number), f"{callee.name}() promises no order", "listing")
+                if known is not None and known.completion:
+                    return Reason(
+                        Site(frame.ref, number), f"{callee.name}() gives first what is done first", "completion"
+                    )
+                if callee.name in LISTERS or (known is not None and known.stacks):
+                    return origins.any_of(frame, [argument.value for argument in operation.arguments])
+                return None
+        method = origins.ev.function(frame).operations[operation.function]
+        own = any(isinstance(callee, FunctionValue) for callee in callees)
+        if not isinstance(method, s.Attribute) or own:
+            return order_of_generator(origins, frame, number, operation) or CONTINUE
+        if method.name in _METHODS:
+            return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
+        known = self.knowledge.methods.get(method.name)
+        if known is not None and known.completion:
+            return Reason(Site(frame.ref, number), f".{method.name}() gives first what is done first", "completion")
+        return CONTINUE

@@ -1,0 +1,145 @@
+"""Which values come in an order that differs between processes: sets, and what is listed from them.
+
+Python seeds the hash of strings anew in every process. A set of numbers alone is ordered alike everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluation.elements import elements
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
+from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site
+from spmdlint.analysis.order.filling import order_of_filling, order_of_generator, sorted_in_place
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+_SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
+# JAX sorts the keys of a dictionary that it is given, so only who iterates over one sees its order.
+_VIEWS = frozenset(("items", "keys", "values"))
+_SET_OPERATORS = frozenset("|&-^")
+_MAKERS = ("builtins.set", "builtins.frozenset")
+# They hand on the elements of what they are given in the order in which it gives them.
+LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip dict".split())
+
+
+class SetOrder(Property):
+    """Is a set, or lists one in the set's own order."""
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        site = Site(frame.ref, number)
+        if isinstance(operation, s.Display):
+            if (
+                operation.kind == "set"
+                and len(operation.elements) > 1
+                and not numbers(origins.ev, frame, operation.elements)
+            ):
+                return Reason(site, "a set is written here", "set")
+            starred = [operation.elements[position] for position in operation.starred]
+            return origins.any_of(frame, starred)
+        if isinstance(operation, s.Load):
+            if sorted_in_place(origins.ev.function(frame), operation.name):
+                return None
+            return order_of_filling(origins, frame, number, "{name} is filled in the order of the set") or CONTINUE
+        if isinstance(operation, s.Item):
+            places = list(elements(origins.ev, frame, operation.value, operation.index))
+            return next((found for f, n in places if (found := origins.of(f, n)) is not None), None)
+        if isinstance(operation, s.Subscript):
+            index = origins.ev.function(frame).operations[operation.index]
+            return origins.of(frame, operation.base) if isinstance(index, s.Slice) else None
+        if isinstance(operation, s.Collected):
+            return self._collected(origins, frame, number, operation)
+        if isinstance(operation, s.Binary):
+            if operation.operator in _SET_OPERATORS:
+                if any(_numeric_set(origins.ev, frame, side) for side in (operation.left, operation.right)):
+                    return None
+                return origins.any_of(frame, (operation.left, operation.right))
+            if operation.operator == "+":
+                return origins.any_of(frame, (operation.left, operation.right))
+            return None
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        return CONTINUE
+
+    def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
+        if operation.kind == "set":
+            if numbers(origins.ev, frame, (operation.element,)):
+                return None
+            return Reason(Site(frame.ref, number), "a set is built here", "set")
+        function = origins.ev.function(frame)
+        loops = [function.operations[loop] for loop in operation.loops]
+        found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
+        return origins.step(frame, number, "it is listed in the order of the set", found) if found else None
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        site = Site(frame.ref, number)
+        arguments = [argument.value for argument in operation.arguments]
+        function = origins.ev.function(frame)
+        for callee in origins.ev.value(frame, operation.function):
+            if not isinstance(callee, External):
+                continue
+            if callee.name in _MAKERS:
+                return self._made(origins, frame, site, arguments, callee.name)
+            known = origins.ev.knowledge.get(callee.name)
+            if callee.name in LISTERS or (known is not None and known.stacks):
+                found = origins.any_of(frame, arguments)
+                short = callee.name.removeprefix("builtins.")
+                return origins.step(frame, number, f"{short}() keeps the order of the set", found) if found else None
+            if callee.name == "builtins.sorted":
+                return self._sorted(origins, frame, site, operation)
+            return None
+        method = function.operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in _VIEWS:
+            return origins.of(frame, method.base)
+        if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
+            found = origins.of(frame, method.base)
+            return origins.step(frame, number, f".{method.name}() gives a set again", found) if found else None
+        return order_of_generator(origins, frame, number, operation) or CONTINUE
+
+    @staticmethod
+    def _sorted(origins: Origins, frame: Frame, site: Site, operation: s.Call) -> Reason | None:
+        """``sorted(x, key=id)``: an order, but of this process."""
+        for argument in operation.arguments:
+            if argument.keyword == "key":
+                for key in origins.ev.value(frame, argument.value):
+                    if isinstance(key, External) and key.name in ("builtins.id", "builtins.hash"):
+                        short = key.name.removeprefix("builtins.")
+                        return Reason(site, f"it is sorted by {short}(), which differs between processes", "hash")
+        return None
+
+    def _made(self, origins: Origins, frame: Frame, site: Site, arguments: list[int], name: str) -> Reason | None:
+        if len(arguments) == 1 and _numeric_source(origins.ev, frame, arguments[0]):
+            return None
+        if not arguments and numbers_added(origins.ev, frame, site.number):
+            return None
+        return Reason(site, f"{name.removeprefix('builtins.')}() makes a set here", "set")
+
+
+def _numeric_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    operation = evaluator.function(frame).operations[number]
+    return (
+        isinstance(operation, s.Display) and operation.kind == "set" and numbers(evaluator, frame, operation.elements)
+    )
+
+
+def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    """``set(range(n))``, ``set(map(int, ...))``, and sets of what can only be numbers."""
+    operation = evaluator.function(frame).operations[number]
+    if isinstance(operation, s.Call):
+        names = {v.name for v in evaluator.value(frame, operation.function) if isinstance(v, External)}
+        if "builtins.range" in names:
+            return True
+        if "builtins.map" in names and operation.arguments:
+            mapped = evaluator.value(frame, operation.arguments[0].value)
+            return any(isinstance(v, External) and v.name in NUMBER_MAKERS for v in mapped)
+    if isinstance(operation, s.Collected):
+        return numbers(evaluator, frame, (operation.element,))
+    for value in evaluator.value(frame, number):
+        if isinstance(value, Collection) and value.elements and not value.open:
+            return all(isinstance(v, Constant) and isinstance(v.value, (int, float)) for e in value.elements for v in e)
+    return False

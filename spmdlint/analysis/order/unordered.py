@@ -1,0 +1,274 @@
+"""Where the order of a set gets out: loops that make parallel calls, and code that JAX traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
+from spmdlint.analysis.order.gathered import gathered_orders
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+Sink = Literal["parallel call", "traced program", "axis names", "random keys", "share", "argument"]
+
+_SPLITTERS = ("jax.random.split",)
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "@", "**"))
+_TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.tree.")
+
+
+@dataclass(frozen=True, slots=True)
+class SetLoop:
+    """An iteration in set order and where the order ends up; ``call`` where that is a parallel call."""
+
+    site: Site
+    iterable: Site
+    reason: Reason
+    sink: Sink
+    what: str
+    call: ParallelCall | None = None
+
+
+class SetLoops:
+    """Finds them, function by function."""
+
+    def __init__(
+        self, evaluator: Evaluator, calls: Calls, reach: Reach, effects: Effects, order: Origins, variance: Origins
+    ) -> None:
+        self.ev = evaluator
+        self.variance = variance
+        self.calls = calls
+        self.reach = reach
+        self.effects = effects
+        self.order = order
+
+    def loops(self) -> Iterator[SetLoop]:
+        """Every such iteration of the program; of those that one set leads to in a function, the first."""
+        told: set[tuple[FunctionRef, Site]] = set()
+        for found in self._all():
+            source = (found.site.ref, found.reason.source.site)
+            if source not in told:
+                told.add(source)
+                yield found
+
+    def _all(self) -> Iterator[SetLoop]:
+        for found in gathered_orders(self.ev, self.reach, self.effects, self.order):
+            yield SetLoop(found.call, found.argument, found.reason, "argument", found.name)
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            live = self.ev.live_blocks(frame)
+            for number in sorted(live):
+                test = function.blocks[number].test
+                operation = function.operations[test] if test is not None else None
+                if isinstance(operation, s.Next) and test is not None:
+                    yield from self._loop(frame, ref, number, test, operation)
+                for position in function.blocks[number].operations:
+                    call = function.operations[position]
+                    if isinstance(call, s.Call):
+                        yield from self._axis_names(frame, position, call)
+                    elif isinstance(call, s.Subscript):
+                        yield from self._share(frame, position, call)
+
+    def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[SetLoop]:
+        """One process's share of what is listed in set order."""
+        share = self.variance.of(frame, operation.index)
+        if share is not None and share.kind == "data":
+            reason = self.order.of(frame, operation.base)
+            if reason is not None:
+                yield SetLoop(Site(frame.ref, number), Site(frame.ref, operation.base), reason, "share", "")
+
+    def _loop(self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next) -> Iterator[SetLoop]:
+        body = sorted(self.ev.flow(ref).loop_body(header) & self.ev.live_blocks(frame))
+        reason = self.order.of(frame, operation.iterable)
+        if reason is None:
+            return
+        site, iterable = Site(ref, test), Site(ref, operation.iterable)
+        if ref in self.reach.host:
+            calls = self.effects.of_blocks(frame, body)
+            if calls:
+                yield SetLoop(site, iterable, reason, "parallel call", calls[0].name, calls[0])
+                return
+            if self._pairs_keys(frame, operation.iterable):
+                yield SetLoop(site, iterable, reason, "random keys", "zip")
+                return
+            name = self._operation(frame, body, _SPLITTERS)
+            if name is not None and self._carries_a_key(frame, body):
+                yield SetLoop(site, iterable, reason, "random keys", name)
+                return
+        if ref in self.reach.traced:
+            name = self._operation(frame, body, _TRACED) or self._arithmetic(frame, body)
+            if name is not None:
+                yield SetLoop(site, iterable, reason, "traced program", name)
+
+    def _pairs_keys(self, frame: Frame, iterable: int) -> bool:
+        """``zip(jax.random.split(key, n), names)``."""
+        function = self.ev.function(frame)
+        zipped = function.operations[iterable]
+        if not isinstance(zipped, s.Call) or not _calls(self.ev, frame, zipped, ("builtins.zip",)):
+            return False
+        for argument in zipped.arguments:
+            operation = function.operations[argument.value]
+            made = [argument.value]
+            if isinstance(operation, s.Load):
+                stores = self.ev.flow(frame.ref).reaching(argument.value, operation.name)
+                made = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
+            calls = [call for n in made if isinstance(call := function.operations[n], s.Call)]
+            if any(_calls(self.ev, frame, call, _SPLITTERS) for call in calls):
+                return True
+        return False
+
+    def _carries_a_key(self, frame: Frame, blocks: list[int]) -> bool:
+        """Is a name both read and written by calls of the splitter: ``key, sub = split(key)`` in every round."""
+        function = self.ev.function(frame)
+        for block in blocks:
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Call) and carries(function, number, operation):
+                    callees = self.ev.value(frame, operation.function)
+                    if any(isinstance(c, External) and c.name.startswith(_SPLITTERS) for c in callees):
+                        return True
+        return False
+
+    def _arithmetic(self, frame: Frame, blocks: list[int]) -> str | None:
+        """Arithmetic whose results are kept under a key each, as on arrays."""
+        function = self.ev.function(frame)
+        for block in blocks:
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.StoreSubscript):
+                    kept = function.operations[operation.value]
+                    if isinstance(kept, s.Binary) and kept.operator in _ARITHMETIC:
+                        return f"an operation ({kept.operator})"
+        return None
+
+    def _operation(self, frame: Frame, blocks: list[int], prefixes: tuple[str, ...]) -> str | None:
+        """The name of an operation of JAX's in some blocks, if there is one."""
+        function = self.ev.function(frame)
+        for block in blocks:
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Call):
+                    for value in self.ev.value(frame, operation.function):
+                        if isinstance(value, External) and value.name.startswith(prefixes):
+                            return value.name
+        return None
+
+    def _axis_names(self, frame: Frame, number: int, operation: s.Call) -> Iterator[SetLoop]:
+        """A collective over axes listed in set order: the program names them in another order on each process."""
+        for callee in self.ev.value(frame, operation.function):
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is None or known.kind != "collective" or known.axes is None:
+                continue
+            passed = self._value_passed(operation, known.positional, known.axes)
+            reason = self.order.of(frame, passed) if passed is not None else None
+            if reason is not None and passed is not None and not self._single(self.ev.value(frame, passed)):
+                site = Site(frame.ref, number)
+                yield SetLoop(site, Site(frame.ref, passed), reason, "axis names", known.name)
+
+    @staticmethod
+    def _value_passed(operation: s.Call, positional: tuple[str, ...], parameter: str) -> int | None:
+        for argument in operation.arguments:
+            if argument.keyword == parameter:
+                return argument.value
+        given = [a.value for a in operation.arguments if a.keyword is None and not a.star]
+        position = positional.index(parameter) if parameter in positional else len(given)
+        return given[position] if position < len(given) else None
+
+    def _single(self, values: Values) -> bool:
+        """One axis alone has one order."""
+        axes = self.calls.names(values)
+        return not axes.open and len(axes.names) < 2
+
+
+def _calls(evaluator: Evaluator, frame: Frame, call: s.Call, names: tuple[str, ...]) -> bool:
+    return any(isinstance(c, External) and c.name in names for c in evaluator.value(frame, call.function))
+
+
+@dataclass(frozen=True, slots=True)
+class ListingShare:
+    """A process's share of a listing: a slice of it whose bounds come from the process's number."""
+
+    site: Site
+    reason: Reason
+    share: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ListingLoop:
+    """A loop over a listing that makes a parallel call per entry."""
+
+    site: Site
+    reason: Reason
+    call: ParallelCall
+
+
+class Listings:
+    """Finds where the order of a listing matters."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        effects: Effects,
+        listing: Origins,
+        variance: Origins,
+        multi: MultiProcess,
+        *,
+        preview: bool,
+    ) -> None:
+        self.multi = multi
+        self.preview = preview
+        self.ev = evaluator
+        self.reach = reach
+        self.effects = effects
+        self.listing = listing
+        self.variance = variance
+
+    def found(self) -> Iterator[ListingShare | ListingLoop]:
+        """Shares and loops, function by function."""
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            for number in sorted(self.ev.live_blocks(frame)):
+                block = function.blocks[number]
+                for position in block.operations:
+                    operation = function.operations[position]
+                    if isinstance(operation, s.Subscript):
+                        yield from self._share(frame, position, operation)
+                test = function.operations[block.test] if block.test is not None else None
+                if isinstance(test, s.Next) and ref in self.reach.host:
+                    yield from self._loop(frame, number, test)
+
+    def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ListingShare]:
+        index = self.ev.function(frame).operations[operation.index]
+        if not isinstance(index, s.Slice):
+            return
+        reason = self.listing.of(frame, operation.base)
+        if reason is None:
+            return
+        ends = [end for end in (index.lower, index.upper, index.step) if end is not None]
+        share = self.variance.any_of(frame, ends)
+        if share is not None and share.kind == "identity":
+            yield ListingShare(Site(frame.ref, number), reason, share)
+
+    def _loop(self, frame: Frame, header: int, test: s.Next) -> Iterator[ListingLoop]:
+        flow = self.ev.flow(frame.ref)
+        body = flow.loop_body(header) & self.ev.live_blocks(frame)
+        calls = self.effects.of_blocks(frame, [block for block in flow.order(header) if block in body])
+        several = self.multi.written_for(frame.ref.path)
+        strong = [call for call in calls if call.strength == "strong" or (call.carried and several)]
+        weak = calls if several or self.preview else ()
+        if strong or weak:
+            reason = self.listing.of(frame, test.iterable)
+            if reason is not None and (reason.kind == "completion" or self.preview):
+                strong = strong or list(weak)
+            if reason is not None and strong:
+                yield ListingLoop(Site(frame.ref, test.iterable), reason, strong[0])

@@ -1,0 +1,1 @@
+"""How a program starts, which names JAX has, and what a process can read."""

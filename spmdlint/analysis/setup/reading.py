@@ -1,0 +1,179 @@
+"""Where the host reads an array as a whole that no process holds as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import expects_failure, handles
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Called,
+    Collection,
+    DictionaryValue,
+    External,
+    Frame,
+    Member,
+    Site,
+    Value,
+    Values,
+    certain,
+)
+from spmdlint.analysis.meshtypes.specs import names_of
+from spmdlint.knowledge.reading import Reading
+from spmdlint.program import summary as s
+
+_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRead:
+    """A read of an array that spans processes: where, by what, and where the array is made."""
+
+    site: Site
+    reader: str
+    made: Site
+    axes: tuple[str, ...]
+
+
+class Reads:
+    """Finds them outside of traced code, in files that are written for several processes."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach, multi: MultiProcess, known: Reading) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.multi = multi
+        self.known = known
+
+    def found(self) -> Iterator[WholeRead]:
+        """Every read that surely raises."""
+        for ref in self.ev.project.functions():
+            if ref in self.reach.traced or not self.multi.written_for(ref.path):
+                continue
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    yield from self._at(frame, number)
+
+    def _at(self, frame: Frame, number: int) -> Iterator[WholeRead]:
+        read = self._read(frame, number)
+        if read is None:
+            return
+        reader, values = read
+        array = certain(values)
+        spans = self._spans(array) if array is not None else None
+        if spans is None or expects_failure(self.ev, frame, number) or handles(self.ev, frame, number, "RuntimeError"):
+            return
+        made, axes = spans
+        yield WholeRead(Site(frame.ref, number), reader, made, tuple(sorted(axes)))
+
+    def _read(self, frame: Frame, number: int) -> tuple[str, Values] | None:
+        """What an operation reads with, and what."""
+        function = self.ev.function(frame)
+        operation = function.operations[number]
+        if isinstance(operation, s.Next):
+            return "a loop over it", self.ev.value(frame, operation.iterable)
+        if not isinstance(operation, s.Call):
+            return None
+        callee = certain(self.ev.value(frame, operation.function))
+        if isinstance(callee, External) and self.known.reads(callee.name) and operation.arguments:
+            return callee.name, self.ev.value(frame, operation.arguments[0].value)
+        method = function.operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in self.known.methods:
+            return f".{method.name}()", self.ev.value(frame, method.base)
+        return None
+
+    # -- arrays
+
+    def spans(self, values: Values) -> bool:
+        """Has an array surely parts on several processes."""
+        array = certain(values)
+        return array is not None and self._spans(array) is not None
+
+    def _spans(self, array: Value) -> tuple[Site, frozenset[str]] | None:
+        """Where an array is made that surely has parts on several processes, and the axes that it is cut along."""
+        if isinstance(array, Applied):
+            maker = self.known.makers.get(array.name)
+            if maker is not None:
+                axes = self._cut(self._argument(array, *maker))
+                return (array.site, axes) if axes else None
+            positions = self.known.from_mesh.get(array.name)
+            if positions is not None and self._over_all(self._argument(array, "", positions[0])):
+                spec = certain(self._argument(array, "", positions[1]))
+                named = names_of(self.ev, spec)
+                return (array.site, named) if named else None
+        if isinstance(array, Called) and isinstance(array.function, Applied):
+            axes = self._of_result(array.function)
+            return (array.site, axes) if axes else None
+        return None
+
+    def _of_result(self, function: Applied) -> frozenset[str] | None:
+        """The axes along which the one result of a jit or map is cut."""
+        known = self.ev.knowledge.get(function.name)
+        if known is None:
+            return None
+        if known.kind == "jit":
+            given = self.ev.argument(function, "out_shardings")
+            return self._cut(given) if given is not None else None
+        if known.kind == "map" and known.mesh is not None and "out_specs" in known.specs:
+            mesh, spec = (self.ev.argument(function, name) for name in (known.mesh, "out_specs"))
+            if mesh is not None and spec is not None and self._over_all(mesh):
+                return names_of(self.ev, certain(spec))
+        return None
+
+    @staticmethod
+    def _argument(applied: Applied, keyword: str, position: int) -> Values:
+        found = applied.arguments.keyword(keyword)
+        if found is not None:
+            return found
+        positional = applied.arguments.positional
+        return positional[position] if position < len(positional) else frozenset()
+
+    def _cut(self, shardings: Values) -> frozenset[str] | None:
+        """The axes that a sharding over the devices of all processes cuts an array along."""
+        sharding = certain(shardings)
+        known = self.ev.knowledge.get(sharding.name) if isinstance(sharding, Applied) else None
+        if known is None or known.kind != "sharding" or known.mesh is None or not isinstance(sharding, Applied):
+            return None
+        mesh, spec = (self.ev.argument(sharding, name) for name in (known.mesh, known.specs[0]))
+        if mesh is None or spec is None or not self._over_all(mesh):
+            return None
+        return names_of(self.ev, certain(spec))
+
+    def _over_all(self, meshes: Values) -> bool:
+        """Is a mesh surely made of the devices of all processes."""
+        mesh = certain(meshes)
+        if not isinstance(mesh, Applied):
+            return False
+        made_of = list(self._inside(mesh, _DEPTH))
+        if any(name in self.known.local for name in made_of):
+            return False
+        given = mesh.arguments.keyword("devices")
+        by_default = mesh.name in self.known.over_all and given is None
+        return by_default or any(name in self.known.devices or name in self.known.over_all for name in made_of[1:])
+
+    def _inside(self, value: Value, depth: int) -> Iterator[str]:
+        """The names of the library's functions that a value was made with."""
+        if depth == 0:
+            return
+        parts: list[Values] = []
+        if isinstance(value, Applied):
+            yield value.name
+            parts = [*value.arguments.positional, *(each for _, each in value.arguments.keywords)]
+            if value.receiver is not None:
+                yield from self._inside(value.receiver, depth - 1)
+        elif isinstance(value, Called):
+            yield from self._inside(value.function, depth - 1)
+        elif isinstance(value, Member):
+            yield from self._inside(value.base, depth - 1)
+        elif isinstance(value, Collection):
+            parts = list(value.elements)
+        elif isinstance(value, DictionaryValue):
+            parts = [each for _, each in value.items]
+        for values in parts:
+            for part in values:
+                yield from self._inside(part, depth - 1)

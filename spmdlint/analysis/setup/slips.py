@@ -1,0 +1,135 @@
+"""Slips that JAX raises at, typed in from a page or a memory: a float in a shape, a method taken for a field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import expects_failure, handles
+from spmdlint.analysis.evaluation.values import Applied, Called, Collection, External, Frame, Site, Value, certain
+from spmdlint.knowledge.slips import SlipTable
+from spmdlint.program import summary as s
+
+_DEPTH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class FloatShape:
+    """A number of a shape that is surely a float; ``made`` is where it becomes one, ``division`` if by ``/``."""
+
+    site: Site
+    made: Site
+    taker: str
+    division: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UncalledMethod:
+    """A method of an array, used as if it were a field."""
+
+    site: Site
+    name: str
+
+
+class Slips:
+    """Looks at every operation of the program."""
+
+    def __init__(self, evaluator: Evaluator, table: SlipTable) -> None:
+        self.ev = evaluator
+        self.table = table
+
+    def float_shapes(self) -> Iterator[FloatShape]:
+        """Shapes with a float in them."""
+        for frame, number, operation in self._calls():
+            taker, given = self._shape(frame, operation)
+            for element in given:
+                made = self._float(frame, element, _DEPTH)
+                if made is not None and not self._meant(frame, number):
+                    division = isinstance(self.ev.function(frame).operations[made], s.Binary)
+                    yield FloatShape(Site(frame.ref, element), Site(frame.ref, made), taker, division)
+
+    def uncalled(self) -> Iterator[UncalledMethod]:
+        """Methods of arrays that nobody calls."""
+        for frame, number, operation in self._calls():
+            callee = certain(self.ev.value(frame, operation.function))
+            if not isinstance(callee, External) or callee.name not in self.table.users:
+                continue
+            for argument in operation.arguments:
+                attribute = self.ev.function(frame).operations[argument.value]
+                if not isinstance(attribute, s.Attribute) or attribute.name not in self.table.methods:
+                    continue
+                base = certain(self.ev.value(frame, attribute.base))
+                if base is not None and self._is_array(base) and not self._meant(frame, number):
+                    yield UncalledMethod(Site(frame.ref, argument.value), attribute.name)
+
+    def _calls(self) -> Iterator[tuple[Frame, int, s.Call]]:
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    operation = function.operations[number]
+                    if isinstance(operation, s.Call):
+                        yield frame, number, operation
+
+    def _meant(self, frame: Frame, number: int) -> bool:
+        return expects_failure(self.ev, frame, number) or handles(self.ev, frame, number, "TypeError")
+
+    # -- shapes
+
+    def _shape(self, frame: Frame, call: s.Call) -> tuple[str, list[int]]:
+        """The numbers of the shape that a call is given, and what takes it."""
+        operations = self.ev.function(frame).operations
+        positional = [a.value for a in call.arguments if a.keyword is None and not a.star]
+        method = operations[call.function]
+        callee = certain(self.ev.value(frame, call.function))
+        if isinstance(callee, External):
+            position = self.table.shapes.get(callee.name)
+            shape = next((a.value for a in call.arguments if a.keyword == "shape"), None)
+            if position is None:
+                return "", []
+            if shape is None and not any(a.star for a in call.arguments) and position < len(positional):
+                shape = positional[position]
+            return callee.name, self._numbers(frame, shape) if shape is not None else []
+        if isinstance(method, s.Attribute) and method.name in self.table.reshape:
+            base = certain(self.ev.value(frame, method.base))
+            if base is not None and self._is_array(base):
+                return f".{method.name}()", [n for given in positional for n in self._numbers(frame, given)]
+        return "", []
+
+    def _numbers(self, frame: Frame, number: int) -> list[int]:
+        operation = self.ev.function(frame).operations[number]
+        if isinstance(operation, s.Display) and operation.kind in ("tuple", "list"):
+            return list(operation.elements)
+        return [number] if not isinstance(certain(self.ev.value(frame, number)), Collection) else []
+
+    def _float(self, frame: Frame, number: int, depth: int) -> int | None:
+        """Where a number surely becomes a float."""
+        function = self.ev.function(frame)
+        operation = function.operations[number]
+        if depth == 0:
+            return None
+        if isinstance(operation, s.Const):
+            return number if type(operation.value) is float else None
+        if isinstance(operation, s.Binary):
+            if operation.operator == "/":
+                return number
+            if operation.operator in ("+", "-", "*"):
+                sides = [self._float(frame, n, depth - 1) for n in (operation.left, operation.right)]
+                return next((side for side in sides if side is not None), None)
+        if isinstance(operation, s.Store):
+            return self._float(frame, operation.value, depth - 1)
+        if isinstance(operation, s.Load) and function.binds(operation.name):
+            stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+            found = [self._float(frame, store, depth - 1) for store in sorted(stores)]
+            return found[0] if found and None not in found else None
+        return None
+
+    def _is_array(self, value: Value) -> bool:
+        if isinstance(value, Applied):
+            return self.ev.knowledge.gives_array(value.name)
+        if not isinstance(value, Called) or not isinstance(value.function, Applied):
+            return False
+        known = self.ev.knowledge.get(value.function.name)
+        return known is not None and known.kind in ("map", "jit")

@@ -1,0 +1,285 @@
+"""How a program starts: what it computes before the processes know one another, and how often they are told.
+
+Each function has a *trace*: what it surely does in order, as far as it concerns the start. Traces nest: that of a
+call, and that of the import of a module of the project, stand where the call or the import does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import expects_failure, handles
+from spmdlint.analysis.evaluation.memo import Memo
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    ClassValue,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    certain,
+)
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.knowledge.startup import Startup
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+from spmdlint.program.summary import EXIT, FAILURE
+
+MAX_EVENTS = 12
+"""Events kept of one function; the first ones decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that concerns the start, and the calls and imports that lead to it, outermost first.
+
+    ``sure``: it happens whenever the code runs that was asked about.
+    """
+
+    kind: Literal["work", "initialize", "shutdown"]
+    name: str
+    path: tuple[Site, ...]
+    sure: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LateInitialize:
+    """The backend is started by ``work`` before ``initialize``."""
+
+    work: Event
+    initialize: Event
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedInitialize:
+    """A second call on one way, a call in a loop, or one that only some processes make, because of ``reason``."""
+
+    again: Event
+    first: Event | None = None
+    branch: Site | None = None
+    reason: Reason | None = None
+
+
+class Starting:
+    """Traces the program. One per run."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, variance: Origins, known: Startup) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+        self.variance = variance
+        self.known = known
+        self._memo: Memo[tuple[Event, ...]] = Memo((), ())
+
+    # -- findings
+
+    def late(self) -> Iterator[LateInitialize]:
+        """Calls of initialize that come after work; each once, with the first work before it."""
+        told: set[Site] = set()
+        for ref in self._entries():
+            events = self._whole(ref)
+            first: Event | None = None
+            for event in events:
+                if event.kind == "work" and event.sure and first is None:
+                    first = event
+                elif event.kind == "initialize":
+                    if first is not None and first.path[0] != event.path[0] and event.path[-1] not in told:
+                        told.add(event.path[-1])
+                        yield LateInitialize(first, event)
+                    if event.sure:
+                        break  # what comes now comes after it
+
+    def repeated(self) -> Iterator[RepeatedInitialize]:
+        """Second calls, calls in loops, and calls under a condition that varies."""
+        told: set[Site] = set()
+        for ref in self._entries():
+            first: Event | None = None
+            for event in self._whole(ref):
+                if event.kind == "shutdown":
+                    first = None
+                elif event.kind == "initialize" and event.sure:
+                    if first is not None and first.path[0] != event.path[0] and event.path[-1] not in told:
+                        told.add(event.path[-1])
+                        yield RepeatedInitialize(event, first)
+                    first = first or event
+        for ref in self._entries():
+            for found in (*self._in_loops(ref), *self._on_some_processes(ref)):
+                if found.again.path[-1] not in told:
+                    told.add(found.again.path[-1])
+                    yield found
+
+    def _entries(self) -> Iterator[FunctionRef]:
+        """The functions to look at: those that come to initialize."""
+        for ref in self.ev.project.functions():
+            if any(event.kind == "initialize" for event in self.trace(self.ev.free_frame(ref))):
+                yield ref
+
+    def _whole(self, ref: FunctionRef) -> tuple[Event, ...]:
+        """What a function does, after its module if nothing in the program calls it: the module has run by then."""
+        own = self.trace(self.ev.free_frame(ref))
+        called = any(edge.caller.ref != ref for edge in self.reach.callers.get(ref, ()))
+        if ref.index == 0 or called or self.ev.project.function(ref).parent != 0:
+            return own
+        return (*self.trace(self.ev.free_frame(FunctionRef(ref.path, 0))), *own)
+
+    def _in_loops(self, ref: FunctionRef) -> Iterator[RepeatedInitialize]:
+        frame = self.ev.free_frame(ref)
+        function = self.ev.function(frame)
+        for block in sorted(self.reach.certainty.blocks(frame)):
+            loop = self._around(function, block)
+            if not loop:
+                continue
+            inside = [e for b in sorted(loop) for n in function.blocks[b].operations for e in self._at(frame, n)]
+            if any(event.kind == "shutdown" for event in inside):
+                continue
+            for number in function.blocks[block].operations:
+                for event in self._at(frame, number):
+                    if event.kind == "initialize" and event.sure:
+                        yield RepeatedInitialize(event)
+
+    @staticmethod
+    def _around(function: s.Function, block: int) -> set[int]:
+        """The blocks that lie on a way from a block back to it, on which nothing fails."""
+
+        def steps(start: int) -> set[int]:
+            found: set[int] = set()
+            pending = [start]
+            while pending:
+                for edge in function.blocks[pending.pop()].edges:
+                    if edge.kind != "except" and edge.target not in found:
+                        found.add(edge.target)
+                        pending.append(edge.target)
+            return found
+
+        after = steps(block)
+        return {other for other in after if block in steps(other)} if block in after else set()
+
+    def _on_some_processes(self, ref: FunctionRef) -> Iterator[RepeatedInitialize]:
+        frame = self.ev.free_frame(ref)
+        function = self.ev.function(frame)
+        flow = self.ev.flow(ref)
+        for number in sorted(self.ev.live_blocks(frame)):
+            block = function.blocks[number]
+            arms = [edge.target for edge in block.edges if edge.kind in ("true", "false")]
+            if block.test is None or len(arms) != 2 or isinstance(function.operations[block.test], s.Caught):
+                continue
+            join = flow.joins_at(number)
+            calls = [self._initializes(frame, flow.order(arm, without=join)) for arm in arms]
+            fails = [FAILURE in flow.reachable(arm) and EXIT not in flow.reachable(arm) for arm in arms]
+            if (calls[0] is None) == (calls[1] is None) or any(fails):
+                continue
+            reason = self.variance.of(frame, block.test)
+            event = calls[0] or calls[1]
+            if reason is not None and reason.kind == "identity" and event is not None:
+                yield RepeatedInitialize(event, branch=Site(ref, block.test), reason=reason)
+
+    def _initializes(self, frame: Frame, blocks: list[int]) -> Event | None:
+        function = self.ev.function(frame)
+        for block in blocks:
+            for number in function.blocks[block].operations:
+                for event in self._at(frame, number):
+                    if event.kind == "initialize":
+                        return event
+        return None
+
+    # -- traces
+
+    def trace(self, frame: Frame) -> tuple[Event, ...]:
+        """What a function does, in order."""
+        return self._memo.once(frame, lambda: self._trace(frame))
+
+    def _trace(self, frame: Frame) -> tuple[Event, ...]:
+        function = self.ev.function(frame)
+        if function.generator:
+            return ()
+        certain_blocks = self.reach.certainty.blocks(frame)
+        live = self.ev.live_blocks(frame)
+        found: list[Event] = []
+        for block in self.ev.flow(frame.ref).order(s.ENTRY):
+            if block not in live:
+                continue
+            for number in function.blocks[block].operations:
+                for event in self._at(frame, number):
+                    sure = event.sure and block in certain_blocks
+                    if event.kind == "work" and (not sure or (found and found[-1].kind == "work")):
+                        continue  # the first one is enough
+                    found.append(replace(event, sure=sure))
+                    if len(found) == MAX_EVENTS:
+                        return tuple(found)
+        return tuple(found)
+
+    def _at(self, frame: Frame, number: int) -> Iterator[Event]:
+        """The events of one operation."""
+        operation = self.ev.function(frame).operations[number]
+        site = Site(frame.ref, number)
+        if isinstance(operation, s.Import):
+            for path in self._imported(frame, operation):
+                yield from self._below(site, self.ev.free_frame(FunctionRef(path.path, 0)))
+        elif isinstance(operation, s.MakeClass):
+            yield from self._below(site, self.ev.free_frame(FunctionRef(frame.ref.path, operation.body)))
+        elif isinstance(operation, s.Call):
+            yield from self._call(frame, site, operation)
+
+    def _below(self, site: Site, frame: Frame) -> Iterator[Event]:
+        caught = handles(self.ev, self.ev.free_frame(site.ref), site.number, *_ERRORS)
+        for event in self.trace(frame):
+            if event.kind == "initialize" and caught:
+                continue
+            yield replace(event, path=(site, *event.path))
+
+    def _imported(self, frame: Frame, operation: s.Import) -> Iterator[FunctionRef]:
+        module = self.ev.project.modules[frame.ref.path]
+        dotted = self.ev.project.absolute(module, operation.module, operation.level)
+        names = [dotted, f"{dotted}.{operation.name}"] if operation.name is not None else [dotted]
+        parts = dotted.split(".")
+        for name in [".".join(parts[:end]) for end in range(1, len(parts))] + names:
+            path = self.ev.project.find_module(name, module)
+            if path is not None and path != frame.ref.path:
+                yield FunctionRef(path, 0)
+
+    def _call(self, frame: Frame, site: Site, operation: s.Call) -> Iterator[Event]:
+        callee = certain(self.ev.value(frame, operation.function))
+        if isinstance(callee, External):
+            yield from self._library(frame, site, callee.name)
+        elif isinstance(callee, Applied):
+            known = self.ev.knowledge.get(callee.name)
+            if known is not None and known.kind in ("jit", "map") and self.ev.argument(callee, known.function[0]):
+                yield Event("work", self._function_name(callee), (site,))
+            elif known is not None and known.kind in ("transform", "currying"):
+                yield from self._targets(frame, site, operation, callee)
+        elif isinstance(callee, (FunctionValue, ClassValue)):
+            yield from self._targets(frame, site, operation, callee)
+
+    def _targets(
+        self, frame: Frame, site: Site, operation: s.Call, callee: Applied | FunctionValue | ClassValue
+    ) -> Iterator[Event]:
+        arguments: Arguments = self.ev.arguments(frame, operation)
+        for target in self.calls.targets(callee, arguments, frame.depth + 1):
+            if target.way in ("call", "transform"):
+                yield from self._below(site, target.frame)
+
+    def _library(self, frame: Frame, site: Site, name: str) -> Iterator[Event]:
+        if name in self.known.initialize:
+            if not (expects_failure(self.ev, frame, site.number) or handles(self.ev, frame, site.number, *_ERRORS)):
+                yield Event("initialize", name, (site,))
+        elif name in self.known.shutdown:
+            yield Event("shutdown", name, (site,))
+        elif self.known.works(name):
+            yield Event("work", name, (site,))
+
+    def _function_name(self, callee: Applied) -> str:
+        known = self.ev.knowledge.get(callee.name)
+        for function in self.calls.functions_in(known, callee.arguments) if known is not None else ():
+            ref = getattr(function, "ref", None)
+            if ref is not None:
+                return self.ev.project.function(ref).name
+        return callee.name
+
+
+_ERRORS = ("RuntimeError", "ValueError")

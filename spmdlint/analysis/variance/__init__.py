@@ -1,0 +1,1 @@
+"""What differs between processes, and because of what."""

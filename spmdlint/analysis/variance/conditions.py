@@ -1,0 +1,217 @@
+"""When two conditions are the same one, and what is known to hold at a place: conditions compared by value number.
+
+Two branches on one condition are correlated: after ``if rank != 0: wait()`` comes ``if rank == 0: wait()``, and every
+process waits once. To see it, calls are listed under the assumption that the condition holds, and that it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
+from spmdlint.program import summary as s
+from spmdlint.program.summary import ENTRY
+
+Key: TypeAlias = tuple[object, ...]
+Assumptions: TypeAlias = Mapping[Key, bool]
+Closed: TypeAlias = frozenset[tuple[int, int]]
+"""Edges, as pairs of blocks, that are not taken."""
+
+_DEPTH = 12
+# A comparison as another one: its operator, whether the sides are swapped, whether it is negated.
+_NORMAL = {
+    "==": ("==", False, False),
+    "!=": ("==", False, True),
+    "is": ("is", False, False),
+    "is not": ("is", False, True),
+    "in": ("in", False, False),
+    "not in": ("in", False, True),
+    "<": ("<", False, False),
+    ">": ("<", True, False),
+    ">=": ("<", False, True),
+    "<=": ("<", True, True),
+}
+_COUNT: Key = ("call", "jax.process_count")
+
+
+class Conditions:
+    """Compares conditions. One per run."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+
+    def key(self, frame: Frame, test: int) -> tuple[Key, bool] | None:
+        """What a condition asks, in a normal form, and whether it holds when that does; None if unknown."""
+        operation = self.ev.function(frame).operations[test]
+        if isinstance(operation, s.Unary) and operation.operator == "not":
+            inner = self.key(frame, operation.operand)
+            return (inner[0], not inner[1]) if inner is not None else None
+        found = self._value(frame, test, _DEPTH)
+        if found is None:
+            return None
+        if found[0] == "not":
+            return found[1], False  # type: ignore[return-value]
+        if found[0] == "call" and self._is_identity(found):
+            return ("==", found, ("constant", "0")), False
+        return found, True
+
+    def _is_identity(self, key: Key) -> bool:
+        known = self.ev.knowledge.get(str(key[1]))
+        return known is not None and known.source == "identity"
+
+    def _value(self, frame: Frame, number: int, depth: int) -> Key | None:
+        """A value by its number in the sense of value numbering: equal keys are equal values."""
+        operation = self.ev.function(frame).operations[number]
+        if depth == 0:
+            return None
+        if isinstance(operation, s.Const):
+            return ("constant", repr(operation.value))
+        if isinstance(operation, s.Unary) and operation.operator == "not":
+            inner = self.key(frame, operation.operand)
+            return None if inner is None else ("not", inner[0]) if inner[1] else inner[0]
+        if isinstance(operation, s.Compare):
+            return self._comparison(frame, operation, depth)
+        if isinstance(operation, s.Load):
+            return self._name(frame, number, operation, depth)
+        if isinstance(operation, s.Store):
+            return self._value(frame, operation.value, depth - 1)
+        if isinstance(operation, s.Parameter):
+            return ("parameter", frame.ref, operation.name)
+        if isinstance(operation, s.Attribute):
+            base = self._value(frame, operation.base, depth - 1)
+            return ("attribute", base, operation.name) if base is not None else None
+        if isinstance(operation, s.Call):
+            return self._called(frame, operation, depth)
+        return None
+
+    def _comparison(self, frame: Frame, operation: s.Compare, depth: int) -> Key | None:
+        if len(operation.operators) != 1 or operation.operators[0] not in _NORMAL:
+            return None
+        sides = [self._value(frame, operand, depth - 1) for operand in operation.operands]
+        if sides[0] is None or sides[1] is None:
+            return None
+        operator, swapped, negated = _NORMAL[operation.operators[0]]
+        key: Key = (operator, *(reversed(sides) if swapped else sides))
+        return ("not", key) if negated else key
+
+    def _name(self, frame: Frame, number: int, operation: s.Load, depth: int) -> Key | None:
+        function = self.ev.function(frame)
+        scope = self.ev.project.modules[frame.ref.path].summary.scope_of(function, operation.name)
+        if scope is not function:
+            return ("outer", operation.name)
+        stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+        if len(stores) == 1:
+            (store,) = stores
+            found = self._value(frame, store, depth - 1)
+            return found if found is not None else ("store", frame.ref, store)
+        return ("stores", frame.ref, operation.name, stores)
+
+    def _called(self, frame: Frame, operation: s.Call, depth: int) -> Key | None:
+        """Calls that give the same again: a process's number, and functions of the project."""
+        callees = self.ev.value(frame, operation.function)
+        if len(callees) != 1:
+            return None
+        (callee,) = callees
+        if isinstance(callee, External):
+            known = self.ev.knowledge.get(callee.name)
+            steady = callee.name == _COUNT[1] or (known is not None and known.source == "identity")
+            return ("call", callee.name) if steady and not operation.arguments else None
+        if not isinstance(callee, FunctionValue):
+            return None
+        keys = [self._value(frame, argument.value, depth - 1) for argument in operation.arguments]
+        return None if any(key is None for key in keys) else ("call", callee.ref, *keys)
+
+    # -- what holds where
+
+    def assumed(self, frame: Frame, block: int) -> dict[Key, bool]:
+        """The conditions that hold, or do not, whenever control comes to a block."""
+        found: dict[Key, bool] = {}
+        for number, targets in self._branches(frame):
+            for answer, target in targets.items():
+                if number != block and not self._comes(frame, block, frozenset(((number, target),))):
+                    found.update(self._facts(frame, self._test(frame, number), answer))
+        return found
+
+    def _facts(self, frame: Frame, test: int, answer: bool) -> dict[Key, bool]:
+        """What follows from a condition that holds, or does not."""
+        operation = self.ev.function(frame).operations[test]
+        if isinstance(operation, s.BoolOp):
+            if answer != (operation.operator == "and"):
+                return {}
+            left, right = (self._facts(frame, operand, answer) for operand in operation.operands)
+            return {**left, **right}
+        if isinstance(operation, s.Unary) and operation.operator == "not":
+            return self._facts(frame, operation.operand, not answer)
+        key = self.key(frame, test)
+        return {key[0]: answer == key[1]} if key is not None else {}
+
+    def heart(self, frame: Frame, test: int, varies: Callable[[int], bool]) -> tuple[int, dict[Key, bool]]:
+        """The part of a condition that varies, and what the others must be for it to decide."""
+        operation = self.ev.function(frame).operations[test]
+        if isinstance(operation, s.Unary) and operation.operator == "not":
+            return self.heart(frame, operation.operand, varies)
+        if not isinstance(operation, s.BoolOp):
+            return test, {}
+        varying = [operand for operand in operation.operands if varies(operand)]
+        if len(varying) != 1:
+            return test, {}
+        found, facts = self.heart(frame, varying[0], varies)
+        for operand in operation.operands:
+            if operand != varying[0]:
+                facts.update(self._facts(frame, operand, operation.operator == "and"))
+        return found, facts
+
+    def closed(self, frame: Frame, assumptions: Assumptions) -> Closed:
+        """The edges that control does not take if these conditions hold, or do not."""
+        edges: set[tuple[int, int]] = set()
+        for number, targets in self._branches(frame):
+            holds = self._holds(frame, self._test(frame, number), assumptions)
+            if holds is not None and targets[True] != targets[False]:
+                edges.add((number, targets[not holds]))
+        return frozenset(edges)
+
+    def _holds(self, frame: Frame, test: int, assumptions: Assumptions) -> bool | None:
+        operation = self.ev.function(frame).operations[test]
+        if isinstance(operation, s.Unary) and operation.operator == "not":
+            inner = self._holds(frame, operation.operand, assumptions)
+            return None if inner is None else not inner
+        if isinstance(operation, s.BoolOp):
+            sides = [self._holds(frame, operand, assumptions) for operand in operation.operands]
+            decisive = operation.operator == "or"
+            return decisive if decisive in sides else None if None in sides else not decisive
+        key = self.key(frame, test)
+        known = assumptions.get(key[0]) if key is not None else None
+        return None if key is None or known is None else known == key[1]
+
+    @staticmethod
+    def one_process(assumptions: Assumptions) -> bool:
+        """Do these say that the job has one process."""
+        one: Key = ("constant", "1")
+        return assumptions.get(("==", _COUNT, one)) is True or assumptions.get(("<", one, _COUNT)) is False
+
+    def _test(self, frame: Frame, block: int) -> int:
+        test = self.ev.function(frame).blocks[block].test
+        assert test is not None
+        return test
+
+    def _branches(self, frame: Frame) -> Iterator[tuple[int, dict[bool, int]]]:
+        for number, block in enumerate(self.ev.function(frame).blocks):
+            arms = {edge.kind == "true": edge.target for edge in block.edges if edge.kind in ("true", "false")}
+            if block.test is not None and len(arms) == 2:
+                yield number, arms
+
+    def _comes(self, frame: Frame, block: int, closed: Closed) -> bool:
+        """Does control come to a block without these edges."""
+        successors = self.ev.flow(frame.ref).successors
+        seen: set[int] = set()
+        pending = [ENTRY]
+        while pending:
+            current = pending.pop()
+            if current == block:
+                return True
+            if current not in seen:
+                seen.add(current)
+                pending.extend(t for t in successors[current] if (current, t) not in closed)
+        return False

@@ -1,0 +1,291 @@
+"""Which values differ between processes, and because of what.
+
+A value varies if it comes from a source (the process's own number, as far as the knowledge base names them) and has
+passed no agreement point on the way, or if a branch that varies chose it. The unknown does not vary: silence, where
+nothing is proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from spmdlint.analysis.evaluation.elements import elements
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Called,
+    ClassValue,
+    Collection,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Member,
+    ModuleValue,
+    Site,
+    Values,
+    certain,
+    constant,
+)
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.handed import Handed
+from spmdlint.analysis.variance.length import SHARDERS
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.sources import Sources
+from spmdlint.knowledge.load import Knowledge
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+# Functions whose result differs if an argument does, and which decide nothing themselves.
+_CARRIERS = frozenset(
+    f"builtins.{name}"
+    for name in "int bool str float abs min max any all divmod round sum repr range list tuple sorted next iter".split()
+)
+_CARRYING = ("numpy.", "jax.numpy.", "jax.random.", "math.", "os.path.", "operator.", "random.Random")
+# Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
+_GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
+# What is alike everywhere of arrays that differ.
+_ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
+_OBJECTS = (Instance, FunctionValue, ClassValue, ModuleValue)
+
+
+class Variance(Property):
+    """Varies between processes: the content. ``presence`` and ``length`` are the other facets."""
+
+    length: Origins
+    presence: Origins
+
+    def __init__(self, knowledge: Knowledge, sources: Sources, control: Control, handed: Handed) -> None:
+        self.knowledge = knowledge
+        self.sources = sources
+        self.control = control
+        self.handed = handed
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Compare):
+            return self._compared(origins, frame, number, operation)
+        if isinstance(operation, s.Display):
+            return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
+        if isinstance(operation, (s.Subscript, s.Item)):
+            found = self._element(origins, frame, operation)
+            if found != CONTINUE:
+                return found
+        if isinstance(operation, (s.Unary, s.Binary, s.FString, s.Subscript, s.Item)):
+            return origins.any_of(frame, _operands(operation)) or self.sources.of_name(frame, number)
+        if isinstance(operation, s.Slice):
+            ends = [end for end in (operation.lower, operation.upper, operation.step) if end is not None]
+            return self._share(frame, number, origins.any_of(frame, ends))
+        if isinstance(operation, s.Next):
+            return self._round(origins, frame, number, operation)
+        if isinstance(operation, s.Collected):
+            return self._collected(origins, frame, number, operation)
+        if isinstance(operation, s.IfExp):
+            return origins.any_of(frame, (operation.body, operation.orelse)) or self._either(origins, frame, operation)
+        if isinstance(operation, s.Attribute):
+            return self.sources.of_name(frame, number) or self._part(origins, frame, operation) or CONTINUE
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        return CONTINUE
+
+    def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
+        if operation.kind == "set":
+            return None
+        function = origins.ev.function(frame)
+        if _is_length_of_one(function, operation, lambda n: origins.ev.value(frame, n)):
+            return Reason(Site(frame.ref, number), "the examples of every process have lengths of their own", "ragged")
+        loops = [function.operations[loop] for loop in operation.loops]
+        iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
+        found = origins.any_of(frame, (operation.element, *iterables))
+        return origins.step(frame, number, "a list is made of it", found) if found is not None else None
+
+    @staticmethod
+    def _element(
+        origins: Origins, frame: Frame, operation: s.Subscript | s.Item
+    ) -> Reason | Literal["continue"] | None:
+        """One element of a tuple that is written out, here or where a function returns it."""
+        if isinstance(operation, s.Item):
+            base, index = operation.value, operation.index
+        else:
+            known = constant(origins.ev.value(frame, operation.index))
+            if known is None or not isinstance(known.value, int):
+                return CONTINUE
+            base, index = operation.base, known.value
+        places = list(elements(origins.ev, frame, base, index))
+        if not places:
+            return CONTINUE
+        return next((found for f, n in places if (found := origins.of(f, n)) is not None), None)
+
+    @staticmethod
+    def _part(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:
+        """A part of an object that a library made from a clock or the like: ``uuid.uuid4().hex``."""
+        bases = origins.ev.value(frame, operation.base)
+        if operation.name in _ALIKE or any(isinstance(v, (Instance, ModuleValue, External)) for v in bases):
+            return None
+        found = origins.of(frame, operation.base)
+        if found is None or (found.kind != "data" and not any(isinstance(v, (Applied, Called, Member)) for v in bases)):
+            return None
+        return found if found.kind in ("clock", "entropy", "host", "data") else None
+
+    def _round(self, origins: Origins, frame: Frame, number: int, operation: s.Next) -> Reason | None:
+        """What a loop gets in one round; of a range only the start tells, for the end only says how many there are."""
+        iterable = origins.ev.function(frame).operations[operation.iterable]
+        taken = self.handed.part_of(frame, number)
+        if taken is not None:
+            return Reason(taken, "it is this process's part of the data, which is put into a global array here", "data")
+        if isinstance(iterable, s.Attribute) and iterable.name in self.knowledge.local_parts:
+            text = f".{iterable.name} are those of this process"
+            return Reason(Site(frame.ref, operation.iterable), text, "data")
+        if isinstance(iterable, s.Call):
+            callees = origins.ev.value(frame, iterable.function)
+            if any(isinstance(v, External) and v.name == "builtins.range" for v in callees):
+                start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
+                return origins.of(frame, start) if start is not None else None
+        return origins.of(frame, operation.iterable)
+
+    def _compared(self, origins: Origins, frame: Frame, number: int, operation: s.Compare) -> Reason | None:
+        function = origins.ev.function(frame)
+        empty = [n for n in operation.operands if is_empty(function.operations[n])]
+        if empty:
+            # Whether there is a value is another question than which one it is.
+            return self.presence.any_of(frame, (n for n in operation.operands if n not in empty))
+        found = origins.any_of(frame, operation.operands)
+        if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
+            return found
+        if operation.operators[0] in ("in", "not in"):
+            # Whoever hands on a group of processes calls this in that group only, as far as anyone can tell.
+            group = origins.ev.value(frame, operation.operands[-1])
+            if not all(isinstance(value, Collection) for value in group):
+                return None
+        return Reason(Site(frame.ref, number), "it tells a group of processes from the others", "group", found)
+
+    def _either(self, origins: Origins, frame: Frame, operation: s.IfExp) -> Reason | None:
+        values = [origins.ev.value(frame, number) for number in (operation.body, operation.orelse)]
+        if origins.ev.decided(frame, operation.test) is not None or alike(values):
+            return None
+        return origins.of(frame, operation.test)
+
+    @staticmethod
+    def _share(frame: Frame, number: int, found: Reason | None) -> Reason | None:
+        """A slice by the number of the process is data, and does not tell who one is."""
+        if found is None or found.kind != "identity":
+            return found
+        return Reason(Site(frame.ref, number), "it is cut by the number of the process", "data", found)
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        arguments = [argument.value for argument in operation.arguments]
+        for callee in origins.ev.value(frame, operation.function):
+            if not isinstance(callee, External):
+                continue
+            known = self.knowledge.get(callee.name)
+            if known is not None and known.agreement:
+                return None
+            found = self.sources.of_call(frame, number, operation, callee)
+            if found is not None:
+                return found
+            taken = self.handed.part_of(frame, number) if callee.name == "builtins.next" else None
+            if taken is not None:
+                text = "it is this process's part of the data, which is put into a global array here"
+                return Reason(taken, text, "data")
+            if callee.name == "builtins.len":
+                return self.length.any_of(frame, arguments)
+            if callee.name == "builtins.map" and arguments and _is_len(origins.ev.value(frame, arguments[0])):
+                text = "the examples of every process have lengths of their own"
+                return Reason(Site(frame.ref, number), text, "ragged")
+            if callee.name in _CARRIERS or callee.name.startswith(_CARRYING):
+                return origins.any_of(frame, arguments)
+            return CONTINUE
+        found = self.sources.of_method(frame, number, operation)
+        if found is not None:
+            return found
+        method = origins.ev.function(frame).operations[operation.function]
+        callees = origins.ev.value(frame, operation.function)
+        if isinstance(method, s.Attribute) and method.name in SHARDERS:
+            share = self._share(frame, number, origins.any_of(frame, arguments))
+            if share is not None:
+                return share if share.kind == "data" else None
+        if isinstance(method, s.Attribute) and not any(isinstance(c, (*_OBJECTS, External)) for c in callees):
+            return origins.of(frame, method.base)
+        return CONTINUE
+
+    # -- what others store
+
+    def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
+        return self.sources.of_store(ref, number) or self._guarded(origins, ref, number)
+
+    def _guarded(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
+        """Is something stored on some processes only, or at another time on each."""
+        frame = origins.frame_of(ref)
+        function = origins.ev.function(frame)
+        operation = function.operations[number]
+        value = operation.value if isinstance(operation, (s.StoreAttribute, s.Store)) else None
+        if value is None or isinstance(certain(origins.ev.value(frame, value)), _OBJECTS):
+            return None
+        for branch in self.control.choosing(frame, (number,), None):
+            found = origins.of(frame, branch.test)
+            if found is not None:
+                return Reason(Site(ref, branch.test), "whether it is stored depends on this", found.kind, found)
+        return None
+
+    # -- what a branch chose
+
+    def chosen(
+        self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
+    ) -> Reason | None:
+        values = [frozenset((Constant(None),)) if v is None else origins.ev.value(frame, v) for _, v in places]
+        if alike(values):
+            return None
+        for branch in self.control.choosing(frame, [place for place, _ in places], use):
+            found = origins.of(frame, branch.test)
+            if found is not None:
+                return Reason(
+                    Site(frame.ref, branch.test), f"which value {name} has depends on this", found.kind, found
+                )
+        return None
+
+
+def alike(values: Sequence[Values]) -> bool:
+    """Can nobody tell these apart by asking: equal constants, or objects that are all there."""
+    first = values[0] if values else None
+    if all(value == first and isinstance(certain(value), Constant) for value in values):
+        return True
+    return all(isinstance(certain(value), _OBJECTS) for value in values)
+
+
+def is_empty(operation: s.Operation) -> bool:
+    """Is this None or an empty string, written out."""
+    return isinstance(operation, s.Const) and (operation.value is None or operation.value == "")
+
+
+def _operands(operation: s.Operation) -> tuple[int, ...]:
+    if isinstance(operation, s.Unary):
+        return (operation.operand,)
+    if isinstance(operation, s.Binary):
+        return (operation.left, operation.right)
+    if isinstance(operation, s.FString):
+        return operation.parts
+    if isinstance(operation, s.Subscript):
+        return (operation.base, operation.index)
+    if isinstance(operation, s.Item):
+        return (operation.value,)
+    return ()
+
+
+def _is_len(values: Values) -> bool:
+    return any(isinstance(value, External) and value.name == "builtins.len" for value in values)
+
+
+def _is_length_of_one(function: s.Function, collected: s.Collected, value: Callable[[int], Values]) -> bool:
+    """Is an element of a comprehension the length of what it loops over: ``len(row) for row in rows``."""
+    element = function.operations[collected.element]
+    if not isinstance(element, s.Call) or len(element.arguments) != 1 or not _is_len(value(element.function)):
+        return False
+    asked = function.operations[element.arguments[0].value]
+    while isinstance(asked, s.Subscript):
+        asked = function.operations[asked.base]
+    names = {o.name for o in function.operations if isinstance(o, s.Store) and o.value in collected.loops}
+    return isinstance(asked, s.Load) and asked.name in names

@@ -1,0 +1,65 @@
+"""Control dependence of values: the branches that choose which of several values gets to a place.
+
+As in Ferrante, Ottenstein and Warren ("The Program Dependence Graph", 1987): what stands in one arm of a branch, up
+to where the arms meet, depends on its condition. LLVM's uniformity analysis calls a value at the meeting point
+divergent for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.evaluation.cfg import Flow
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch: its block, its condition, and the blocks that only one arm comes to before they meet."""
+
+    block: int
+    test: int
+    yes: frozenset[int]
+    no: frozenset[int]
+
+
+class Control:
+    """The branches of each function. One per run."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+        self._known: dict[FunctionRef, tuple[Branch, ...]] = {}
+
+    def branches(self, ref: FunctionRef) -> tuple[Branch, ...]:
+        """The branches of a function that are no loop's: nothing comes back to them without passing their end."""
+        if ref not in self._known:
+            self._known[ref] = tuple(self._find(self.ev.project.function(ref), self.ev.flow(ref)))
+        return self._known[ref]
+
+    @staticmethod
+    def _find(function: s.Function, flow: Flow) -> Iterator[Branch]:
+        for number, block in enumerate(function.blocks):
+            arms = {edge.kind: edge.target for edge in block.edges}
+            if block.test is None or not {"true", "false"} <= arms.keys():
+                continue
+            if isinstance(function.operations[block.test], (s.Next, s.Caught, s.Matches)):
+                continue
+            join = flow.joins_at(number)
+            yes, no = flow.reachable(arms["true"], without=join), flow.reachable(arms["false"], without=join)
+            if number not in yes | no:
+                yield Branch(number, block.test, frozenset(yes - no), frozenset(no - yes))
+
+    def choosing(self, frame: Frame, places: Iterable[int], use: int | None) -> Iterator[Branch]:
+        """The branches that choose between operations at some places for one that runs later, in block ``use``."""
+        block_of = self.ev.function(frame).block_of
+        blocks = {block_of[place] for place in places}
+        live = self.ev.live_blocks(frame)
+        for branch in self.branches(frame.ref):
+            if branch.block not in live or use in branch.yes or use in branch.no:
+                continue
+            if blocks & branch.yes or blocks & branch.no:
+                yield branch

@@ -1,0 +1,40 @@
+"""Variance in its facets: what it is, whether there is one, how many elements it has, and its shape."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.variance.content import Variance
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.handed import Handed
+from spmdlint.analysis.variance.length import Length
+from spmdlint.analysis.variance.origins import Calling, Origins, Reason
+from spmdlint.analysis.variance.presence import Presence
+from spmdlint.analysis.variance.shape import Shape
+from spmdlint.analysis.variance.sources import Sources
+
+
+class Facets:
+    """The walks for each facet, which ask one another. One per run."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
+        control = Control(evaluator)
+        calling = Calling()
+        content = Variance(evaluator.knowledge, Sources(evaluator, reach), control, Handed(evaluator))
+        presence = Presence(control)
+        self._length = Length(evaluator.knowledge)
+        self.content = Origins(evaluator, calls, reach, content, calling)
+        self.presence = Origins(evaluator, calls, reach, presence, calling)
+        self.length = Origins(evaluator, calls, reach, self._length, calling)
+        shape = Shape()
+        self.shape = Origins(evaluator, calls, reach, shape, calling)
+        shape.content, shape.length = self.content, self.length
+        content.length = presence.length = self.length
+        content.presence = self.presence
+        presence.content = self._length.content = self.content
+
+    def of_loop(self, frame: Frame, iterable: int) -> Reason | None:
+        """Why a loop over a value makes another number of steps on every process."""
+        return self._length.of_iteration(self.length, frame, iterable)

@@ -1,0 +1,78 @@
+"""Values that the program itself calls this process's own part: what it hands on to be made into a global array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Value
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+_DEPTH = 8
+
+
+class Handed:
+    """The elements of loops, and the results of ``next``, that end up as one process's part. One per run."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+        self._known: dict[FunctionRef, dict[int, Site]] = {}
+
+    def part_of(self, frame: Frame, number: int) -> Site | None:
+        """The call that takes what an operation gives as this process's part of an array."""
+        if frame.ref not in self._known:
+            self._known[frame.ref] = dict(self._find(self.ev.free_frame(frame.ref)))
+        return self._known[frame.ref].get(number)
+
+    def _find(self, frame: Frame) -> Iterator[tuple[int, Site]]:
+        function = self.ev.function(frame)
+        for number, operation in enumerate(function.operations):
+            if not isinstance(operation, s.Call):
+                continue
+            for callee in self.ev.value(frame, operation.function):
+                value = self._local(callee, operation)
+                if value is not None:
+                    for origin in self._origins(frame, value, _DEPTH):
+                        yield origin, Site(frame.ref, number)
+
+    def _local(self, callee: Value, operation: s.Call) -> int | None:
+        """What a call passes as this process's part."""
+        skipped = 0
+        known: Known | None = None
+        if isinstance(callee, External):
+            known = self.ev.knowledge.get(callee.name)
+        elif isinstance(callee, Applied) and callee.name == "functools.partial" and callee.arguments.positional:
+            bound = next((v for v in callee.arguments.positional[0] if isinstance(v, External)), None)
+            known = self.ev.knowledge.get(bound.name) if bound is not None else None
+            skipped = len(callee.arguments.positional) - 1
+        if known is None or known.local is None:
+            return None
+        for argument in operation.arguments:
+            if argument.keyword == known.local:
+                return argument.value
+        given = [a.value for a in operation.arguments if a.keyword is None and not a.star]
+        position = known.positional.index(known.local) - skipped
+        return given[position] if 0 <= position < len(given) else None
+
+    def _origins(self, frame: Frame, number: int, depth: int) -> Iterator[int]:
+        """The elements of loops that a value is, or is an array of."""
+        function = self.ev.function(frame)
+        operation = function.operations[number]
+        if depth == 0:
+            return
+        if isinstance(operation, s.Next):
+            yield number
+        elif isinstance(operation, (s.Store, s.Item)):
+            yield from self._origins(frame, operation.value, depth - 1)
+        elif isinstance(operation, s.Load) and function.binds(operation.name):
+            for store in sorted(self.ev.flow(frame.ref).reaching(number, operation.name)):
+                yield from self._origins(frame, store, depth - 1)
+        elif isinstance(operation, s.Call):
+            for callee in self.ev.value(frame, operation.function):
+                known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+                if known is not None and known.stacks and operation.arguments:
+                    yield from self._origins(frame, operation.arguments[0].value, depth - 1)
+                elif isinstance(callee, External) and callee.name == "builtins.next":
+                    yield number

@@ -1,0 +1,243 @@
+"""How many elements there are: which iterables give another number of steps on every process.
+
+A slice with bounds that are alike everywhere has one length everywhere, and so has a window that moves with the number
+of the process (``x[r * k:(r + 1) * k]``); a stride (``x[r::n]``) has not, unless the division leaves no remainder,
+which nothing promises. A generator gives as many elements as the loops around its ``yield``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.knowledge.load import Knowledge
+from spmdlint.program import summary as s
+
+# They give as many elements as the shortest (or the only) of what they are given.
+_KEEPERS = frozenset(f"builtins.{name}" for name in "list tuple sorted iter enumerate reversed map filter zip".split())
+_METHODS_KEEP = frozenset(
+    "batch map prefetch shuffle cache as_numpy_iterator padded_batch enumerate filter with_options items keys values "
+    "copy tolist".split()
+)
+_SPLITTERS = frozenset(("numpy.array_split",))
+_RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
+SHARDERS = frozenset(("shard",))
+
+
+class Length(Property):
+    """Gives another number of elements on every process. ``content`` is the other facet."""
+
+    content: Origins
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self.knowledge = knowledge
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        if isinstance(operation, s.Subscript):
+            return self._subscript(origins, frame, number, operation)
+        if isinstance(operation, s.Collected):
+            function = origins.ev.function(frame)
+            loops = [function.operations[loop] for loop in operation.loops]
+            return origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
+        if isinstance(operation, s.Binary):
+            return origins.any_of(frame, (operation.left, operation.right)) if operation.operator == "+" else None
+        if isinstance(operation, (s.Load, s.Store, s.Parameter, s.Await, s.BoolOp, s.IfExp)):
+            return CONTINUE
+        if isinstance(operation, s.Attribute):
+            return CONTINUE
+        return None
+
+    def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
+        """A parameter or field that its author called local, where nothing else is known of it."""
+        name = operation.name if isinstance(operation, (s.Parameter, s.Attribute)) else None
+        if name is None or not _names_a_share(name):
+            return None
+        if isinstance(operation, s.Parameter) and any(
+            e.target.way == "call" for e in origins.reach.callers.get(frame.ref, ())
+        ):
+            return None  # what is passed is known, and nothing was found there
+        return Reason(Site(frame.ref, number), f"{name!r} is this process's own part, by its name", "named")
+
+    # -- slices and splits
+
+    def _subscript(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
+        function = origins.ev.function(frame)
+        index = function.operations[operation.index]
+        if isinstance(index, s.Slice):
+            return self._slice(origins, frame, number, operation, index)
+        base = function.operations[operation.base]
+        if isinstance(base, s.Call):
+            names = [v.name for v in origins.ev.value(frame, base.function) if isinstance(v, External)]
+            if any(name in _SPLITTERS for name in names):
+                return self._data(self.content.of(frame, operation.index), frame, number, "split by its number")
+        return None
+
+    def _slice(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Subscript, index: s.Slice
+    ) -> Reason | None:
+        if index.step is not None:
+            starts = [end for end in (index.lower, index.step) if end is not None]
+            found = self.content.any_of(frame, starts)
+            if self._padded(origins, frame, operation.base):
+                return None
+            return self._data(found, frame, number, "cut by its number, and the rest of the division is not spread")
+        if index.lower is not None and index.upper is not None:
+            return None
+        end = index.lower if index.lower is not None else index.upper
+        if end is None:
+            return origins.of(frame, operation.base)
+        return self._data(self.content.of(frame, end), frame, number, "cut at its number")
+
+    @staticmethod
+    def _extended(origins: Origins, frame: Frame, base: int) -> bool:
+        """Was a data set made longer or shorter on purpose before it is shared out: it may well divide."""
+        function = origins.ev.function(frame)
+        pending, seen = [base], {base}
+        while pending:
+            number = pending.pop()
+            operation = function.operations[number]
+            found: list[int] = []
+            if isinstance(operation, s.Load) and function.binds(operation.name):
+                found = sorted(origins.ev.flow(frame.ref).reaching(number, operation.name))
+            elif isinstance(operation, s.Store):
+                found = [operation.value]
+            elif isinstance(operation, s.Call):
+                method = function.operations[operation.function]
+                if isinstance(method, s.Attribute):
+                    if method.name in _RESIZERS:
+                        return True
+                    found = [method.base]
+            pending += [n for n in found if n not in seen]
+            seen.update(found)
+        return False
+
+    @staticmethod
+    def _padded(origins: Origins, frame: Frame, base: int) -> bool:
+        """Is something added to the list, or cut off it, just before it is shared out: it may well divide."""
+        function = origins.ev.function(frame)
+        operation = function.operations[base]
+        if isinstance(operation, s.Load) and function.binds(operation.name):
+            stores = [function.operations[n] for n in origins.ev.flow(frame.ref).reaching(base, operation.name)]
+            values = [store.value for store in stores if isinstance(store, s.Store)]
+            operation = function.operations[values[0]] if len(values) == 1 else operation
+        if isinstance(operation, s.Subscript):
+            return isinstance(function.operations[operation.index], s.Slice)
+        return isinstance(operation, s.Binary) and operation.operator == "+"
+
+    @staticmethod
+    def _data(found: Reason | None, frame: Frame, number: int, how: str) -> Reason | None:
+        if found is None or found.kind not in ("identity", "group"):
+            return found
+        return Reason(
+            Site(frame.ref, number), f"this process's part is {how}, so the parts differ in size", "data", found
+        )
+
+    # -- calls
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        arguments = [argument.value for argument in operation.arguments]
+        callees = origins.ev.value(frame, operation.function)
+        for callee in callees:
+            if isinstance(callee, External):
+                return self._external(origins, frame, number, callee.name, arguments)
+            if isinstance(callee, FunctionValue):
+                found = self._generator(origins, frame, number, operation, callee)
+                return found if found is not None else CONTINUE
+        method = origins.ev.function(frame).operations[operation.function]
+        if isinstance(method, s.Attribute):
+            if method.name in SHARDERS:
+                found = self.content.any_of(frame, arguments)
+                how = "a shard, and the rest of the division is not spread"
+                if self._extended(origins, frame, method.base):
+                    return None
+                return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
+            if method.name in _METHODS_KEEP:
+                return origins.of(frame, method.base)
+        return None
+
+    def _external(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
+        known = self.knowledge.get(name)
+        if known is not None and known.listing:
+            return Reason(Site(frame.ref, number), f"{name}() may find other files on every process", "files")
+        if name == "builtins.range":
+            return self.content.any_of(frame, arguments)
+        if name in _KEEPERS:
+            return next((found for a in arguments if (found := self.of_iteration(origins, frame, a)) is not None), None)
+        if known is None and not name.startswith(("builtins.", "itertools.")):
+            return self._by_library(origins, frame, number, name, arguments)
+        if name == "itertools.islice" and len(arguments) == 4:
+            how = "a stride by its number, and the rest of the division is not spread"
+            found = self.content.of(frame, arguments[1])
+            return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
+        return None
+
+    @staticmethod
+    def _by_library(origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
+        """What a library makes of a process's part goes over it once, most likely: a loader, a data set."""
+        short = name.rsplit(".", 1)[-1]
+        if not short[:1].isupper() or short.endswith("Sampler"):
+            return None
+        found = origins.any_of(frame, arguments)
+        if found is None or found.kind not in ("data", "ragged"):
+            return None
+        return Reason(Site(frame.ref, number), f"{short} goes over this process's part of the data", "ragged", found)
+
+    # -- iteration over the project's own objects
+
+    def _generator(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call, callee: FunctionValue
+    ) -> Reason | None:
+        if not origins.ev.project.function(callee.ref).generator:
+            return None
+        inner = origins.ev.entered_frame(callee, origins.ev.arguments(frame, operation), frame.depth + 1)
+        if inner is None:
+            return None
+        with origins.entered(origins.context(inner, frame, number)):
+            return self.of_yields(origins, inner)
+
+    def of_iteration(self, origins: Origins, frame: Frame, iterable: int) -> Reason | None:
+        """Why a loop over a value makes another number of steps; objects are asked for their ``__iter__``."""
+        found = origins.of(frame, iterable)
+        if found is not None:
+            return found
+        for value in origins.ev.value(frame, iterable):
+            if isinstance(value, Instance):
+                method = next(iter(origins.ev.objects.attribute(value, "__iter__")), None)
+                if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:
+                    return self.of_yields(origins, origins.ev.free_frame(method.ref))
+        cls = origins.ev.objects.only_class_with("__iter__", frame, iterable)
+        if cls is not None:
+            method = next(iter(origins.ev.objects.attribute(Instance(cls), "__iter__")), None)
+            if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:
+                return self.of_yields(origins, origins.ev.free_frame(method.ref))
+        return None
+
+    def of_yields(self, origins: Origins, frame: Frame) -> Reason | None:
+        """The loops around the yields of a generator decide how often it yields."""
+        function = origins.ev.function(frame)
+        flow = origins.ev.flow(frame.ref)
+        yields = {function.block_of[n] for n, o in enumerate(function.operations) if isinstance(o, s.Yield)}
+        for number in sorted(origins.ev.live_blocks(frame)):
+            test = function.blocks[number].test
+            operation = function.operations[test] if test is not None else None
+            if isinstance(operation, s.Next) and flow.loop_body(number) & yields:
+                found = origins.of(frame, operation.iterable)
+                if found is not None:
+                    name = function.name
+                    return origins.step(frame, operation.iterable, f"{name}() yields once for each of these", found)
+        return None
+
+
+def _names_a_share(name: str) -> bool:
+    words = name.lower().split("_")
+    return ("local" in words or "host" in words[:-1]) and words[-1] in _PARTS
+
+
+_PARTS = frozenset("local data dataset examples rows records files batches shard shards samples items".split())

@@ -1,0 +1,436 @@
+"""Follows a value back to what made it as it is: through names, fields, calls and what callers pass.
+
+One walk serves every property that flows with data. A property says where it begins, what ends it, and what carries
+it (see :class:`Property`); the walk knows Python. Reasons are parent pointers, shortest first found.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.reach import CallEdge, Reach
+from spmdlint.analysis.evaluation.elements import fields
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, Instance, ModuleValue, Site
+from spmdlint.analysis.variance.uniform import Uniform
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a value has a property: the step at a site, and the reason before it. ``kind`` is the source's."""
+
+    site: Site
+    text: str
+    kind: str
+    before: Reason | None = None
+
+    def chain(self) -> list[Reason]:
+        """From the source to here."""
+        found: list[Reason] = []
+        step: Reason | None = self
+        while step is not None:
+            found.append(step)
+            step = step.before
+        return found[::-1]
+
+    @property
+    def source(self) -> Reason:
+        return self.chain()[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The call by which a function was entered, whose arguments its parameters are. ``before``: the one outside."""
+
+    frame: Frame
+    caller: Frame
+    number: int
+    before: Context | None = None
+
+
+class Calling:
+    """The context in which several walks that ask one another are at the moment."""
+
+    def __init__(self) -> None:
+        self.context: Context | None = None
+
+
+CONTINUE: Literal["continue"] = "continue"
+
+
+class Property(ABC):
+    """A property of values that flows with data."""
+
+    @abstractmethod
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        """What one operation says: it has the property for a reason, it has not, or look further back."""
+
+    def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
+        """What one operation says where the walk found nothing further back."""
+        return None
+
+    def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
+        """Has whatever an operation stores for other functions the property, because of where it stands."""
+        return None
+
+    def chosen(
+        self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
+    ) -> Reason | None:
+        """Does a branch give it the property, by choosing between stores (or returns) and their values.
+
+        ``name`` is what is chosen, in words; ``use`` is the block where it is read, None for after the function.
+        """
+        return None
+
+
+MAX_DEPTH = 80
+"""Steps followed back from one value."""
+
+
+class Origins:
+    """The walk, for one property. One per run and property."""
+
+    def __init__(
+        self, evaluator: Evaluator, calls: Calls, reach: Reach, what: Property, calling: Calling | None = None
+    ) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+        self.property = what
+        self._memo: dict[tuple[Context | None, tuple[Frame, object]], Reason | None] = {}
+        self._globals: dict[Path, dict[str, list[tuple[FunctionRef, int]]]] = {}
+        self._entries: dict[FunctionRef, list[CallEdge]] = {}
+        self._visited: set[tuple[Context | None, tuple[Frame, object]]] = set()
+        self._depth = 0
+        self._cut = False
+        self.cut = False
+        """Was the last question cut short, and its answer none for that."""
+        self._calling = calling or Calling()
+        self._uniform = Uniform(evaluator.project)
+
+    def of(self, frame: Frame, number: int) -> Reason | None:
+        """Why a value has the property; None if it has not, as far as is known."""
+        return self._once((frame, number), lambda: self._step(frame, number), frame)
+
+    def _step(self, frame: Frame, number: int) -> Reason | None:
+        operation = self.ev.function(frame).operations[number]
+        answer = self.property.step(self, frame, number, operation)
+        if answer != CONTINUE:
+            return answer
+        found = self._further(frame, number, operation)
+        return found if found is not None else self.property.beyond(self, frame, number, operation)
+
+    def _once(self, place: tuple[Frame, object], search: Callable[[], Reason | None], frame: Frame) -> Reason | None:
+        """Search from one place, each place once per question.
+
+        Whether a source can be reached does not depend on the way, so a place that was seen in this question adds
+        nothing. If the question ends without a source, none can be reached from any place that it saw.
+        """
+        context = self._context_of(frame)
+        key = (context, place)
+        if key in self._memo:
+            self.cut = False
+            return self._memo[key]
+        if key in self._visited:
+            return None
+        if self._depth >= MAX_DEPTH:
+            self._cut = True
+            return None
+        outermost = not self._visited
+        self._visited.add(key)
+        self._depth += 1
+        found = search()
+        self._depth -= 1
+        if found is not None:
+            self._memo[key] = found
+        if outermost:
+            if found is None and not self._cut:
+                self._memo.update(dict.fromkeys(self._visited))
+            self._visited.clear()
+            self.cut, self._cut = self._cut and found is None, False
+        return found
+
+    def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
+        """The first reason among some values of one function."""
+        for number in numbers:
+            found = self.of(frame, number)
+            if found is not None:
+                return found
+        return None
+
+    def step(self, frame: Frame, number: int, text: str, before: Reason) -> Reason:
+        """One more step of a reason."""
+        return Reason(Site(frame.ref, number), text, before.kind, before)
+
+    # -- what Python does with values
+
+    def _further(self, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
+        if isinstance(operation, s.Load):
+            return self._load(frame, number, operation)
+        if isinstance(operation, s.Store):
+            return None if self._uniform.stored(frame.ref, number) else self.of(frame, operation.value)
+        if isinstance(operation, s.IfExp):
+            return self.any_of(frame, (operation.body, operation.orelse))
+        if isinstance(operation, s.BoolOp):
+            return self.any_of(frame, operation.operands)
+        if isinstance(operation, s.Await):
+            return self.of(frame, operation.value)
+        if isinstance(operation, s.Enter) and not any(
+            isinstance(v, Instance) for v in self.ev.value(frame, operation.manager)
+        ):
+            return self.of(frame, operation.manager)
+        if isinstance(operation, s.Attribute):
+            return self._attribute(frame, number, operation)
+        if isinstance(operation, s.Call):
+            return self.through_call(frame, number, operation)
+        if isinstance(operation, s.Parameter):
+            return self._parameter(frame, number, operation)
+        if isinstance(operation, s.Import):
+            target = self.import_target(frame, operation)
+            return self.any_of(*target) if target is not None else None
+        return None
+
+    def _load(self, frame: Frame, number: int, operation: s.Load) -> Reason | None:
+        module = self.ev.project.modules[frame.ref.path]
+        function = self.ev.function(frame)
+        scope = module.summary.scope_of(function, operation.name)
+        if scope is function:
+            live = self.ev.live_blocks(frame)
+            reaching = sorted(self.ev.flow(frame.ref).reaching(number, operation.name))
+            stores = [n for n in reaching if function.block_of[n] in live]
+            found = self.any_of(frame, stores)
+            return found or self._chosen(frame, operation.name, stores, function.block_of[number])
+        if scope is not None:
+            outer = frame.outer
+            while outer is not None and self.ev.function(outer) is not scope:
+                outer = outer.outer
+            if outer is None:
+                return None
+            return self.any_of(outer, scope.stores.get(operation.name, ()))
+        return self._global(operation.name, number, frame)
+
+    def _chosen(self, frame: Frame, name: str, stores: Sequence[int], use: int | None) -> Reason | None:
+        """The branch that decides which of several stores is the last before a use."""
+        if len(stores) < 2:
+            return None
+        if all(self._uniform.stored(frame.ref, store) for store in stores):
+            return None
+        operations = self.ev.function(frame).operations
+        places = []
+        for store in stores:
+            operation = operations[store]
+            if not isinstance(operation, s.Store):
+                return None
+            places.append((store, operation.value))
+        return self.property.chosen(self, frame, repr(name), places, use)
+
+    def _global(self, name: str, number: int, frame: Frame) -> Reason | None:
+        module = self.ev.project.modules[frame.ref.path]
+        stores = module.top.stores.get(name)
+        if not stores:
+            return None
+        top = self.ev.free_frame(FunctionRef(module.path, 0))
+        found = self.any_of(top, stores) or self._chosen(top, name, stores, None)
+        for ref, store in self._stores_elsewhere(module.path).get(name, ()):
+            if found is None and not self._uniform.stored(ref, store):
+                found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), store)
+        return self.step(frame, number, f"{name} is set there", found) if found is not None else None
+
+    def _stores_elsewhere(self, path: Path) -> dict[str, list[tuple[FunctionRef, int]]]:
+        """The stores to a module's names that its functions make, by a ``global`` statement."""
+        if path not in self._globals:
+            found: dict[str, list[tuple[FunctionRef, int]]] = {}
+            for function in self.ev.project.modules[path].summary.functions:
+                for name in sorted(function.globals):
+                    ref = FunctionRef(path, function.index)
+                    found.setdefault(name, []).extend((ref, n) for n in function.stores.get(name, ()))
+            self._globals[path] = found
+        return self._globals[path]
+
+    def import_target(self, frame: Frame, operation: s.Import) -> tuple[Frame, tuple[int, ...]] | None:
+        """The module-level stores of the project that an imported name stands for."""
+        module = self.ev.project.modules[frame.ref.path]
+        if operation.name is None:
+            return None
+        dotted = self.ev.project.absolute(module, operation.module, operation.level)
+        path = self.ev.project.find_module(dotted, module)
+        if path is None or path == module.path:
+            return None
+        stores = self.ev.project.modules[path].top.stores.get(operation.name, ())
+        return self.ev.free_frame(FunctionRef(path, 0)), tuple(stores)
+
+    def _attribute(self, frame: Frame, number: int, operation: s.Attribute) -> Reason | None:
+        for base in self.ev.value(frame, operation.base):
+            if isinstance(base, ModuleValue):
+                found = self._of_module(base.path, operation.name)
+                if found is not None:
+                    return self.step(frame, number, f"{operation.name} is set there", found)
+            if not isinstance(base, Instance):
+                continue
+            for cls in self.ev.objects.lineage(base.cls):
+                for method, store in self.ev.objects.attribute_stores(cls.ref).get(operation.name, ()):
+                    stored = self.ev.project.function(method).operations[store]
+                    assert isinstance(stored, s.StoreAttribute)
+                    if self._uniform.stored(method, store):
+                        continue
+                    found = self.property.stored(self, method, store)
+                    found = found or self.of(self.frame_of(method), stored.value)
+                    if found is not None:
+                        return Reason(Site(method, store), f"it is kept in {operation.name!r}", found.kind, found)
+                found = self.any_of(self.ev.free_frame(cls.ref), self._fields(cls.ref, operation.name))
+                if found is not None:
+                    return self.step(frame, number, f"{operation.name} is set in the class", found)
+                getter = self.ev.project.methods(cls.ref).get(operation.name)
+                if getter is not None and self._is_property(cls.ref, getter):
+                    found = self.of_returns(self.ev.free_frame(getter))
+                    if found is not None:
+                        return self.step(frame, number, f"the property {operation.name!r} returns it", found)
+        for where, value in fields(self.ev, frame, operation.base, operation.name):
+            found = self.of(where, value)
+            if found is not None:
+                return self.step(frame, number, f"it is the field {operation.name!r}", found)
+        return None
+
+    def _fields(self, cls: FunctionRef, name: str) -> list[int]:
+        """The values that the body of a class stores to a name, functions left out."""
+        body = self.ev.project.function(cls)
+        stores = [body.operations[number] for number in body.stores.get(name, ())]
+        values = [store.value for store in stores if isinstance(store, s.Store)]
+        return [v for v in values if not isinstance(body.operations[v], (s.MakeFunction, s.Call))]
+
+    def _of_module(self, path: Path, name: str) -> Reason | None:
+        top = self.ev.free_frame(FunctionRef(path, 0))
+        return self.any_of(top, self.ev.function(top).stores.get(name, ()))
+
+    def _is_property(self, cls: FunctionRef, getter: FunctionRef) -> bool:
+        body = self.ev.project.function(cls)
+        frame = self.ev.free_frame(cls)
+        for operation in body.operations:
+            if isinstance(operation, s.Call) and operation.decorator and operation.arguments:
+                made = body.operations[operation.arguments[0].value]
+                if isinstance(made, s.MakeFunction) and made.function == getter.index:
+                    names = [getattr(v, "name", "") for v in self.ev.value(frame, operation.function)]
+                    return any(str(name).endswith("property") for name in names)
+        return False
+
+    def through_call(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
+        """A call of the project's own function: what it returns, and what it returns of its arguments."""
+        arguments = self.ev.arguments(frame, operation)
+        for callee in self.ev.value(frame, operation.function):
+            if not isinstance(callee, (FunctionValue, Applied)):
+                continue
+            for target in self.calls.targets(callee, arguments, frame.depth + 1):
+                if target.way in ("jit", "map"):
+                    continue
+                direct = isinstance(callee, FunctionValue)
+                with self.entered(self.context(target.frame, frame, number) if direct else None):
+                    found = self.of_returns(target.frame)
+                if found is not None:
+                    name = self.ev.function(target.frame).name
+                    return self.step(frame, number, f"{name}() returns it", found)
+        return None
+
+    def of_returns(self, frame: Frame) -> Reason | None:
+        """Why what a function returns has the property."""
+        if self._uniform.returned(frame.ref):
+            return None
+        return self._once((frame, "returns"), lambda: self._of_returns(frame), frame)
+
+    @contextmanager
+    def entered(self, context: Context | None) -> Iterator[None]:
+        """Follow values as seen from inside of one call."""
+        outside, self._calling.context = self._calling.context, context
+        try:
+            yield
+        finally:
+            self._calling.context = outside
+
+    def context(self, callee: Frame, caller: Frame, number: int) -> Context | None:
+        """The context of a call that is made in a frame; calls inside calls inside calls are not told apart."""
+        before = self._context_of(caller)
+        if before is not None and before.before is not None:
+            before = None
+        return Context(callee, caller, number, before)
+
+    def frame_of(self, ref: FunctionRef) -> Frame:
+        """The frame of a function as it was entered by the call that is followed, or the one of no known call."""
+        context = self._calling.context
+        return context.frame if context is not None and context.frame.ref == ref else self.ev.free_frame(ref)
+
+    def _context_of(self, frame: Frame) -> Context | None:
+        context = self._calling.context
+        return context if context is not None and context.frame is frame else None
+
+    def _of_returns(self, frame: Frame) -> Reason | None:
+        function = self.ev.function(frame)
+        returns: list[tuple[int, int | None]] = []
+        for block in sorted(self.ev.live_blocks(frame)):
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Return):
+                    returns.append((number, operation.value))
+                    if operation.value is not None:
+                        found = self.of(frame, operation.value)
+                        if found is not None:
+                            return found
+        if len(returns) < 2 or function.generator:
+            return None
+        return self.property.chosen(self, frame, f"the result of {function.name}()", returns, None)
+
+    def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
+        """What callers pass: a reason with one of them is a reason."""
+        context = self._context_of(frame)
+        if context is not None:
+            call = self.ev.function(context.caller).operations[context.number]
+            passed = self._passed(frame, operation.name, call, context.caller) if isinstance(call, s.Call) else None
+            if passed is None:
+                return None
+            with self.entered(context.before):
+                found = self.of(context.caller, passed)
+            text = f"it is passed as {operation.name!r}"
+            return self.step(context.caller, context.number, text, found) if found is not None else None
+        for edge in self._calls_of(frame.ref):
+            caller = self.ev.function(edge.caller)
+            call = caller.operations[edge.site.number]
+            if not isinstance(call, s.Call):
+                continue
+            passed = self._passed(frame, operation.name, call, edge.caller)
+            if passed is not None:
+                found = self.of(edge.caller, passed)
+                if found is not None:
+                    return self.step(edge.caller, edge.site.number, f"it is passed as {operation.name!r}", found)
+        return None
+
+    def _calls_of(self, ref: FunctionRef) -> list[CallEdge]:
+        """The calls of a function, each once: as its caller makes it whoever calls that, where it does so surely."""
+        if ref not in self._entries:
+            edges = [e for e in self.reach.callers.get(ref, ()) if e.target.way == "call" and e.caller.ref != ref]
+            free = {e.site for e in edges if e.caller is self.ev.free_frame(e.caller.ref)}
+            once: dict[tuple[Site, Frame | None], CallEdge] = {}
+            for edge in edges:
+                once.setdefault((edge.site, None if edge.site in free else edge.caller), edge)
+            self._entries[ref] = list(once.values())
+        return self._entries[ref]
+
+    def _passed(self, frame: Frame, name: str, call: s.Call, caller: Frame) -> int | None:
+        for argument in call.arguments:
+            if argument.keyword == name:
+                return argument.value
+        positional = [f.name for f in self.ev.function(frame).formals if f.kind in ("positional-only", "standard")]
+        if any(argument.star for argument in call.arguments) or name not in positional:
+            return None
+        callees = self.ev.value(caller, call.function)
+        bound = any(isinstance(v, FunctionValue) and v.receiver is not None for v in callees)
+        position = positional.index(name) - (1 if bound else 0)
+        given = [argument.value for argument in call.arguments if argument.keyword is None]
+        return given[position] if 0 <= position < len(given) else None

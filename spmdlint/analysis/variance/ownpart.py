@@ -1,0 +1,172 @@
+"""Permutations and groups that are made from what one process has, where the devices of all processes take part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from spmdlint.analysis.axes.regions import Regions
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.locality import on_local_devices
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import expects_failure
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Member, Site, Value, Values, certain, constant
+from spmdlint.analysis.variance.facets import Facets
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+_KINDS = ("identity", "group", "clock", "entropy", "host")
+_OWN = ("jax.local_device_count", "jax.local_devices")
+_ALL = ("jax.device_count", "jax.devices")
+# They give a count, or a list of numbers, that is made of nothing but the counts that they are given.
+_COUNTING = frozenset(f"builtins.{name}" for name in "len range list tuple zip enumerate reversed min max int".split())
+_DEPTH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPart:
+    """A permutation, or groups, for one process: another on each (``varies``), or for as many devices as one has."""
+
+    site: Site
+    what: Literal["permutation", "groups"]
+    varies: bool
+    reason: Reason
+
+
+class OwnCount(Property):
+    """Is made of the number of this process's devices, and of constants, alone."""
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        if isinstance(operation, s.Binary):
+            return self._only(origins, frame, (operation.left, operation.right))
+        if isinstance(operation, s.Display):
+            return self._only(origins, frame, operation.elements) if operation.kind != "set" else None
+        if isinstance(operation, s.Collected):
+            loops = [origins.ev.function(frame).operations[loop] for loop in operation.loops]
+            iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
+            found = self._only(origins, frame, (*iterables, operation.element))
+            return origins.step(frame, number, "this is made for that many devices", found) if found else None
+        if isinstance(operation, s.Next):
+            return origins.of(frame, operation.iterable)
+        if isinstance(operation, s.Item):
+            return origins.of(frame, operation.value)
+        if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.Import)):
+            return CONTINUE
+        return None
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        callee = certain(origins.ev.value(frame, operation.function))
+        if not isinstance(callee, External):
+            return CONTINUE
+        if callee.name in _OWN:
+            return Reason(Site(frame.ref, number), f"{callee.name}() knows the devices of this process only", "own")
+        if callee.name not in _COUNTING or any(argument.star for argument in operation.arguments):
+            return None
+        return self._only(origins, frame, tuple(argument.value for argument in operation.arguments))
+
+    @staticmethod
+    def _only(origins: Origins, frame: Frame, numbers: tuple[int, ...]) -> Reason | None:
+        """The reason, if each of the values has one or is a constant."""
+        first: Reason | None = None
+        for number in numbers:
+            found = origins.of(frame, number)
+            if found is None and constant(origins.ev.value(frame, number)) is None:
+                return None
+            first = first or found
+        return first
+
+
+class OwnParts:
+    """Looks at the permutations and groups of all traced collectives. One per run."""
+
+    def __init__(self, calls: Calls, reach: Reach, facets: Facets, regions: Regions, multi: MultiProcess) -> None:
+        self.ev: Evaluator = calls.ev
+        self.reach = reach
+        self.facets = facets
+        self.regions = regions
+        self.multi = multi
+        self._own = Origins(calls.ev, calls, reach, OwnCount())
+
+    def found(self) -> Iterator[OwnPart]:
+        """Every permutation or list of groups that is one process's own."""
+        for ref in sorted(self.reach.traced, key=lambda r: (r.path, r.index)):
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            for block in sorted(self.reach.certainty.blocks(frame)):
+                for number in function.blocks[block].operations:
+                    operation = function.operations[number]
+                    if isinstance(operation, s.Call) and not expects_failure(self.ev, frame, number):
+                        yield from self._of_call(frame, number, operation)
+
+    def _of_call(self, frame: Frame, number: int, call: s.Call) -> Iterator[OwnPart]:
+        for what, given in says_who(self.ev, frame, call):
+            varying = self.facets.content.of(frame, given)
+            if varying is not None and varying.kind in _KINDS:
+                yield OwnPart(Site(frame.ref, number), what, varies=True, reason=varying)
+                continue
+            own = self._own.of(frame, given)
+            if own is not None and self._among_all(Site(frame.ref, number)):
+                yield OwnPart(Site(frame.ref, number), what, varies=False, reason=own)
+
+    def _among_all(self, site: Site) -> bool:
+        """Does a collective surely run over the devices of all processes, in a program for several."""
+        around = [region for region in self.regions.regions() if region.use.site == site]
+        return bool(around) and all(
+            self._spans_all(region.map) and self.multi.around(region.map.site.ref.path) for region in around
+        )
+
+    def _spans_all(self, use: MapUse) -> bool:
+        """Does a map bind one axis only, that of all devices there are."""
+        known = self.ev.knowledge.get(use.applied.name)
+        if known is None or not known.spans or use.applied.arguments.open:
+            return False
+        if known.axes is not None:
+            return not any(use.applied.arguments.keyword(name) for name in ("devices", "backend"))
+        given = self.ev.argument(use.applied, known.mesh) if known.mesh is not None else None
+        mesh = certain(given) if given is not None else None
+        if not isinstance(mesh, Applied) or len(self.regions.calls.of_mesh(frozenset((mesh,))).names) != 1:
+            return False
+        inside = [*mesh.arguments.positional, *(values for _, values in mesh.arguments.keywords)]
+        return not on_local_devices(mesh) and any(_names_all(values, _DEPTH) for values in inside)
+
+
+def says_who(
+    evaluator: Evaluator, frame: Frame, call: s.Call
+) -> Iterator[tuple[Literal["permutation", "groups"], int]]:
+    """The arguments of a call of a collective that say which devices take part how."""
+    callee = certain(evaluator.value(frame, call.function))
+    known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+    if known is not None and known.permutation is not None:
+        given = passed(call, known.permutation, known.positional)
+        if given is not None:
+            yield "permutation", given
+    if known is not None and known.groups is not None:
+        given = passed(call, known.groups, known.positional)
+        if given is not None:
+            yield "groups", given
+
+
+def _names_all(values: Values, depth: int) -> bool:
+    """Does a value count or list all devices: `jax.devices()`, an array of them, the number of them in a tuple."""
+    value = certain(values)
+    return value is not None and depth > 0 and _is_all(value, depth)
+
+
+def _is_all(value: Value, depth: int) -> bool:
+    if isinstance(value, Applied):
+        return value.name in _ALL or any(_names_all(given, depth - 1) for given in value.arguments.positional)
+    if isinstance(value, Member):
+        return _is_all(value.base, depth - 1)
+    inner = getattr(value, "elements", ())
+    function = getattr(value, "function", None)
+    return any(_names_all(each, depth - 1) for each in inner) or (function is not None and _is_all(function, depth - 1))

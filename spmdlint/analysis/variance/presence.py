@@ -1,0 +1,63 @@
+"""Whether there is a value at all, or None: what ``x is None`` asks, and what may differ where the value does not.
+
+The number of a process differs everywhere, but it is never None; a result that only process 0 sets is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site, certain
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+
+class Presence(Property):
+    """Is None on some processes and not on others. ``content`` and ``length`` are the other facets."""
+
+    content: Origins
+    length: Origins
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.IfExp):
+            if is_none(origins, frame, operation.body) != is_none(origins, frame, operation.orelse):
+                return self.content.of(frame, operation.test)
+            return CONTINUE
+        if isinstance(operation, s.Call):
+            for callee in origins.ev.value(frame, operation.function):
+                if isinstance(callee, External):
+                    if callee.name == "builtins.next" and len(operation.arguments) == 2:
+                        found = self.length.of(frame, operation.arguments[0].value)
+                        text = "its end is met after another number of steps on every process"
+                        return origins.step(frame, number, text, found) if found else None
+                    return None
+            return CONTINUE
+        if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.BoolOp, s.Await)):
+            return CONTINUE
+        return None
+
+    def chosen(
+        self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
+    ) -> Reason | None:
+        missing = [place for place, value in places if value is None or is_none(origins, frame, value)]
+        if not missing or len(missing) == len(places):
+            return None
+        for branch in self.control.choosing(frame, missing, use):
+            found = self.content.of(frame, branch.test)
+            if found is not None:
+                return Reason(
+                    Site(frame.ref, branch.test), f"whether {name} is None depends on this", found.kind, found
+                )
+        return None
+
+
+def is_none(origins: Origins, frame: Frame, value: int) -> bool:
+    """Is it surely None."""
+    return certain(origins.ev.value(frame, value)) == Constant(None)

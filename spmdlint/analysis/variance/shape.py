@@ -1,0 +1,149 @@
+"""Which arrays have another shape on every process: sizes that vary, and what is made with them.
+
+A window of one length has one shape wherever it lies, and what is padded up to a size has that size; so of a pad only
+the size counts that is aimed at. An array of a process's share has the share's length.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluation.values import External, Frame, Instance
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+_FILLED = ("zeros", "ones", "full", "empty", "arange")
+_STACKED = ("array", "asarray", "stack", "concatenate", "vstack", "hstack", "fromiter")
+_LIBRARIES = ("numpy.", "jax.numpy.")
+_METHODS_KEEP = frozenset("astype copy transpose cumsum clip round".split())
+
+
+class Shape(Property):
+    """Has another shape on every process. ``content`` and ``length`` are the other facets."""
+
+    content: Origins
+    length: Origins
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        if isinstance(operation, s.Subscript):
+            return self._cut(origins, frame, number, operation)
+        if isinstance(operation, s.Collected):
+            return origins.of(frame, operation.element) or self.length.of(frame, number)
+        if isinstance(operation, s.Display):
+            return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
+        if isinstance(operation, s.DictDisplay):
+            return origins.any_of(frame, operation.values)
+        if isinstance(operation, s.Binary):
+            return self._combined(origins, frame, operation)
+        if isinstance(operation, s.Unary):
+            return origins.of(frame, operation.operand) if operation.operator == "-" else None
+        if isinstance(operation, (s.Load, s.Store, s.Parameter, s.Attribute, s.Await, s.IfExp, s.Import)):
+            return CONTINUE
+        return None
+
+    def _combined(self, origins: Origins, frame: Frame, operation: s.Binary) -> Reason | None:
+        found = origins.any_of(frame, (operation.left, operation.right))
+        if found is None and operation.operator == "*":
+            # `[0] * n` has n elements; a product with an array has the array's shape, which was asked for.
+            function = origins.ev.function(frame)
+            for one_side, other in ((operation.left, operation.right), (operation.right, operation.left)):
+                if isinstance(function.operations[one_side], s.Display):
+                    return self._aimed_at(frame, other, function)
+        return found
+
+    def _aimed_at(self, frame: Frame, number: int, function: s.Function) -> Reason | None:
+        """The reason of a size; of a difference ``size - length`` only the size that is padded to."""
+        operation = function.operations[number]
+        if isinstance(operation, s.Binary) and operation.operator == "-":
+            return self._aimed_at(frame, operation.left, function)
+        if isinstance(operation, s.Load) and function.binds(operation.name):
+            stores = [function.operations[n] for n in function.stores[operation.name]]
+            if len(stores) == 1 and isinstance(stores[0], s.Store):
+                return self._aimed_at(frame, stores[0].value, function)
+        return self.content.of(frame, number)
+
+    def _cut(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
+        function = origins.ev.function(frame)
+        index = function.operations[operation.index]
+        parts = index.elements if isinstance(index, s.Display) else (operation.index,)
+        cuts = [cut for cut in (function.operations[part] for part in parts) if isinstance(cut, s.Slice)]
+        if not cuts:
+            return None
+        if len(parts) == 1:
+            return self.length.of(frame, number)
+        ends = [cut.upper for cut in cuts if cut.lower is None and cut.upper is not None]
+        return self.content.any_of(frame, ends) or origins.of(frame, operation.base)
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        arguments = [argument.value for argument in operation.arguments]
+        function = origins.ev.function(frame)
+        for callee in origins.ev.value(frame, operation.function):
+            if not isinstance(callee, External):
+                continue
+            if not callee.name.startswith(_LIBRARIES) or not arguments:
+                return self._elsewhere(origins, frame, callee.name, arguments)
+            name = callee.name.rsplit(".", 1)[-1]
+            if name in _FILLED:
+                return self._made(origins, frame, number, self.content.of(frame, arguments[0]))
+            if name in _STACKED:
+                found = origins.of(frame, arguments[0]) or self.length.of(frame, arguments[0])
+                return self._made(origins, frame, number, found)
+            if name == "pad" and len(arguments) > 1:
+                return self._padded(origins, frame, arguments, function)
+            if name == "reshape":
+                return self.content.any_of(frame, arguments[1:])
+            if name in ("repeat", "tile"):
+                return self.content.any_of(frame, arguments[1:2]) or origins.of(frame, arguments[0])
+            if name in ("sum", "mean", "max", "min", "all", "any", "prod", "size", "int32", "int64", "float32"):
+                return None
+            return origins.any_of(frame, arguments)
+        method = function.operations[operation.function]
+        if isinstance(method, s.Attribute):
+            if method.name == "reshape":
+                return self.content.any_of(frame, arguments)
+            if method.name in _METHODS_KEEP:
+                return origins.of(frame, method.base)
+        return self._callable(origins, frame, operation) or CONTINUE
+
+    @staticmethod
+    def _made(origins: Origins, frame: Frame, number: int, found: Reason | None) -> Reason | None:
+        return origins.step(frame, number, "an array of that size is made", found) if found is not None else None
+
+    def _padded(self, origins: Origins, frame: Frame, arguments: list[int], function: s.Function) -> Reason | None:
+        """``pad(x, (before, after))``: the widths as sizes that are aimed at."""
+        pending, sizes = [arguments[1]], []
+        while pending:
+            operation = function.operations[pending[-1]]
+            number = pending.pop()
+            if isinstance(operation, s.Display):
+                pending.extend(operation.elements)
+            else:
+                sizes.append(number)
+        return next((found for size in sizes if (found := self._aimed_at(frame, size, function)) is not None), None)
+
+    @staticmethod
+    def _elsewhere(origins: Origins, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
+        if name in ("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"):
+            return origins.any_of(frame, arguments[:1])
+        return None
+
+    def _callable(self, origins: Origins, frame: Frame, operation: s.Call) -> Reason | None:
+        """A call of a parameter, where the file has one class whose objects can be called."""
+        callee = origins.ev.function(frame).operations[operation.function]
+        if not isinstance(callee, s.Load):
+            return None
+        cls = origins.ev.objects.only_class_with("__call__", frame, operation.function)
+        if cls is None:
+            return None
+        arguments = origins.ev.arguments(frame, operation)
+        for target in origins.calls.targets(Instance(cls), arguments, frame.depth + 1):
+            found = origins.of_returns(target.frame)
+            if found is not None:
+                return origins.step(frame, operation.function, "an object that is called here returns it", found)
+        return None

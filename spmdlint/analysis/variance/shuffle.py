@@ -1,0 +1,66 @@
+"""Which values come in an order that a process made with a seed of its own."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.order.sets import LISTERS
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+
+class ShuffledOrder(Property):
+    """Comes in an order that a process's own seed made."""
+
+    content: Origins
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Load):
+            return self._shuffled_in_place(origins, frame, operation.name) or CONTINUE
+        if isinstance(operation, s.Collected):
+            function = origins.ev.function(frame)
+            loops = [function.operations[loop] for loop in operation.loops]
+            return origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
+        if isinstance(operation, s.Subscript):
+            return origins.any_of(frame, (operation.index, operation.base))
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        return CONTINUE
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        arguments = [argument.value for argument in operation.arguments]
+        for callee in origins.ev.value(frame, operation.function):
+            if isinstance(callee, External):
+                if callee.name in LISTERS:
+                    return origins.any_of(frame, arguments)
+                if callee.name == "jax.random.permutation":
+                    return self._step(origins, frame, number, self.content.any_of(frame, arguments[:1]))
+                if callee.name in ("numpy.random.permutation", "random.sample"):
+                    return self._step(origins, frame, number, self.content.of(frame, number))
+                return None
+        method = origins.ev.function(frame).operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in ("permutation", "permuted", "sample"):
+            return self._step(origins, frame, number, self.content.of(frame, method.base))
+        return CONTINUE
+
+    def _shuffled_in_place(self, origins: Origins, frame: Frame, name: str) -> Reason | None:
+        """Is there ``rng.shuffle(name)`` in the function, with a generator that differs."""
+        function = origins.ev.function(frame)
+        for number, operation in enumerate(function.operations):
+            if not isinstance(operation, s.Call) or not operation.arguments:
+                continue
+            method = function.operations[operation.function]
+            given = function.operations[operation.arguments[0].value]
+            shuffles = isinstance(method, s.Attribute) and method.name == "shuffle"
+            if shuffles and isinstance(given, s.Load) and given.name == name:
+                return self._step(origins, frame, number, self.content.of(frame, number))
+        return None
+
+    @staticmethod
+    def _step(origins: Origins, frame: Frame, number: int, found: Reason | None) -> Reason | None:
+        return origins.step(frame, number, "it is shuffled with that", found) if found is not None else None

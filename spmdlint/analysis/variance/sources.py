@@ -1,0 +1,134 @@
+"""Where values that differ between processes come from: what the knowledge base says of names, calls and methods."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.numeric import names_something
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Values,
+    constant,
+)
+from spmdlint.analysis.variance.origins import Reason
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+
+class Sources:
+    """Tells sources of variance. One per run."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.knowledge = evaluator.knowledge
+        self._imports: dict[Path, frozenset[str]] = {}
+
+    def of_call(self, frame: Frame, number: int, operation: s.Call, callee: External) -> Reason | None:
+        """Is a call of a library's function a source."""
+        known = self.knowledge.get(callee.name)
+        site = Site(frame.ref, number)
+        if known is not None and known.source is not None and not known.callback:
+            if (known.unseeded and operation.arguments) or self._seeded(known):
+                return None
+            if known.at_most is not None and len(operation.arguments) > known.at_most:
+                return None
+            return Reason(site, f"{callee.name}() is different on every process", known.source)
+        if callee.name == "builtins.hash" and operation.arguments:
+            if not names_something(self.ev, frame, operation.arguments[0].value):
+                return None
+            return Reason(site, "hash() of a string is seeded anew in every process", "hash")
+        if callee.name in ("os.getenv", "os.environ.get") and operation.arguments:
+            return self._environment(self.ev.value(frame, operation.arguments[0].value), site)
+        return None
+
+    def _seeded(self, known: Known) -> bool:
+        """Does the program give the generator behind a function a seed: then it is its author's to choose it."""
+        return bool(known.seeded_by) and known.seeded_by in self._called
+
+    @cached_property
+    def _called(self) -> frozenset[str]:
+        return frozenset(use.applied.name for use in self.reach.applications)
+
+    def of_method(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
+        """Is a call of a method a source by its name, on an object that the linter knows nothing of."""
+        method = self.ev.function(frame).operations[operation.function]
+        if not isinstance(method, s.Attribute):
+            return None
+        known = self.knowledge.methods.get(method.name)
+        if known is None or known.source is None or known.callback is not None:
+            return None
+        if known.needs and not self._imported(frame.ref.path) & set(known.needs):
+            return None
+        callees = self.ev.value(frame, operation.function)
+        if any(isinstance(callee, (FunctionValue, External)) for callee in callees):
+            return None
+        return Reason(Site(frame.ref, number), f".{method.name}() may differ between processes", known.source)
+
+    def _imported(self, path: Path) -> frozenset[str]:
+        """The first parts of the names of the modules that a file imports."""
+        if path not in self._imports:
+            functions = self.ev.project.modules[path].summary.functions
+            found = {o.module.split(".")[0] for f in functions for o in f.operations if isinstance(o, s.Import)}
+            self._imports[path] = frozenset(found)
+        return self._imports[path]
+
+    def of_name(self, frame: Frame, number: int) -> Reason | None:
+        """Is a name or an element a source without being called."""
+        operation = self.ev.function(frame).operations[number]
+        if isinstance(operation, s.Subscript):
+            bases = self.ev.value(frame, operation.base)
+            if any(isinstance(base, External) and base.name == "os.environ" for base in bases):
+                return self._environment(self.ev.value(frame, operation.index), Site(frame.ref, number))
+            return None
+        for value in self.ev.value(frame, number):
+            if isinstance(value, External):
+                known = self.knowledge.get(value.name)
+                if known is not None and known.attribute and known.source is not None:
+                    text = f"{value.name} is different on every process"
+                    return Reason(Site(frame.ref, number), text, known.source)
+        return None
+
+    def _environment(self, name: Values, site: Site) -> Reason | None:
+        variable = constant(name)
+        if variable is not None and variable.value in self.knowledge.ranks:
+            return Reason(site, f"the environment variable {variable.value} is this process's number", "identity")
+        return None
+
+    # -- what runs at times of its own
+
+    def of_store(self, ref: FunctionRef, number: int) -> Reason | None:
+        """Is what a function stores for others a source, because nobody knows when it runs."""
+        known = self._callbacks.get(ref)
+        if known is None:
+            return None
+        name = self.ev.project.function(ref).name
+        return Reason(Site(ref, number), f"{name}() runs at another time on every process", known)
+
+    @cached_property
+    def _callbacks(self) -> dict[FunctionRef, str]:
+        """The functions that a signal or a thread runs, and which of the two."""
+        found: dict[FunctionRef, str] = {}
+        for use in self.reach.applications:
+            known = self.knowledge.get(use.applied.name)
+            if known is None or known.callback is None or known.source is None:
+                continue
+            for value in self.ev.argument(use.applied, known.callback) or ():
+                if isinstance(value, FunctionValue):
+                    found[value.ref] = known.source
+                elif isinstance(value, Applied):
+                    found.update((f.ref, known.source) for f in _functions(value.arguments))
+        return found
+
+
+def _functions(arguments: Arguments) -> list[FunctionValue]:
+    return [value for values in arguments.positional for value in values if isinstance(value, FunctionValue)]
