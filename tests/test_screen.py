@@ -57,6 +57,6 @@ def test_the_findings_are_the_same_without_the_screen(tmp_path):
     assert [problem.path.name for problem in screened[1]] == ["broken.py"]
 
 
-@pytest.mark.parametrize("folder", ["fixtures", "spmdlint"])
+@pytest.mark.parametrize("folder", ["fixtures", "runtime_checks"])
 def test_the_findings_are_the_same_on_this_repository(folder):
     assert findings(REPOSITORY / folder, screen=True) == findings(REPOSITORY / folder, screen=False)

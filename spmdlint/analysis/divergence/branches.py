@@ -117,7 +117,7 @@ class Divergences:
                 divergence = self._at_loop(frame, number, test)
             elif isinstance(test, s.Caught):
                 divergence = self._at_end(frame, number, test)
-            elif test is not None and len(arms) == 2:
+            elif test is not None and len(arms) == 2 and live.issuperset(arms.values()):
                 divergence = self._at_branch(frame, number, arms["true"], arms["false"])
             else:
                 continue

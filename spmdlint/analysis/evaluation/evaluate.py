@@ -262,7 +262,15 @@ class Evaluator:
         if len(operation.operators) != 1:
             return ANYTHING
         left, right = (self.value(frame, operand) for operand in operation.operands)
+        if operation.operators[0] in ("is", "is not") and self._is_made(left) and constant(right) == Constant(None):
+            return one(Constant(operation.operators[0] == "is not"))
         return folding.binary(operation.operators[0], left, right)
+
+    def _is_made(self, values: Values) -> bool:
+        """Is it an object that a library surely made, and not None: a map, a mesh, a sharding."""
+        value = certain(values)
+        known = self.knowledge.get(value.name) if isinstance(value, Applied) else None
+        return known is not None and known.kind not in (None, "apply", "forward")
 
     def _boolop(self, frame: Frame, number: int, operation: s.BoolOp) -> Values:
         left, right = operation.operands

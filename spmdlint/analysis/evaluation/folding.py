@@ -72,7 +72,7 @@ def _same(a: object, b: object) -> bool | None:
         return None
     for none, other in ((a, b), (b, a)):
         if isinstance(none, Constant) and none.value is None:
-            from_program = type(other).__name__ in ("FunctionValue", "ClassValue", "Instance", "Collection", "Applied")
+            from_program = type(other).__name__ in ("FunctionValue", "ClassValue", "Instance", "Collection")
             return False if from_program else None
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -335,6 +336,26 @@ class Objects:
             | self.project.function(cls).stores.keys()
         )
         return self.class_of(cls) if asked <= own else None
+
+    def owner_by_name(self, name: str, user: Path) -> Instance | None:
+        """An object of the only class that has an attribute of this name, in the file that uses it or the project."""
+        if name in _COMMON or name.startswith("__"):
+            return None
+        component = self.project.component
+        owners = [o for o in self._owners.get(name, ()) if component[o.path] == component[user]]
+        owners = [owner for owner in owners if owner.path == user] or owners
+        return Instance(self.class_of(owners[0])) if len(owners) == 1 else None
+
+    @cached_property
+    def _owners(self) -> dict[str, list[FunctionRef]]:
+        """The classes that have an attribute, by its name: those whose methods store it, and those that define it."""
+        found: dict[str, list[FunctionRef]] = {}
+        for ref in self.project.functions():
+            if self.project.function(ref).kind == "class":
+                names = {*self.attribute_stores(ref), *self.project.methods(ref), *self.project.function(ref).stores}
+                for name in names:
+                    found.setdefault(name, []).append(ref)
+        return found
 
     def by_name_alone(self, name: str, user: Path) -> Values:
         """The only method of this name, in the file that uses it or else in the project, on an unknown object."""

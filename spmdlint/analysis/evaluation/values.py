@@ -234,8 +234,11 @@ def truth(values: Values) -> bool | None:
 def _truth(value: Value) -> bool | None:
     if isinstance(value, Constant):
         return bool(value.value)
-    if isinstance(value, (FunctionValue, ClassValue, External, ModuleValue)):
+    if isinstance(value, (FunctionValue, ClassValue, ModuleValue)):
         return True
+    if isinstance(value, External):
+        # A library's name may be a flag or a setting as well as a function.
+        return True if value.name.startswith("builtins.") else None
     if isinstance(value, Collection):
         return True if value.elements else None if value.open or value.kind != "tuple" else False
     return None

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY
 
 Key: TypeAlias = tuple[object, ...]
@@ -99,6 +100,11 @@ class Conditions:
     def _name(self, frame: Frame, number: int, operation: s.Load, depth: int) -> Key | None:
         function = self.ev.function(frame)
         scope = self.ev.project.modules[frame.ref.path].summary.scope_of(function, operation.name)
+        if scope is None and frame.ref.index != 0:
+            top = self.ev.free_frame(FunctionRef(frame.ref.path, 0))
+            kept = self.ev.function(top).stores.get(operation.name, ())
+            if len(kept) == 1:
+                return self._value(top, kept[0], depth - 1) or ("outer", operation.name)
         if scope is not function:
             return ("outer", operation.name)
         stores = self.ev.flow(frame.ref).reaching(number, operation.name)

@@ -17,7 +17,16 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.elements import fields
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, Instance, ModuleValue, Site
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Frame,
+    Free,
+    FunctionValue,
+    Instance,
+    ModuleValue,
+    Site,
+    Unknown,
+)
 from spmdlint.analysis.variance.uniform import Uniform
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -270,35 +279,43 @@ class Origins:
         return self.ev.free_frame(FunctionRef(path, 0)), tuple(stores)
 
     def _attribute(self, frame: Frame, number: int, operation: s.Attribute) -> Reason | None:
-        for base in self.ev.value(frame, operation.base):
+        bases = self.ev.value(frame, operation.base)
+        if all(isinstance(base, (Free, Unknown)) for base in bases):
+            owner = self.ev.objects.owner_by_name(operation.name, frame.ref.path)
+            bases = frozenset((owner,)) if owner is not None else bases
+        for base in bases:
             if isinstance(base, ModuleValue):
                 found = self._of_module(base.path, operation.name)
                 if found is not None:
                     return self.step(frame, number, f"{operation.name} is set there", found)
-            if not isinstance(base, Instance):
-                continue
-            for cls in self.ev.objects.lineage(base.cls):
-                for method, store in self.ev.objects.attribute_stores(cls.ref).get(operation.name, ()):
-                    stored = self.ev.project.function(method).operations[store]
-                    assert isinstance(stored, s.StoreAttribute)
-                    if self._uniform.stored(method, store):
-                        continue
-                    found = self.property.stored(self, method, store)
-                    found = found or self.of(self.frame_of(method), stored.value)
-                    if found is not None:
-                        return Reason(Site(method, store), f"it is kept in {operation.name!r}", found.kind, found)
-                found = self.any_of(self.ev.free_frame(cls.ref), self._fields(cls.ref, operation.name))
-                if found is not None:
-                    return self.step(frame, number, f"{operation.name} is set in the class", found)
-                getter = self.ev.project.methods(cls.ref).get(operation.name)
-                if getter is not None and self._is_property(cls.ref, getter):
-                    found = self.of_returns(self.ev.free_frame(getter))
-                    if found is not None:
-                        return self.step(frame, number, f"the property {operation.name!r} returns it", found)
+            found = self._of_instance(frame, number, operation.name, base) if isinstance(base, Instance) else None
+            if found is not None:
+                return found
         for where, value in fields(self.ev, frame, operation.base, operation.name):
             found = self.of(where, value)
             if found is not None:
                 return self.step(frame, number, f"it is the field {operation.name!r}", found)
+        return None
+
+    def _of_instance(self, frame: Frame, number: int, name: str, base: Instance) -> Reason | None:
+        for cls in self.ev.objects.lineage(base.cls):
+            for method, store in self.ev.objects.attribute_stores(cls.ref).get(name, ()):
+                stored = self.ev.project.function(method).operations[store]
+                assert isinstance(stored, s.StoreAttribute)
+                if self._uniform.stored(method, store):
+                    continue
+                found = self.property.stored(self, method, store)
+                found = found or self.of(self.frame_of(method), stored.value)
+                if found is not None:
+                    return Reason(Site(method, store), f"it is kept in {name!r}", found.kind, found)
+            found = self.any_of(self.ev.free_frame(cls.ref), self._fields(cls.ref, name))
+            if found is not None:
+                return self.step(frame, number, f"{name} is set in the class", found)
+            getter = self.ev.project.methods(cls.ref).get(name)
+            if getter is not None and self._is_property(cls.ref, getter):
+                found = self.of_returns(self.ev.free_frame(getter))
+                if found is not None:
+                    return self.step(frame, number, f"the property {name!r} returns it", found)
         return None
 
     def _fields(self, cls: FunctionRef, name: str) -> list[int]:
