@@ -2,7 +2,7 @@
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: test lint format demo chaos oracle meshtypes docs-rules clean
+.PHONY: test lint format demo chaos oracle simulator meshtypes docs-rules clean
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -25,6 +25,10 @@ demo: .venv/ready
 # The long form of a test: 300 random schedules on real processes, resumable.
 chaos: .venv/ready
 	$(BIN)/python tests/runtime/chaos.py --schedules 300 --seed 0 --state chaos.json
+
+# The long form of a test: 5,000 random programs, as the linter judges them and as simulated processes run them.
+simulator: .venv/ready
+	$(BIN)/python tests/simulator/compare.py 5000
 
 # The long form of a test: 10,000 random programs, judged by JAX and by the linter; resumable.
 oracle: .venv/ready

@@ -205,10 +205,10 @@ class Writer:
         name = f"helper_{len(self.helpers)}"
         self.helpers.append("")
         body = self.block(min(depth - 1, 1))
-        text = "\n".join([f"def {name}(job, state, mine, flag, number=0):", *body, "    return state"])
+        text = "\n".join([f"def {name}(job, state, mine, flag, number):", *body, "    return state"])
         self.helpers[int(name.rsplit("_", 1)[-1])] = text
         passed = self._varying() if self.chance.random() < 0.3 else "flag"
-        return [f"state = {name}(job, state, mine, {passed})"]
+        return [f"state = {name}(job, state, mine, {passed}, number)"]
 
 
 def program(seed: object) -> Program:

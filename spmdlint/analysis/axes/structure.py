@@ -119,12 +119,14 @@ class Structure:
 
     def _targets(self, function: Value, use: MapUse) -> Iterator[Target]:
         """The frames whose result is the map's: not those of a function that a transformation changes."""
+        ways = ["call", "jit", "map"]
         if isinstance(function, Applied):
             known = self.ev.knowledge.get(function.name)
-            if known is None or known.kind not in ("currying", "jit", "map"):
+            if known is None or not (known.keeps or known.kind in ("currying", "jit", "map")):
                 return
+            ways += ["transform"] if known.keeps else []
         for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
-            if target.way in ("call", "jit", "map"):
+            if target.way in ways:
                 yield target
 
 
