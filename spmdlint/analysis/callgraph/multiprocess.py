@@ -24,16 +24,17 @@ class MultiProcess:
 
     def written_for(self, path: Path) -> bool:
         """Does a file, or a module that it imports directly, name anything that only several processes need."""
-        return self.always or self._says(path) or any(self._says(other) for other in self._imported(path))
+        return self.always or self.says(path) or any(self.says(other) for other in self._imported(path))
 
     def around(self, path: Path) -> bool:
         """Does any of the files that a file hangs together with say so."""
         component = self.project.component
         return self.always or any(
-            self._says(other) for other in self.project.modules if component[other] == component[path]
+            self.says(other) for other in self.project.modules if component[other] == component[path]
         )
 
-    def _says(self, path: Path) -> bool:
+    def says(self, path: Path) -> bool:
+        """Does a file itself name such a thing."""
         if path not in self._known:
             functions = self.project.modules[path].summary.functions
             self._known[path] = any(_sign(f, operation) for f in functions for operation in f.operations)

@@ -84,8 +84,20 @@ class ExceptionPaths:
         handled = [call for call in self._calls(frame, sorted(own)) if call.everyone and not call.checkpoint]
         if handled and not tried:
             yield ExceptionPath(handled[0], site, "in a handler")
-        elif tried and self.preview and not self._calls(frame, sorted(own)):
+        elif tried and self.preview and not self._calls(frame, sorted(own)) and self._may_fail(frame, block):
             yield ExceptionPath(tried[0], site, "skipped")
+
+    def _may_fail(self, frame: Frame, block: int) -> bool:
+        """Is there a call in the `try` that may fail on one process: not only a ``raise``, and parallel calls."""
+        function = self.ev.function(frame)
+        for tried in self._tried(frame, block):
+            for number in function.blocks[tried].operations:
+                operation = function.operations[number]
+                if isinstance(operation, s.Call) and not any(self.effects.of_call(frame, number, operation)):
+                    names = [v.name for v in self.ev.value(frame, operation.function) if isinstance(v, External)]
+                    if not any(name.endswith(("Error", "Exception")) for name in names):
+                        return True
+        return False
 
     def _calls(self, frame: Frame, blocks: list[int]) -> list[ParallelCall]:
         several = self.multi.written_for(frame.ref.path)

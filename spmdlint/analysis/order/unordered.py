@@ -265,6 +265,9 @@ class Listings:
         calls = self.effects.of_blocks(frame, [block for block in flow.order(header) if block in body])
         several = self.multi.written_for(frame.ref.path)
         strong = [call for call in calls if call.strength == "strong" or (call.carried and several)]
+        if not self.preview and not self.multi.says(frame.ref.path):
+            # Scripts that convert checkpoints run as one process.
+            strong = [call for call in strong if not call.checkpoint]
         weak = calls if several or self.preview else ()
         if strong or weak:
             reason = self.listing.of(frame, test.iterable)
