@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Collection, External, Frame, FunctionValue, Member, Value
 from spmdlint.program import summary as s
@@ -30,36 +32,47 @@ def on_local_devices(value: Value, depth: int = _DEPTH) -> bool:
     return any(on_local_devices(part, depth - 1) for part in parts)
 
 
-def local_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
-    """Does a value surely live on this process alone: fetched, addressed, or made here."""
+def _everywhere(
+    evaluator: Evaluator, frame: Frame, number: int, depth: int, says: Callable[[s.Operation, int], bool]
+) -> bool:
+    """Does it hold of all that a value may be: through names and elements, to the operations that ``says`` judges."""
     if depth == 0:
         return False
-    function = evaluator.function(frame)
-    operation = function.operations[number]
-    if isinstance(operation, s.Attribute):
-        local = operation.name.startswith("addressable_")
-        return local or local_data(evaluator, frame, operation.base, depth - 1)
-    if isinstance(operation, s.Subscript):
-        return local_data(evaluator, frame, operation.base, depth - 1)
-    if isinstance(operation, (s.Item, s.Store)):
-        return local_data(evaluator, frame, operation.value, depth - 1)
+    operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Load):
         stores = evaluator.flow(frame.ref).reaching(number, operation.name)
-        return bool(stores) and all(local_data(evaluator, frame, store, depth - 1) for store in stores)
-    if isinstance(operation, s.Call):
-        for callee in evaluator.value(frame, operation.function):
-            if isinstance(callee, External):
-                if callee.name == "jax.device_put" and len(operation.arguments) > 1:
-                    places = evaluator.value(frame, operation.arguments[1].value)
-                    return _own_device(evaluator, frame, operation.arguments[1].value, depth) or any(
-                        on_local_devices(place) for place in places
-                    )
-                return callee.name.startswith(_MAKERS)
-            if isinstance(callee, Applied) and _compiles(evaluator, callee):
-                # What is computed from local data alone stays where it was.
-                return local_arguments(evaluator, frame, operation, depth - 1)
-        return local_data(evaluator, frame, operation.function, depth - 1)
-    return False
+        return bool(stores) and all(_everywhere(evaluator, frame, store, depth - 1, says) for store in stores)
+    if isinstance(operation, (s.Item, s.Store)):
+        return _everywhere(evaluator, frame, operation.value, depth - 1, says)
+    if isinstance(operation, s.Subscript):
+        return _everywhere(evaluator, frame, operation.base, depth - 1, says)
+    return says(operation, depth)
+
+
+def local_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
+    """Does a value surely live on this process alone: fetched, addressed, or made here."""
+
+    def says(operation: s.Operation, depth: int) -> bool:
+        if isinstance(operation, s.Attribute):
+            local = operation.name.startswith("addressable_")
+            return local or local_data(evaluator, frame, operation.base, depth - 1)
+        return isinstance(operation, s.Call) and _called_locally(evaluator, frame, operation, depth)
+
+    return _everywhere(evaluator, frame, number, depth, says)
+
+
+def _called_locally(evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int) -> bool:
+    for callee in evaluator.value(frame, operation.function):
+        if isinstance(callee, External):
+            if callee.name == "jax.device_put" and len(operation.arguments) > 1:
+                place = operation.arguments[1].value
+                places = evaluator.value(frame, place)
+                return _own_device(evaluator, frame, place, depth) or any(map(on_local_devices, places))
+            return callee.name.startswith(_MAKERS)
+        if isinstance(callee, Applied) and _compiles(evaluator, callee):
+            # What is computed from local data alone stays where it was.
+            return local_arguments(evaluator, frame, operation, depth - 1)
+    return local_data(evaluator, frame, operation.function, depth - 1)
 
 
 def local_arguments(evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int = _DEPTH) -> bool:
@@ -76,47 +89,31 @@ def _compiles(evaluator: Evaluator, callee: Applied) -> bool:
 
 def _own_device(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
     """Is it one of the devices of this process: ``jax.local_devices()[0]``."""
-    function = evaluator.function(frame)
-    operation = function.operations[number]
-    if depth == 0:
-        return False
-    if isinstance(operation, (s.Subscript, s.Item)):
-        base = operation.base if isinstance(operation, s.Subscript) else operation.value
-        return _own_device(evaluator, frame, base, depth - 1)
-    if isinstance(operation, s.Store):
-        return _own_device(evaluator, frame, operation.value, depth - 1)
-    if isinstance(operation, s.Load):
-        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
-        return bool(stores) and all(_own_device(evaluator, frame, store, depth - 1) for store in stores)
-    if isinstance(operation, s.Call):
-        callees = evaluator.value(frame, operation.function)
+
+    def says(operation: s.Operation, _depth: int) -> bool:
+        callees = evaluator.value(frame, operation.function) if isinstance(operation, s.Call) else ()
         return any(isinstance(v, External) and v.name == "jax.local_devices" for v in callees)
-    return False
+
+    return _everywhere(evaluator, frame, number, depth, says)
 
 
 def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
     """Is a value surely an array over the devices of several processes, or a tree of them: made as one, just before."""
-    function = evaluator.function(frame)
-    operation = function.operations[number]
-    if depth == 0:
-        return False
-    if isinstance(operation, (s.Subscript, s.Item)):
-        base = operation.base if isinstance(operation, s.Subscript) else operation.value
-        return global_data(evaluator, frame, base, depth - 1)
-    if isinstance(operation, s.Store):
-        return global_data(evaluator, frame, operation.value, depth - 1)
-    if isinstance(operation, s.Load):
-        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
-        return bool(stores) and all(global_data(evaluator, frame, store, depth - 1) for store in stores)
-    if isinstance(operation, s.Call):
-        if any(_makes_global(evaluator, v, depth) for v in evaluator.value(frame, operation.function)):
+
+    def says(operation: s.Operation, depth: int) -> bool:
+        if not isinstance(operation, s.Call):
+            return False
+        callees = evaluator.value(frame, operation.function)
+        if any(_makes_global(evaluator, callee, depth) for callee in callees):
             return True
-        for callee in evaluator.value(frame, operation.function):
+        for callee in callees:
             known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and known.kind == "apply" and operation.arguments:
                 mapped = evaluator.value(frame, operation.arguments[0].value)
                 return any(_makes_global(evaluator, value, depth) for value in mapped)
-    return False
+        return False
+
+    return _everywhere(evaluator, frame, number, depth, says)
 
 
 def _makes_global(evaluator: Evaluator, callee: Value, depth: int) -> bool:
