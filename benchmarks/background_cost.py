@@ -116,6 +116,7 @@ def main():
 
     @partial(shard_map, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
     def rarely(v):
+        # spmdlint: ignore[SPMD305] the collective is there and never runs: what is timed is the call alone
         return jax.lax.cond(v[0] > 1e9, lambda w: w + jax.lax.psum(w, "data"), lambda w: w + 0 * w, v)
 
     def dispatch():
