@@ -72,7 +72,6 @@ class Divergences:
         self.facets = facets
         self.multi = multi
         self.conditions = Conditions(evaluator)
-        self._by_hand: set[Path] | None = None
 
     def branches(self) -> Iterator[Divergence]:
         """Every divergence by a condition, innermost branches first; one per branch."""
@@ -251,7 +250,7 @@ class Divergences:
             b for b, o in enumerate(function.blocks) if any(e.kind == "except" and e.target == number for e in o.edges)
         }
         loops = [body for header in range(len(function.blocks)) if tried & (body := flow.loop_body(header))]
-        body = min(loops, key=len, default=set())
+        body = min(loops, key=len, default=frozenset())
         for block in sorted(tried & body & self.ev.live_blocks(frame)):
             for asked in function.blocks[block].operations:
                 operation = function.operations[asked]
@@ -276,14 +275,16 @@ class Divergences:
 
     def _maps_by_hand(self, ref: FunctionRef) -> bool:
         """Does the module map by hand, as with `pmap`: a bare `jit` beside it works on what one process holds."""
-        if self._by_hand is None:
-            known = self.ev.knowledge
-            self._by_hand = {
-                use.site.ref.path
-                for use in self.reach.uses
-                if (entry := known.get(use.applied.name)) is not None and entry.by_hand
-            }
         return ref.path in self._by_hand
+
+    @cached_property
+    def _by_hand(self) -> frozenset[Path]:
+        known = self.ev.knowledge
+        return frozenset(
+            use.site.ref.path
+            for use in self.reach.uses
+            if (entry := known.get(use.applied.name)) is not None and entry.by_hand
+        )
 
     def _fails(self, frame: Frame, arm: int) -> bool:
         """Does this arm always end in an exception, which stops the job."""

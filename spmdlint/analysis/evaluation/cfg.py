@@ -22,6 +22,7 @@ class Flow:
         self._reaching: dict[tuple[int, str], frozenset[ValueId]] = {}
         self._last: list[dict[str, ValueId]] | None = None
         self._postdominator: dict[int, int] | None = None
+        self._bodies: dict[int, frozenset[int]] = {}
 
     # -- reaching definitions
 
@@ -120,8 +121,13 @@ class Flow:
                 out.append(block)
         return out[::-1]
 
-    def loop_body(self, header: int) -> set[int]:
+    def loop_body(self, header: int) -> frozenset[int]:
         """The blocks of the loop at a header: what can come back to it without leaving through it."""
+        if header not in self._bodies:
+            self._bodies[header] = frozenset(self._loop_body(header))
+        return self._bodies[header]
+
+    def _loop_body(self, header: int) -> set[int]:
         body: set[int] = set()
         inside = self.reachable_from_edges(header, ("iterate", "true", "next"))
         pending = [p for p in self.predecessors[header] if p in inside]

@@ -31,7 +31,7 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
     return None
 
 
-def order_of_pops(origins: Origins, frame: Frame, blocks: set[int]) -> Reason | None:
+def order_of_pops(origins: Origins, frame: Frame, blocks: frozenset[int]) -> Reason | None:
     """Why ``x.pop()`` in some blocks, without an index, takes the elements in such an order."""
     function = origins.ev.function(frame)
     for block in sorted(blocks):
@@ -89,7 +89,7 @@ def _fillings(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[i
                     yield number, test.iterable
 
 
-def _drained(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, set[int]]]:
+def _drained(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, frozenset[int]]]:
     """Operations that put an element into a name's value inside a ``while``, each with the blocks of that loop."""
     function = evaluator.function(frame)
     flow = evaluator.flow(frame.ref)

@@ -132,9 +132,9 @@ class Variance(Property):
     def _round(self, origins: Origins, frame: Frame, number: int, operation: s.Next) -> Reason | None:
         """What a loop gets in one round; of a range only the start tells, for the end only says how many there are."""
         iterable = origins.ev.function(frame).operations[operation.iterable]
-        taken = self.handed.part_of(frame, number)
+        taken = self._own_part(frame, number)
         if taken is not None:
-            return Reason(taken, "it is this process's part of the data, which is put into a global array here", "data")
+            return taken
         if isinstance(iterable, s.Attribute) and iterable.name in self.knowledge.local_parts:
             text = f".{iterable.name} are those of this process"
             return Reason(Site(frame.ref, operation.iterable), text, "data")
@@ -144,6 +144,12 @@ class Variance(Property):
                 start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
                 return origins.of(frame, start) if start is not None else None
         return origins.of(frame, operation.iterable)
+
+    def _own_part(self, frame: Frame, number: int) -> Reason | None:
+        """What the program itself hands on as this process's part."""
+        taken = self.handed.part_of(frame, number)
+        text = "it is this process's part of the data, which is put into a global array here"
+        return Reason(taken, text, "data") if taken is not None else None
 
     def _compared(self, origins: Origins, frame: Frame, number: int, operation: s.Compare) -> Reason | None:
         function = origins.ev.function(frame)
@@ -187,10 +193,9 @@ class Variance(Property):
             found = self.sources.of_call(frame, number, operation, callee)
             if found is not None:
                 return found
-            taken = self.handed.part_of(frame, number) if callee.name == "builtins.next" else None
+            taken = self._own_part(frame, number) if callee.name == "builtins.next" else None
             if taken is not None:
-                text = "it is this process's part of the data, which is put into a global array here"
-                return Reason(taken, text, "data")
+                return taken
             if callee.name == "builtins.len":
                 return self.length.any_of(frame, arguments)
             if callee.name == "builtins.map" and arguments and _is_len(origins.ev.value(frame, arguments[0])):
