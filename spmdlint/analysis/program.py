@@ -130,6 +130,10 @@ class Program:
         """Arguments of parallel calls whose shape differs between processes."""
         return self._inputs.shapes() if self.multi_process != "never" else iter(())
 
+    def short_batches(self) -> Iterator[Given]:
+        """Arguments of parallel calls that are the last, short batch of a process's own part. Only with ``preview``."""
+        return self._inputs.short_batches() if self.preview and self.multi_process != "never" else iter(())
+
     def varying_statics(self) -> Iterator[Given]:
         """Static arguments of parallel calls that differ between processes."""
         return self._inputs.statics() if self.multi_process != "never" else iter(())

@@ -61,6 +61,7 @@ class Known:
     ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
     ``stacks``: it puts a sequence into an array, element by element. ``gives_global``: it gives an array over the
     devices of a sharding, and ``local`` is the parameter that is this process's own part of it.
+    ``batches``: the parameter that is the number of rows in a batch, of which the last one may be short.
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
     """
 
@@ -102,6 +103,7 @@ class Known:
     stacks: bool = False
     gives_global: bool = False
     local: str | None = None
+    batches: str | None = None
     unseeded: bool = False
     at_most: int | None = None
     seeded_by: str = ""
@@ -124,6 +126,7 @@ _TABLES = ("aliases", "functions", "methods")
 """What a user's knowledge may hold."""
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
+    "batches",
 )  # fmt: skip
 """Keys whose value is the name of a parameter."""
 

@@ -24,6 +24,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.variance.facets import Facets
+from spmdlint.analysis.variance.lastbatch import REMAINDER
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.program import summary as s
 
@@ -33,12 +34,16 @@ _UNSURE = ("files", "ragged", "named", "thread")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An argument of a parallel call that differs between processes; ``static`` is the parameter's name if it is."""
+    """An argument of a parallel call that differs between processes; ``static`` is the parameter's name if it is.
+
+    ``cause`` is the step of the reason that is to be mended, where that is not its source.
+    """
 
     site: Site
     call: ParallelCall
     reason: Reason
     static: str | None = None
+    cause: Reason | None = None
 
 
 class Inputs:
@@ -72,6 +77,18 @@ class Inputs:
                 agreed = reason is not None and reason.kind == "files" and self.effects.agrees(frame, operation)
                 if reason is not None and (agreed or self._sure(frame, reason)):
                     yield Given(Site(frame.ref, argument.value), call, reason)
+                    break
+
+    def short_batches(self) -> Iterator[Given]:
+        """Arguments that are short by another number of rows on every process, when the data ends."""
+        for frame, operation, call in self._calls():
+            if call.strength == "weak" and not self._counts(frame, call):
+                continue
+            for argument in operation.arguments:
+                reason = self.facets.last_batch.of(frame, argument.value)
+                if reason is not None:
+                    kept = next(step for step in reason.chain() if step.kind == REMAINDER)
+                    yield Given(Site(frame.ref, argument.value), call, reason, cause=kept)
                     break
 
     def statics(self) -> Iterator[Given]:

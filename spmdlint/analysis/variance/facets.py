@@ -9,6 +9,7 @@ from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.content import Variance
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.handed import Handed
+from spmdlint.analysis.variance.lastbatch import LastBatch
 from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.origins import Calling, Origins, Reason
 from spmdlint.analysis.variance.presence import Presence
@@ -31,6 +32,7 @@ class Facets:
         shape = Shape()
         self.shape = Origins(evaluator, calls, reach, shape, calling)
         shape.content, shape.length = self.content, self.length
+        self.last_batch = Origins(evaluator, calls, reach, LastBatch(self.length, self.content, self._length), calling)
         content.length = presence.length = self.length
         content.presence = self.presence
         presence.content = self._length.content = self.content

@@ -11,6 +11,7 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.windows import Windows
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 
@@ -87,7 +88,10 @@ class Length(Property):
                 return None
             return self._data(found, frame, number, "cut by its number, and the rest of the division is not spread")
         if index.lower is not None and index.upper is not None:
-            return None
+            if self._padded(origins, frame, operation.base):
+                return None
+            found = Windows(self.content).differs(frame, index.lower, index.upper, cut=True)
+            return self._data(found, frame, number, "a window by its number")
         end = index.lower if index.lower is not None else index.upper
         if end is None:
             return origins.of(frame, operation.base)
@@ -167,16 +171,28 @@ class Length(Property):
         if known is not None and known.listing:
             return Reason(Site(frame.ref, number), f"{name}() may find other files on every process", "files")
         if name == "builtins.range":
-            return self.content.any_of(frame, arguments)
+            return self._range(frame, number, arguments)
         if name in _KEEPERS:
             return next((found for a in arguments if (found := self.of_iteration(origins, frame, a)) is not None), None)
-        if known is None and not name.startswith(("builtins.", "itertools.")):
+        if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
             return self._by_library(origins, frame, number, name, arguments)
         if name == "itertools.islice" and len(arguments) == 4:
             how = "a stride by its number, and the rest of the division is not spread"
             found = self.content.of(frame, arguments[1])
             return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
         return None
+
+    def _range(self, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
+        """A range from one place to another is as long as a slice with these ends; a start alone may be anywhere."""
+        found = self.content.any_of(frame, arguments)
+        if found is None or len(arguments) < 2:
+            return found
+        if len(arguments) == 2 and found.kind in ("identity", "group", "data"):
+            windows = Windows(self.content)
+            if windows.follows(frame, *arguments):
+                differs = windows.differs(frame, *arguments, cut=False)
+                return self._data(differs, frame, number, "a range by its number")
+        return found
 
     @staticmethod
     def _by_library(origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
@@ -185,7 +201,7 @@ class Length(Property):
         if not short[:1].isupper() or short.endswith("Sampler"):
             return None
         found = origins.any_of(frame, arguments)
-        if found is None or found.kind not in ("data", "ragged"):
+        if found is None or found.kind not in ("data", "ragged", "identity"):
             return None
         return Reason(Site(frame.ref, number), f"{short} goes over this process's part of the data", "ragged", found)
 

@@ -97,7 +97,8 @@ class Shape(Property):
             if name == "pad" and len(arguments) > 1:
                 return self._padded(origins, frame, arguments, function)
             if name == "reshape":
-                return self.content.any_of(frame, arguments[1:])
+                rest = self.length.of(frame, arguments[0]) if _has_rest(function, arguments[1:]) else None
+                return self.content.any_of(frame, arguments[1:]) or rest
             if name in ("repeat", "tile"):
                 return self.content.any_of(frame, arguments[1:2]) or origins.of(frame, arguments[0])
             if name in ("sum", "mean", "max", "min", "all", "any", "prod", "size", "int32", "int64", "float32"):
@@ -106,7 +107,8 @@ class Shape(Property):
         method = function.operations[operation.function]
         if isinstance(method, s.Attribute):
             if method.name == "reshape":
-                return self.content.any_of(frame, arguments)
+                rest = self.length.of(frame, method.base) if _has_rest(function, arguments) else None
+                return self.content.any_of(frame, arguments) or rest
             if method.name in _METHODS_KEEP:
                 return origins.of(frame, method.base)
         return self._callable(origins, frame, operation) or CONTINUE
@@ -147,3 +149,18 @@ class Shape(Property):
             if found is not None:
                 return origins.step(frame, operation.function, "an object that is called here returns it", found)
         return None
+
+
+def _has_rest(function: s.Function, sizes: list[int]) -> bool:
+    """Is one size of a new shape -1, which is whatever is left."""
+    for number in sizes:
+        operation = function.operations[number]
+        if isinstance(operation, s.Display) and _has_rest(function, list(operation.elements)):
+            return True
+        if isinstance(operation, s.Unary) and operation.operator == "-":
+            one = function.operations[operation.operand]
+            if isinstance(one, s.Const) and one.value == 1:
+                return True
+        if isinstance(operation, s.Const) and operation.value == -1:
+            return True
+    return False

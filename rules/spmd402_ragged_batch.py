@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Given, Program
+
+
+class RaggedBatch(Rule):
+    """A parallel call is given batches of which the last is short on some processes only.
+
+    ## What it does
+
+    Finds batches of a process's own part of the data that are made without dropping the remainder, and parts of data
+    that was batched before it was shared out, where such batches go into a parallel call.
+
+    ## Why it matters
+
+    The parts differ by a few rows, so the last batch has another size on every process, or only one process has a short
+    one. The processes compile different programs for it, and their collectives wait for one another: the job hangs at
+    the end of the first epoch.
+
+    ## Example
+
+    ```python
+    import jax
+    import tensorflow as tf
+
+    step = jax.pmap(lambda p, x: p - jax.lax.pmean(x.mean(), "batch"), axis_name="batch")
+
+    def train(params, rows, steps):
+        data = tf.data.Dataset.from_tensor_slices(rows)
+        batches = iter(data.shard(jax.process_count(), jax.process_index()).batch(128))
+        for _ in range(steps):
+            params = step(params, next(batches).numpy())
+        return params
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    import tensorflow as tf
+
+    step = jax.pmap(lambda p, x: p - jax.lax.pmean(x.mean(), "batch"), axis_name="batch")
+
+    def train(params, rows, steps):
+        data = tf.data.Dataset.from_tensor_slices(rows)
+        mine = data.shard(jax.process_count(), jax.process_index()).repeat()
+        batches = iter(mine.batch(128, drop_remainder=True))
+        for _ in range(steps):
+            params = step(params, next(batches).numpy())
+        return params
+    ```
+
+    ## Limits
+
+    A preview: the number of rows may divide, which the program alone does not tell. A loop that goes over the part
+    itself, and so makes another number of steps on every process, is told as SPMD303.
+    """
+
+    code = "SPMD402"
+    name = "ragged-batch"
+    preview = True
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.short_batches():
+            yield self._diagnostic(program, found)
+
+    def _diagnostic(self, program: Program, found: Given) -> Diagnostic:
+        place = program.place(found.site)
+        cause = found.cause or found.reason
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=(
+                f"The last batch that {found.call.name}, a parallel call, is given has another size on some processes: "
+                f"{cause.text} ({program.where(cause.site, place.path)})."
+            ),
+            place=place,
+            help=(
+                "The processes compile different programs for it. Drop the remainder (drop_remainder=True, "
+                "drop_last=True), repeat the data before it is batched, or pad the last batch and mask what was added."
+            ),
+            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
+        )

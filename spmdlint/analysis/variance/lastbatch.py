@@ -1,0 +1,186 @@
+"""Batches of a process's own part of the data, whose last one is short by another number of rows on every process.
+
+What is batched without dropping the remainder ends in a short batch. Of data that all processes see whole it is short
+everywhere alike; of a part that differs in size it is not. The value here is an iterable of such batches, a batch, or
+an array made from one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Values, certain
+from spmdlint.analysis.variance.length import SHARDERS, Length
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.windows import resolved
+from spmdlint.program import summary as s
+
+REMAINDER = "remainder"
+"""The kind of the step at which the remainder is kept."""
+_BATCHERS = frozenset(("batch", "padded_batch"))
+_DROPS = ("drop_remainder", "drop_last")
+_METHODS_KEEP = frozenset(
+    "map prefetch cache with_options enumerate as_numpy_iterator take repeat numpy astype copy get items values".split()
+)
+_KEEPERS = frozenset(f"builtins.{name}" for name in "iter next enumerate zip list tuple".split()) | {"itertools.islice"}
+_MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map", "builtins.map"))
+_LIBRARIES = ("numpy.", "jax.numpy.", "jax.device_put")
+_SMALL = frozenset("sum mean max min all any prod size shape int32 int64 float32".split())
+
+
+class LastBatch(Property):
+    """Is, or gives, batches of which the last is short on some processes only."""
+
+    def __init__(self, length: Origins, content: Origins, lengths: Length) -> None:
+        self.length = length
+        self.content = content
+        self.lengths = lengths
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        if isinstance(operation, s.Next):
+            if self.lengths.of_iteration(self.length, frame, operation.iterable) is not None:
+                return None  # the loop itself runs another number of times, and is told as such
+            return origins.of(frame, operation.iterable)
+        if isinstance(operation, s.Item):
+            return origins.of(frame, operation.value)
+        if isinstance(operation, s.Subscript):
+            index = origins.ev.function(frame).operations[operation.index]
+            if isinstance(index, s.Slice):
+                return self._window(frame, number, operation, index)
+            return origins.of(frame, operation.base)
+        if isinstance(operation, s.Display):
+            return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
+        if isinstance(operation, s.DictDisplay):
+            return origins.any_of(frame, operation.values)
+        if isinstance(operation, (s.Load, s.Store, s.Parameter, s.Attribute, s.Import, s.Enter)):
+            return CONTINUE
+        return None
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        arguments = [argument.value for argument in operation.arguments]
+        for callee in origins.ev.value(frame, operation.function):
+            if isinstance(callee, FunctionValue):
+                found = self._generator(origins, frame, number, operation, callee)
+                return found if found is not None else CONTINUE
+            if isinstance(callee, External):
+                return self._library(origins, frame, number, operation, callee.name, arguments)
+        method = origins.ev.function(frame).operations[operation.function]
+        if not isinstance(method, s.Attribute):
+            return None
+        if method.name in _BATCHERS:
+            return self._batched(frame, number, operation, self.length.of(frame, method.base))
+        if method.name in SHARDERS:
+            share = self.content.any_of(frame, arguments)
+            if share is not None and share.kind == "identity" and self._is_batched(origins, frame, method.base):
+                return Reason(
+                    Site(frame.ref, number), "one process gets the last batch, which may be short", REMAINDER, share
+                )
+            return None
+        return origins.of(frame, method.base) if method.name in _METHODS_KEEP else None
+
+    def _library(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call, name: str, arguments: list[int]
+    ) -> Reason | None:
+        known = origins.ev.knowledge.get(name)
+        if known is not None and known.batches:
+            keywords = [argument.keyword for argument in operation.arguments]
+            if known.batches not in keywords and keywords.count(None) <= known.positional.index(known.batches):
+                return None
+            return self._batched(frame, number, operation, self.length.any_of(frame, arguments))
+        if name in _KEEPERS:
+            return origins.any_of(frame, arguments)
+        if name in _MAPPERS:
+            return origins.any_of(frame, arguments[1:])
+        if name.startswith(_LIBRARIES) and name.rsplit(".", 1)[-1] not in _SMALL:
+            return origins.any_of(frame, arguments[:1])
+        return None
+
+    def _batched(self, frame: Frame, number: int, operation: s.Call, part: Reason | None) -> Reason | None:
+        """A call that makes batches of something, if that is a part and the remainder is kept."""
+        if part is None or part.kind not in ("data", "ragged") or not self._keeps_rest(frame, operation):
+            return None
+        text = "the last batch of this process's part may be short, and is not dropped"
+        return Reason(Site(frame.ref, number), text, REMAINDER, part)
+
+    def _keeps_rest(self, frame: Frame, operation: s.Call) -> bool:
+        given = [argument.value for argument in operation.arguments if argument.keyword in _DROPS]
+        if any(argument.star for argument in operation.arguments):
+            return False
+        return all(_is_false(self.content.ev.value(frame, number)) for number in given)
+
+    def _is_batched(self, origins: Origins, frame: Frame, base: int) -> bool:
+        """Was it made by batching all the data, with the remainder kept, and not gone round again before."""
+        function = origins.ev.function(frame)
+        number = resolved(origins.ev, frame, base)
+        operation = function.operations[number]
+        while isinstance(operation, s.Call):
+            method = function.operations[operation.function]
+            if not isinstance(method, s.Attribute):
+                return False
+            if method.name in _BATCHERS:
+                return self._keeps_rest(frame, operation) and not self._goes_round(frame, method.base)
+            if method.name not in _METHODS_KEEP:
+                return False
+            operation = function.operations[resolved(origins.ev, frame, method.base)]
+        return False
+
+    def _goes_round(self, frame: Frame, base: int) -> bool:
+        """Is the data repeated before it is batched."""
+        ev = self.content.ev
+        function = ev.function(frame)
+        operation = function.operations[resolved(ev, frame, base)]
+        while isinstance(operation, s.Call):
+            method = function.operations[operation.function]
+            if not isinstance(method, s.Attribute):
+                return False
+            if method.name == "repeat":
+                return True
+            operation = function.operations[resolved(ev, frame, method.base)]
+        return False
+
+    def _window(self, frame: Frame, number: int, operation: s.Subscript, index: s.Slice) -> Reason | None:
+        """``part[i:i + n]`` for ``i in range(0, len(part), n)``: the last of these windows is short."""
+        if index.lower is None or index.upper is None:
+            return None
+        ev = self.content.ev
+        function = ev.function(frame)
+        start = function.operations[resolved(ev, frame, index.lower)]
+        iterable = function.operations[start.iterable] if isinstance(start, s.Next) else None
+        if not isinstance(iterable, s.Call) or len(iterable.arguments) != 3:
+            return None
+        if not any(isinstance(v, External) and v.name == "builtins.range" for v in ev.value(frame, iterable.function)):
+            return None
+        part = self.length.of(frame, operation.base)
+        if part is None or part.kind != "data" or self.content.of(frame, iterable.arguments[1].value) is None:
+            return None
+        return Reason(Site(frame.ref, number), "the last of these parts of a process's data is short", REMAINDER, part)
+
+    def _generator(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call, callee: FunctionValue
+    ) -> Reason | None:
+        """What a generator of the project yields."""
+        if not origins.ev.project.function(callee.ref).generator:
+            return None
+        inner = origins.ev.entered_frame(callee, origins.ev.arguments(frame, operation), frame.depth + 1)
+        if inner is None:
+            return None
+        function = origins.ev.function(inner)
+        with origins.entered(origins.context(inner, frame, number)):
+            for place in sorted(origins.ev.live_blocks(inner)):
+                for each in function.blocks[place].operations:
+                    yielded = function.operations[each]
+                    if isinstance(yielded, s.Yield) and yielded.value is not None:
+                        found = origins.of(inner, yielded.value)
+                        if found is not None:
+                            return found
+        return None
+
+
+def _is_false(values: Values) -> bool:
+    return certain(values) == Constant(False)

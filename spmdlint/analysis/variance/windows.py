@@ -1,0 +1,199 @@
+"""How long ``x[a:b]`` is on each process: windows that move with the process, and those that differ in length.
+
+A window of one length has that length wherever it lies. It has another on some processes where its end was chosen by
+the number of the process, so that one of them gets the remainder, or where the parts are rounded up and the last one
+runs over the end.
+"""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+_ROUNDING_UP = frozenset(("math.ceil", "numpy.ceil"))
+_ROUNDING = frozenset(("builtins.int", "builtins.round"))
+_DEPTH = 8
+
+
+class Windows:
+    """Compares the two ends of a slice. ``content`` tells which values differ between processes."""
+
+    def __init__(self, content: Origins) -> None:
+        self.content = content
+        self.ev = content.ev
+
+    def differs(self, frame: Frame, lower: int, upper: int, *, cut: bool) -> Reason | None:
+        """Why there are another number of elements between two ends on some processes, if there surely are.
+
+        ``cut``: what lies past the end of the data is left out, as a slice does and a range does not.
+        """
+        ends = self._alternatives(frame, upper)
+        if len(ends) > 1:
+            chosen = self._chosen(frame, upper)
+            if chosen is None or chosen.kind not in ("identity", "group"):
+                return None
+            return chosen if any(self._length(frame, lower, end) is not None for end in ends) else None
+        end = self._uncapped(frame, ends[0])
+        length = self._length(frame, lower, end)
+        if length is None:
+            return None
+        found = self.content.of(frame, length)
+        return found or (self._rounded_up(frame, lower, length) if cut or end != ends[0] else None)
+
+    def follows(self, frame: Frame, lower: int, upper: int) -> bool:
+        """Is every end that may be meant at a known distance from the start, but for one that takes the rest."""
+        return any(
+            self._length(frame, lower, self._uncapped(frame, end)) is not None
+            for end in self._alternatives(frame, upper)
+        )
+
+    def _rounded_up(self, frame: Frame, lower: int, length: int) -> Reason | None:
+        place = self.content.of(frame, lower)
+        if (
+            place is None
+            or place.kind != "identity"
+            or not _rounds_up(self.ev, frame, resolved(self.ev, frame, length))
+        ):
+            return None
+        return self.content.step(frame, length, "it is rounded up, so the last process's part is short", place)
+
+    def _alternatives(self, frame: Frame, number: int) -> list[int]:
+        """The values that may be meant, where a branch chose one."""
+        operation = self.ev.function(frame).operations[number]
+        if isinstance(operation, s.IfExp):
+            return [operation.body, operation.orelse]
+        if isinstance(operation, s.Load):
+            values = self._stored(frame, number, operation)
+            if len(values) == 1 and values[0] != number:
+                return self._alternatives(frame, values[0])
+            return values
+        return [number]
+
+    def _stored(self, frame: Frame, number: int, load: s.Load) -> list[int]:
+        function = self.ev.function(frame)
+        if not function.binds(load.name):
+            return [number]
+        stores = [function.operations[n] for n in sorted(self.ev.flow(frame.ref).reaching(number, load.name))]
+        values = [store.value for store in stores if isinstance(store, s.Store)]
+        return values if values and len(values) == len(stores) else [number]
+
+    def _chosen(self, frame: Frame, number: int) -> Reason | None:
+        """The branch that chose one of several ends."""
+        function = self.ev.function(frame)
+        operation = function.operations[number]
+        if isinstance(operation, s.IfExp):
+            return self.content.of(frame, operation.test)
+        if not isinstance(operation, s.Load):
+            return None
+        values = self._stored(frame, number, operation)
+        if len(values) == 1:
+            return self._chosen(frame, values[0]) if values[0] != number else None
+        stores = sorted(self.ev.flow(frame.ref).reaching(number, operation.name))
+        places = list(zip(stores, values, strict=True))
+        block = function.block_of[number]
+        return self.content.property.chosen(self.content, frame, repr(operation.name), places, block)
+
+    def _uncapped(self, frame: Frame, end: int) -> int:
+        """Of ``min(end, n)`` the end."""
+        call = self.ev.function(frame).operations[resolved(self.ev, frame, end)]
+        if not isinstance(call, s.Call) or len(call.arguments) != 2 or any(a.keyword for a in call.arguments):
+            return end
+        if any(isinstance(v, External) and v.name == "builtins.min" for v in self.ev.value(frame, call.function)):
+            return call.arguments[0].value
+        return end
+
+    def _length(self, frame: Frame, lower: int, upper: int) -> int | None:
+        """The value that is the length: of ``a:a + n`` it is n, and so it is of ``r * n:(r + 1) * n``."""
+        operations = self.ev.function(frame).operations
+        end = operations[resolved(self.ev, frame, upper)]
+        if not isinstance(end, s.Binary):
+            return None
+        if end.operator == "+":
+            for one, other in ((end.left, end.right), (end.right, end.left)):
+                if same(self.ev, frame, one, lower):
+                    return other
+        start = operations[resolved(self.ev, frame, lower)]
+        if end.operator == "*" and isinstance(start, s.Binary) and start.operator == "*":
+            for place, size in ((start.left, start.right), (start.right, start.left)):
+                for after, again in ((end.left, end.right), (end.right, end.left)):
+                    if same(self.ev, frame, size, again) and self._next(frame, place, after):
+                        return size
+        return None
+
+    def _next(self, frame: Frame, place: int, after: int) -> bool:
+        """Is the one the other plus one."""
+        operations = self.ev.function(frame).operations
+        sums = operations[resolved(self.ev, frame, after)]
+        if not isinstance(sums, s.Binary) or sums.operator != "+":
+            return False
+        for one, other in ((sums.left, sums.right), (sums.right, sums.left)):
+            step = operations[other]
+            if isinstance(step, s.Const) and step.value == 1 and same(self.ev, frame, one, place):
+                return True
+        return False
+
+
+def resolved(ev: Evaluator, frame: Frame, number: int) -> int:
+    """What a name stands for, where it was given one value only."""
+    function = ev.function(frame)
+    for _ in range(_DEPTH):
+        operation = function.operations[number]
+        if not isinstance(operation, s.Load) or not function.binds(operation.name):
+            return number
+        stores = [function.operations[n] for n in ev.flow(frame.ref).reaching(number, operation.name)]
+        if len(stores) != 1 or not isinstance(stores[0], s.Store):
+            return number
+        number = stores[0].value
+    return number
+
+
+def same(ev: Evaluator, frame: Frame, one: int, other: int, depth: int = _DEPTH) -> bool:
+    """Are two values of one function surely equal: the same names, numbers and calls of a library without arguments."""
+    one, other = resolved(ev, frame, one), resolved(ev, frame, other)
+    if one == other:
+        return True
+    operations = ev.function(frame).operations
+    first, second = operations[one], operations[other]
+    if depth == 0 or type(first) is not type(second):
+        return False
+    if isinstance(first, s.Const) and isinstance(second, s.Const):
+        return first.value == second.value and type(first.value) is type(second.value)
+    if isinstance(first, s.Load) and isinstance(second, s.Load):
+        reaching = [ev.flow(frame.ref).reaching(number, first.name) for number in (one, other)]
+        return first.name == second.name and reaching[0] == reaching[1]
+    if isinstance(first, s.Attribute) and isinstance(second, s.Attribute):
+        return first.name == second.name and same(ev, frame, first.base, second.base, depth - 1)
+    if isinstance(first, s.Binary) and isinstance(second, s.Binary):
+        sides = ((first.left, second.left), (first.right, second.right))
+        return first.operator == second.operator and all(same(ev, frame, a, b, depth - 1) for a, b in sides)
+    if isinstance(first, s.Call) and isinstance(second, s.Call) and not (first.arguments or second.arguments):
+        callees = [ev.value(frame, call.function) for call in (first, second)]
+        return callees[0] == callees[1] and all(isinstance(v, External) for v in callees[0])
+    return False
+
+
+def _rounds_up(ev: Evaluator, frame: Frame, number: int) -> bool:
+    """Is it ``-(-n // p)``, ``(n + p - 1) // p`` or ``ceil(n / p)``."""
+    operations = ev.function(frame).operations
+    operation = operations[number]
+    if isinstance(operation, s.Unary) and operation.operator == "-":
+        inner = operations[operation.operand]
+        if not isinstance(inner, s.Binary) or inner.operator != "//":
+            return False
+        negated = operations[inner.left]
+        return isinstance(negated, s.Unary) and negated.operator == "-"
+    if isinstance(operation, s.Binary) and operation.operator == "//":
+        more = operations[operation.left]
+        if not isinstance(more, s.Binary) or more.operator != "-":
+            return False
+        one, total = operations[more.right], operations[more.left]
+        added = isinstance(total, s.Binary) and total.operator == "+"
+        return added and isinstance(one, s.Const) and one.value == 1
+    if isinstance(operation, s.Call) and len(operation.arguments) == 1:
+        names = {v.name for v in ev.value(frame, operation.function) if isinstance(v, External)}
+        if names & _ROUNDING:
+            return _rounds_up(ev, frame, operation.arguments[0].value)
+        return bool(names & _ROUNDING_UP)
+    return False
