@@ -58,6 +58,11 @@ class Conditions:
             return ("==", found, ("constant", "0")), False
         return found, True
 
+    def same(self, frame: Frame, one: int, other: int) -> bool:
+        """Are two values of one function surely equal."""
+        key = self._value(frame, one, _DEPTH)
+        return one == other or (key is not None and key == self._value(frame, other, _DEPTH))
+
     def _is_identity(self, key: Key) -> bool:
         known = self.ev.knowledge.get(str(key[1]))
         return known is not None and known.source == "identity"
@@ -74,6 +79,9 @@ class Conditions:
             return None if inner is None else ("not", inner[0]) if inner[1] else inner[0]
         if isinstance(operation, s.Compare):
             return self._comparison(frame, operation, depth)
+        if isinstance(operation, s.Binary):
+            sides = [self._value(frame, side, depth - 1) for side in (operation.left, operation.right)]
+            return None if None in sides else ("binary", operation.operator, *sides)
         if isinstance(operation, s.Load):
             return self._name(frame, number, operation, depth)
         if isinstance(operation, s.Store):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
@@ -23,6 +24,7 @@ class Windows:
     def __init__(self, content: Origins) -> None:
         self.content = content
         self.ev = content.ev
+        self.conditions = Conditions(content.ev)
 
     def differs(self, frame: Frame, lower: int, upper: int, *, cut: bool) -> Reason | None:
         """Why there are another number of elements between two ends on some processes, if there surely are.
@@ -112,13 +114,13 @@ class Windows:
             return None
         if end.operator == "+":
             for one, other in ((end.left, end.right), (end.right, end.left)):
-                if same(self.ev, frame, one, lower):
+                if self.conditions.same(frame, one, lower):
                     return other
         start = operations[resolved(self.ev, frame, lower)]
         if end.operator == "*" and isinstance(start, s.Binary) and start.operator == "*":
             for place, size in ((start.left, start.right), (start.right, start.left)):
                 for after, again in ((end.left, end.right), (end.right, end.left)):
-                    if same(self.ev, frame, size, again) and self._next(frame, place, after):
+                    if self.conditions.same(frame, size, again) and self._next(frame, place, after):
                         return size
         return None
 
@@ -130,7 +132,7 @@ class Windows:
             return False
         for one, other in ((sums.left, sums.right), (sums.right, sums.left)):
             step = operations[other]
-            if isinstance(step, s.Const) and step.value == 1 and same(self.ev, frame, one, place):
+            if isinstance(step, s.Const) and step.value == 1 and self.conditions.same(frame, one, place):
                 return True
         return False
 
@@ -147,31 +149,6 @@ def resolved(ev: Evaluator, frame: Frame, number: int) -> int:
             return number
         number = stores[0].value
     return number
-
-
-def same(ev: Evaluator, frame: Frame, one: int, other: int, depth: int = _DEPTH) -> bool:
-    """Are two values of one function surely equal: the same names, numbers and calls of a library without arguments."""
-    one, other = resolved(ev, frame, one), resolved(ev, frame, other)
-    if one == other:
-        return True
-    operations = ev.function(frame).operations
-    first, second = operations[one], operations[other]
-    if depth == 0 or type(first) is not type(second):
-        return False
-    if isinstance(first, s.Const) and isinstance(second, s.Const):
-        return first.value == second.value and type(first.value) is type(second.value)
-    if isinstance(first, s.Load) and isinstance(second, s.Load):
-        reaching = [ev.flow(frame.ref).reaching(number, first.name) for number in (one, other)]
-        return first.name == second.name and reaching[0] == reaching[1]
-    if isinstance(first, s.Attribute) and isinstance(second, s.Attribute):
-        return first.name == second.name and same(ev, frame, first.base, second.base, depth - 1)
-    if isinstance(first, s.Binary) and isinstance(second, s.Binary):
-        sides = ((first.left, second.left), (first.right, second.right))
-        return first.operator == second.operator and all(same(ev, frame, a, b, depth - 1) for a, b in sides)
-    if isinstance(first, s.Call) and isinstance(second, s.Call) and not (first.arguments or second.arguments):
-        callees = [ev.value(frame, call.function) for call in (first, second)]
-        return callees[0] == callees[1] and all(isinstance(v, External) for v in callees[0])
-    return False
 
 
 def _rounds_up(ev: Evaluator, frame: Frame, number: int) -> bool:
