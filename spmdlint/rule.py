@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.values import Site as Site
     from spmdlint.analysis.inputs.constants import TracedConstant as TracedConstant
     from spmdlint.analysis.inputs.given import Given as Given
+    from spmdlint.analysis.inputs.mixups import Mixup as Mixup
     from spmdlint.analysis.inputs.seeds import ShuffledShare as ShuffledShare
     from spmdlint.analysis.inputs.seeds import VaryingSeed as VaryingSeed
     from spmdlint.analysis.order.unordered import ListingLoop as ListingLoop

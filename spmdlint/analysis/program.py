@@ -28,6 +28,7 @@ from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
 from spmdlint.analysis.inputs.given import Given, Inputs
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows
+from spmdlint.analysis.inputs.mixups import Mixup, Mixups
 from spmdlint.analysis.inputs.seeds import Seeds
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
@@ -50,6 +51,7 @@ from spmdlint.knowledge.removed import Version, removals
 from spmdlint.knowledge.slips import slip_table
 from spmdlint.knowledge.startup import startup
 from spmdlint.knowledge.typing import typing_table
+from spmdlint.knowledge.units import units
 from spmdlint.program.link import Project
 
 MultiProcessSetting = Literal["auto", "always", "never"]
@@ -186,6 +188,11 @@ class Program:
         """Keys of this process's devices, chosen by a place among all devices."""
         if self.multi_process != "never":
             yield from global_indices(self.evaluator, typing_table())
+
+    def mixups(self) -> Iterator[Mixup]:
+        """Numbers of processes and of devices that are taken for one another. Only with ``preview``."""
+        if self.preview and self.multi_process != "never":
+            yield from Mixups(self.evaluator, units(), self._multi).found()
 
     @cached_property
     def _outputs(self) -> Outputs:

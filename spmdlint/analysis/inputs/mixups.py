@@ -1,0 +1,228 @@
+"""Where numbers of processes, of all devices and of this process's devices are taken for one another.
+
+On one process they are equal, or nearly so; the program that was tried there reads too few rows, devices of another
+process or past the end on many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.inputs.quantities import Quantities, Quantity
+from spmdlint.analysis.variance.conditions import Conditions
+from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.units import Units
+from spmdlint.program import summary as s
+
+MixupKind = Literal["element", "first", "share", "compare", "rows", "part", "mesh", "mean"]
+_ORDERS = frozenset(("<", "<=", ">", ">=", "==", "!="))
+
+
+@dataclass(frozen=True, slots=True)
+class Mixup:
+    """Two quantities of different units that meet at a site; ``other`` is None where the site itself has the unit."""
+
+    kind: MixupKind
+    site: Site
+    one: Quantity
+    other: Quantity | None = None
+
+
+class Mixups:
+    """Finds them, operation by operation."""
+
+    def __init__(self, evaluator: Evaluator, table: Units, multi: MultiProcess) -> None:
+        self.ev = evaluator
+        self.table = table
+        self.multi = multi
+        self.quantities = Quantities(evaluator, table)
+        self.conditions = Conditions(evaluator)
+
+    def found(self) -> Iterator[Mixup]:
+        """Every such place in code that several processes run."""
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    mixup = self._at(frame, number, function.operations[number])
+                    if mixup is not None and not self.conditions.one_process(self.conditions.assumed(frame, block)):
+                        yield mixup
+
+    def _at(self, frame: Frame, number: int, operation: s.Operation) -> Mixup | None:
+        if isinstance(operation, s.Subscript):
+            return self._element(frame, number, operation)
+        if isinstance(operation, s.Compare):
+            return self._compared(frame, number, operation)
+        if isinstance(operation, s.Binary) and operation.operator in ("/", "//"):
+            return self._mean(frame, number, operation)
+        if isinstance(operation, s.Call) and not operation.decorator:
+            return self._called(frame, number, operation)
+        return None
+
+    # -- lists and shares
+
+    def _element(self, frame: Frame, number: int, operation: s.Subscript) -> Mixup | None:
+        index = self.ev.function(frame).operations[operation.index]
+        if isinstance(index, s.Slice):
+            if index.lower is not None and index.step is not None:
+                return self._share(frame, number, index.lower, index.step)
+            return self._first(frame, number, operation, index)
+        place = self.quantities.of(frame, operation.index)
+        if place is None or place.role != "place":
+            return None
+        listed = self.quantities.of(frame, operation.base)
+        if listed is None or listed.role != "list" or listed.unit == place.unit:
+            return None
+        if (listed.unit, place.unit) == ("device", "local") and not self.multi.written_for(frame.ref.path):
+            return None
+        return Mixup("element", Site(frame.ref, number), listed, place)
+
+    def _first(self, frame: Frame, number: int, operation: s.Subscript, index: s.Slice) -> Mixup | None:
+        """``jax.devices()[:jax.local_device_count()]``: those of process 0."""
+        if index.lower is not None or index.upper is None or index.step is not None:
+            return None
+        count = self.quantities.of(frame, index.upper)
+        if count is None or (count.role, count.unit) != ("count", "local"):
+            return None
+        listed = self.quantities.of(frame, operation.base)
+        if listed is None or (listed.role, listed.unit) != ("list", "device"):
+            return None
+        return Mixup("first", Site(frame.ref, number), listed, count)
+
+    def _share(self, frame: Frame, number: int, place: int, count: int) -> Mixup | None:
+        """Every count-th element from a place on."""
+        one, other = self.quantities.of(frame, place), self.quantities.of(frame, count)
+        if one is None or other is None or (one.role, other.role) != ("place", "count") or one.unit == other.unit:
+            return None
+        return Mixup("share", Site(frame.ref, number), one, other)
+
+    def _compared(self, frame: Frame, number: int, operation: s.Compare) -> Mixup | None:
+        if len(operation.operators) != 1 or operation.operators[0] not in _ORDERS:
+            return None
+        for one, other in (operation.operands, operation.operands[::-1]):
+            place = self.quantities.of(frame, one)
+            if place is None or (place.role, place.unit) != ("place", "process"):
+                continue
+            beside = self.ev.function(frame).operations[resolved(self.ev, frame, other)]
+            if isinstance(beside, s.Binary) and beside.operator == "%":
+                count = self.quantities.of(frame, beside.right)
+                kind: MixupKind = "share"
+            else:
+                last = isinstance(beside, s.Binary) and beside.operator == "-"
+                count = self.quantities.of(frame, beside.left if isinstance(beside, s.Binary) and last else other)
+                kind = "compare"
+            if count is not None and count.role == "count" and count.unit != "process":
+                return Mixup(kind, Site(frame.ref, number), place, count)
+        return None
+
+    # -- calls
+
+    def _called(self, frame: Frame, number: int, operation: s.Call) -> Mixup | None:
+        arguments = operation.arguments
+        if any(argument.star for argument in arguments):
+            return None
+        callee = certain(self.ev.value(frame, operation.function))
+        found = self._named_share(frame, number, operation, callee)
+        if found is not None:
+            return found
+        method = self.ev.function(frame).operations[operation.function]
+        if isinstance(callee, External):
+            if callee.name in self.table.strides and len(arguments) == 4:
+                return self._share(frame, number, arguments[1].value, arguments[3].value)
+            if callee.name == "builtins.range" and len(arguments) == 3:
+                return self._share(frame, number, arguments[0].value, arguments[2].value)
+            if callee.name in self.table.meshes and arguments:
+                return self._mesh(frame, number, operation)
+            return self._part(frame, operation, callee.name)
+        if isinstance(callee, Applied):
+            return self._rows(frame, operation, callee)
+        if isinstance(method, s.Attribute) and not isinstance(callee, FunctionValue) and arguments:
+            if method.name in self.table.sharders and len(arguments) == 2 and not any(a.keyword for a in arguments):
+                return self._share(frame, number, arguments[1].value, arguments[0].value)
+            if method.name in self.table.part_of:
+                place = self.quantities.of(frame, arguments[0].value)
+                if place is not None and place.role == "place" and place.unit != "local":
+                    parts = Quantity("list", "local", Site(frame.ref, number), f".{method.name}()")
+                    return Mixup("element", Site(frame.ref, number), parts, place)
+        return None
+
+    def _named_share(self, frame: Frame, number: int, operation: s.Call, callee: object) -> Mixup | None:
+        """A place and a count that are passed by names which belong together."""
+        given = {argument.keyword: argument.value for argument in operation.arguments if argument.keyword}
+        if isinstance(callee, FunctionValue):
+            formals = [formal.name for formal in self.ev.project.function(callee.ref).formals]
+            formals = formals[1:] if callee.receiver is not None else formals
+            positional = [argument.value for argument in operation.arguments if not argument.keyword]
+            given.update(zip(formals, positional, strict=False))
+        for place, count in sorted(self.table.shares):
+            if place in given and count in given:
+                found = self._share(frame, number, given[place], given[count])
+                if found is not None:
+                    return found
+        return None
+
+    def _mesh(self, frame: Frame, number: int, operation: s.Call) -> Mixup | None:
+        """A mesh over all devices that has room for those of one process."""
+        if any(argument.keyword == self.table.devices for argument in operation.arguments):
+            return None
+        sizes = self.ev.function(frame).operations[resolved(self.ev, frame, operation.arguments[0].value)]
+        if not isinstance(sizes, s.Display) or sizes.starred or not self.multi.written_for(frame.ref.path):
+            return None
+        counts = [self.quantities.of(frame, element) for element in sizes.elements]
+        rest = [n for n, count in zip(sizes.elements, counts, strict=True) if count is None]
+        known = [count for count in counts if count is not None]
+        ones = all(_is_one(self.ev.function(frame).operations[n]) for n in rest)
+        if len(known) == 1 and ones and (known[0].role, known[0].unit) == ("count", "local"):
+            return Mixup("mesh", Site(frame.ref, number), known[0])
+        return None
+
+    def _rows(self, frame: Frame, operation: s.Call, callee: Applied) -> Mixup | None:
+        """Rows for all devices, given to a map over those of this process."""
+        known = self.ev.knowledge.get(callee.name)
+        if known is None or not known.by_hand or not self.multi.written_for(frame.ref.path):
+            return None
+        if any(self.ev.argument(callee, name) is not None for name in ("in_axes", self.table.devices)):
+            return None
+        for argument in operation.arguments:
+            count = self.quantities.rows(frame, argument.value)
+            if count is not None and count.unit == "device":
+                return Mixup("rows", Site(frame.ref, argument.value), count)
+        return None
+
+    def _part(self, frame: Frame, operation: s.Call, name: str) -> Mixup | None:
+        """Rows for all devices, handed over as what this process has."""
+        known = self.ev.knowledge.get(name)
+        if known is None or known.local is None:
+            return None
+        keywords = {argument.keyword: argument.value for argument in operation.arguments if argument.keyword}
+        given = [argument.value for argument in operation.arguments if not argument.keyword]
+        position = known.positional.index(known.local)
+        if "global_shape" in keywords or len(given) > position + 1:
+            return None
+        part = keywords.get(known.local, given[position] if position < len(given) else None)
+        count = self.quantities.rows(frame, part) if part is not None else None
+        if part is None or count is None or count.unit != "device":
+            return None
+        return Mixup("part", Site(frame.ref, part), count)
+
+    def _mean(self, frame: Frame, number: int, operation: s.Binary) -> Mixup | None:
+        """A sum over all devices, divided by the number of this process's."""
+        count = self.quantities.of(frame, operation.right)
+        if count is None or (count.role, count.unit) != ("count", "local"):
+            return None
+        total = certain(self.ev.value(frame, operation.left))
+        if not isinstance(total, Applied) or total.name not in self.table.sums:
+            return None
+        if not self.multi.written_for(frame.ref.path) or self.ev.argument(total, "axis_index_groups") is not None:
+            return None
+        return Mixup("mean", Site(frame.ref, number), count)
+
+
+def _is_one(operation: s.Operation) -> bool:
+    return isinstance(operation, s.Const) and operation.value == 1

@@ -1,0 +1,185 @@
+"""What a number counts, or is the number of: processes, the devices of all, or the devices of this process.
+
+As units are checked in physics: `jax.process_index()` is the number of a process, and says nothing in a list of
+devices. A value is known to have a unit or is of none; what is computed from two units is of none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.variance.windows import resolved
+from spmdlint.knowledge.units import Unit, Units
+from spmdlint.program import summary as s
+
+Role = Literal["count", "place", "list"]
+_DEPTH = 6
+_SHAPED = frozenset("astype copy".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A count, the place of one, or a list of them; ``text`` is how the program writes it."""
+
+    role: Role
+    unit: Unit
+    site: Site
+    text: str
+
+
+class Quantities:
+    """Tells the unit of a value, where it has one."""
+
+    def __init__(self, evaluator: Evaluator, table: Units) -> None:
+        self.ev = evaluator
+        self.table = table
+
+    def of(self, frame: Frame, number: int, depth: int = _DEPTH) -> Quantity | None:
+        """The unit of a value."""
+        if depth == 0:
+            return None
+        made = certain(self.ev.value(frame, number))
+        if isinstance(made, Applied) and made.receiver is None:
+            found = self._made(made)
+            if found is not None:
+                return found
+        number = resolved(self.ev, frame, number)
+        operation = self.ev.function(frame).operations[number]
+        if isinstance(operation, s.Next):
+            return self._of_round(frame, operation.iterable, depth)
+        if isinstance(operation, s.Item) and operation.index == 0:
+            return self._of_enumeration(frame, operation, depth)
+        if isinstance(operation, s.Attribute) and operation.name in self.table.parts:
+            return Quantity("list", "local", Site(frame.ref, number), f".{operation.name}")
+        if isinstance(operation, s.Call):
+            return self._of_call(frame, operation, depth)
+        return None
+
+    def _made(self, made: Applied) -> Quantity | None:
+        if made.arguments.positional or made.arguments.keywords or made.arguments.open:
+            return None  # of one platform, or of another process
+        roles: tuple[Role, Role, Role] = ("count", "place", "list")
+        for role, names in zip(roles, (self.table.counts, self.table.places, self.table.lists), strict=True):
+            if made.name in names:
+                return Quantity(role, names[made.name], made.site, f"{made.name}()")
+        return None
+
+    def _of_call(self, frame: Frame, call: s.Call, depth: int) -> Quantity | None:
+        """``len(devices)``, and an array or list of devices."""
+        if len(call.arguments) != 1 or call.arguments[0].star:
+            return None
+        argument = call.arguments[0].value
+        for name in self._names(frame, call.function):
+            inner = self.of(frame, argument, depth - 1)
+            if inner is None or inner.role != "list":
+                return None
+            if name == "builtins.len":
+                return Quantity("count", inner.unit, inner.site, f"len({inner.text})")
+            if name in self.table.stacks or name in ("builtins.list", "builtins.tuple"):
+                return inner
+        return None
+
+    def _of_round(self, frame: Frame, iterable: int, depth: int) -> Quantity | None:
+        """The places that ``for i in range(count)`` goes through."""
+        call = self.ev.function(frame).operations[resolved(self.ev, frame, iterable)]
+        if (
+            isinstance(call, s.Call)
+            and len(call.arguments) == 1
+            and "builtins.range" in self._names(frame, call.function)
+        ):
+            count = self.of(frame, call.arguments[0].value, depth - 1)
+            if count is not None and count.role == "count":
+                return Quantity("place", count.unit, count.site, f"a number below {count.text}")
+        return None
+
+    def _of_enumeration(self, frame: Frame, item: s.Item, depth: int) -> Quantity | None:
+        function = self.ev.function(frame)
+        each = function.operations[item.value]
+        call = function.operations[each.iterable] if isinstance(each, s.Next) else None
+        if not isinstance(call, s.Call) or "builtins.enumerate" not in self._names(frame, call.function):
+            return None
+        listed = self.of(frame, call.arguments[0].value, depth - 1) if len(call.arguments) == 1 else None
+        if listed is None or listed.role != "list":
+            return None
+        return Quantity("place", listed.unit, listed.site, f"a place in {listed.text}")
+
+    def _names(self, frame: Frame, callee: int) -> set[str]:
+        return {v.name for v in self.ev.value(frame, callee) if isinstance(v, External)}
+
+    # -- rows of arrays
+
+    def rows(self, frame: Frame, number: int, depth: int = _DEPTH) -> Quantity | None:
+        """What an array has a row for each of: the count that its leading size is."""
+        if depth == 0:
+            return None
+        number = resolved(self.ev, frame, number)
+        function = self.ev.function(frame)
+        operation = function.operations[number]
+        if not isinstance(operation, s.Call):
+            return None
+        for name in self._names(frame, operation.function):
+            if name in self.table.rows:
+                return self._of_shape(frame, operation, *self.table.rows[name], depth)
+            if name in self.table.stacks and len(operation.arguments) == 1:
+                return self._of_list(frame, operation.arguments[0].value, depth)
+            if name in self.table.leaves and len(operation.arguments) == 2:
+                return self._of_leaf(frame, operation.arguments[0].value, depth)
+            return None
+        method = function.operations[operation.function]
+        if isinstance(method, s.Attribute) and not any(a.star or a.keyword for a in operation.arguments):
+            if method.name == "reshape" and operation.arguments:
+                return self._leading(frame, operation.arguments[0].value, depth)
+            if method.name in _SHAPED:
+                return self.rows(frame, method.base, depth - 1)
+        return None
+
+    def _of_shape(self, frame: Frame, call: s.Call, position: int, keyword: str, depth: int) -> Quantity | None:
+        given = [argument.value for argument in call.arguments if argument.keyword is None]
+        if any(argument.star for argument in call.arguments):
+            return None
+        named = [argument.value for argument in call.arguments if argument.keyword == keyword]
+        if keyword == "stop" and len(given) != 1:
+            return None
+        places = named or given[position : position + 1]
+        return self._leading(frame, places[0], depth) if places else None
+
+    def _leading(self, frame: Frame, shape: int, depth: int) -> Quantity | None:
+        """The first size of a shape, if it is a count."""
+        operation = self.ev.function(frame).operations[resolved(self.ev, frame, shape)]
+        if isinstance(operation, s.Binary) and operation.operator == "+":
+            return self._leading(frame, operation.left, depth - 1) if depth else None
+        if isinstance(operation, s.Display):
+            if not operation.elements or operation.starred:
+                return None
+            shape = operation.elements[0]
+        found = self.of(frame, shape, depth - 1)
+        return found if found is not None and found.role == "count" else None
+
+    def _of_list(self, frame: Frame, number: int, depth: int) -> Quantity | None:
+        """``[x] * count`` and ``[x for _ in range(count)]``."""
+        function = self.ev.function(frame)
+        operation = function.operations[resolved(self.ev, frame, number)]
+        if isinstance(operation, s.Binary) and operation.operator == "*":
+            for one, other in ((operation.left, operation.right), (operation.right, operation.left)):
+                display = function.operations[one]
+                if isinstance(display, s.Display) and len(display.elements) == 1 and not display.starred:
+                    found = self.of(frame, other, depth - 1)
+                    return found if found is not None and found.role == "count" else None
+        if isinstance(operation, s.Collected) and operation.kind == "list" and len(operation.loops) == 1:
+            found = self.of(frame, operation.loops[0], depth - 1)
+            return found if found is not None and found.role == "place" else None
+        return None
+
+    def _of_leaf(self, frame: Frame, function: int, depth: int) -> Quantity | None:
+        """What a function, called with each leaf, gives rows for."""
+        callee = certain(self.ev.value(frame, function))
+        if not isinstance(callee, FunctionValue):
+            return None
+        inner = self.ev.free_frame(callee.ref)
+        returned = [o.value for o in self.ev.function(inner).operations if isinstance(o, s.Return)]
+        if len(returned) != 1 or returned[0] is None:
+            return None
+        return self.rows(inner, returned[0], depth - 1)

@@ -1,0 +1,59 @@
+"""What is counted: processes, the devices of all processes, or those of this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Literal
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Unit = Literal["process", "device", "local"]
+
+
+@dataclass(frozen=True)
+class Units:
+    """The names, as in units.toml."""
+
+    counts: Mapping[str, Unit]
+    places: Mapping[str, Unit]
+    lists: Mapping[str, Unit]
+    parts: frozenset[str]
+    part_of: frozenset[str]
+    rows: Mapping[str, tuple[int, str]]
+    stacks: frozenset[str]
+    leaves: frozenset[str]
+    shares: frozenset[tuple[str, str]]
+    sharders: frozenset[str]
+    strides: frozenset[str]
+    sums: frozenset[str]
+    meshes: frozenset[str]
+    devices: str
+
+
+@lru_cache(maxsize=1)
+def units() -> Units:
+    """The table that comes with the linter."""
+    table = tomllib.loads((files("spmdlint.knowledge") / "units.toml").read_text(encoding="utf-8"))["units"]
+    return Units(
+        counts=table["counts"],
+        places=table["places"],
+        lists=table["lists"],
+        parts=frozenset(table["parts"]),
+        part_of=frozenset(table["part_of"]),
+        rows={name: (position, keyword) for name, (position, keyword) in table["rows"].items()},
+        stacks=frozenset(table["stacks"]),
+        leaves=frozenset(table["leaves"]),
+        shares=frozenset((place, count) for place, count in table["shares"]),
+        sharders=frozenset(table["sharders"]),
+        strides=frozenset(table["strides"]),
+        sums=frozenset(table["sums"]),
+        meshes=frozenset(table["meshes"]),
+        devices=table["devices"],
+    )
