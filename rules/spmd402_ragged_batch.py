@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class RaggedBatch(Rule):
-    """A parallel call is given batches of which the last is short on some processes only.
+    """A parallel call is given batches that are not of one size on all processes.
 
     ## What it does
 
@@ -79,13 +79,14 @@ class RaggedBatch(Rule):
             name=self.name,
             severity=self.severity,
             message=(
-                f"The last batch that {found.call.name}, a parallel call, is given has another size on some processes: "
+                f"The batches that {found.call.name}, a parallel call, is given are not of one size on all processes: "
                 f"{cause.text} ({program.where(cause.site, place.path)})."
             ),
             place=place,
             help=(
-                "The processes compile different programs for it. Drop the remainder (drop_remainder=True, "
-                "drop_last=True), repeat the data before it is batched, or pad the last batch and mask what was added."
+                "The processes compile different programs for them. Drop the remainder (drop_remainder=True, "
+                "drop_last=True), repeat the data before it is batched, or pad to a size that all processes know and "
+                "mask what was added."
             ),
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
         )

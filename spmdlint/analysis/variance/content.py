@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from spmdlint.analysis.evaluation.elements import elements
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Called,
@@ -26,9 +25,9 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     Values,
     certain,
-    constant,
 )
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.length import SHARDERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -70,7 +69,7 @@ class Variance(Property):
         if isinstance(operation, s.Display):
             return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
         if isinstance(operation, (s.Subscript, s.Item)):
-            found = self._element(origins, frame, operation)
+            found = of_element(origins, frame, operation)
             if found != CONTINUE:
                 return found
         if isinstance(operation, (s.Unary, s.Binary, s.FString, s.Subscript, s.Item)):
@@ -100,23 +99,6 @@ class Variance(Property):
         iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
         found = origins.any_of(frame, (operation.element, *iterables))
         return origins.step(frame, number, "a list is made of it", found) if found is not None else None
-
-    @staticmethod
-    def _element(
-        origins: Origins, frame: Frame, operation: s.Subscript | s.Item
-    ) -> Reason | Literal["continue"] | None:
-        """One element of a tuple that is written out, here or where a function returns it."""
-        if isinstance(operation, s.Item):
-            base, index = operation.value, operation.index
-        else:
-            known = constant(origins.ev.value(frame, operation.index))
-            if known is None or not isinstance(known.value, int):
-                return CONTINUE
-            base, index = operation.base, known.value
-        places = list(elements(origins.ev, frame, base, index))
-        if not places:
-            return CONTINUE
-        return next((found for f, n in places if (found := origins.of(f, n)) is not None), None)
 
     @staticmethod
     def _part(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:
@@ -214,6 +196,8 @@ class Variance(Property):
             if share is not None:
                 return share if share.kind == "data" else None
         if isinstance(method, s.Attribute) and not any(isinstance(c, (*_OBJECTS, External)) for c in callees):
+            if method.name == "join":  # a text is made of what it joins
+                return origins.any_of(frame, (method.base, *arguments))
             return origins.of(frame, method.base)
         return CONTINUE
 

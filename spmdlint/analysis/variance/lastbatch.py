@@ -1,7 +1,8 @@
-"""Batches of a process's own part of the data, whose last one is short by another number of rows on every process.
+"""Batches of a process's own part of the data that are not of one size: the last one is short, or each is padded.
 
 What is batched without dropping the remainder ends in a short batch. Of data that all processes see whole it is short
-everywhere alike; of a part that differs in size it is not. The value here is an iterable of such batches, a batch, or
+everywhere alike; of a part that differs in size it is not. What is padded to the longest example of a batch is as long
+as this process's own examples. The value here is an iterable of such batches, a batch, or
 an array made from one.
 """
 
@@ -16,11 +17,14 @@ from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
 REMAINDER = "remainder"
-"""The kind of the step at which the remainder is kept."""
+"""The kind of the step by which they get another size."""
 _BATCHERS = frozenset(("batch", "padded_batch"))
+_BUCKETS = frozenset(("padded_batch", "bucket_by_sequence_length", "ragged_batch"))
+_FIXED = frozenset(("padded_shapes",))
 _DROPS = ("drop_remainder", "drop_last")
 _METHODS_KEEP = frozenset(
-    "map prefetch cache with_options enumerate as_numpy_iterator take repeat numpy astype copy get items values".split()
+    "map prefetch cache with_options enumerate as_numpy_iterator take repeat numpy astype copy get items values "
+    "reshape swapaxes".split()
 )
 _KEEPERS = frozenset(f"builtins.{name}" for name in "iter next enumerate zip list tuple".split()) | {"itertools.islice"}
 _MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map", "builtins.map"))
@@ -29,7 +33,7 @@ _SMALL = frozenset("sum mean max min all any prod size shape int32 int64 float32
 
 
 class LastBatch(Property):
-    """Is, or gives, batches of which the last is short on some processes only."""
+    """Is, or gives, batches of which the last, or each, has another size on some processes."""
 
     def __init__(self, length: Origins, content: Origins, lengths: Length) -> None:
         self.length = length
@@ -50,7 +54,7 @@ class LastBatch(Property):
         if isinstance(operation, s.Subscript):
             index = origins.ev.function(frame).operations[operation.index]
             if isinstance(index, s.Slice):
-                return self._window(frame, number, operation, index)
+                return self._window(origins, frame, number, operation, index)
             return origins.of(frame, operation.base)
         if isinstance(operation, s.Display):
             return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
@@ -73,6 +77,8 @@ class LastBatch(Property):
         method = origins.ev.function(frame).operations[operation.function]
         if not isinstance(method, s.Attribute):
             return None
+        if method.name in _BUCKETS and not any(a.keyword in _FIXED for a in operation.arguments):
+            return self._by_length(frame, number, method.base)
         if method.name in _BATCHERS:
             return self._batched(frame, number, operation, self.length.of(frame, method.base))
         if method.name in SHARDERS:
@@ -100,6 +106,14 @@ class LastBatch(Property):
         if name.startswith(_LIBRARIES) and name.rsplit(".", 1)[-1] not in _SMALL:
             return origins.any_of(frame, arguments[:1])
         return None
+
+    def _by_length(self, frame: Frame, number: int, base: int) -> Reason | None:
+        """Batches that are as long as their longest example, of this process's part of the data."""
+        part = self.content.of(frame, base)
+        if part is None or part.kind != "data":
+            return None
+        text = "each batch is as long as the longest of its examples, which are this process's own"
+        return Reason(Site(frame.ref, number), text, REMAINDER, part)
 
     def _batched(self, frame: Frame, number: int, operation: s.Call, part: Reason | None) -> Reason | None:
         """A call that makes batches of something, if that is a part and the remainder is kept."""
@@ -144,12 +158,16 @@ class LastBatch(Property):
             operation = function.operations[resolved(ev, frame, method.base)]
         return False
 
-    def _window(self, frame: Frame, number: int, operation: s.Subscript, index: s.Slice) -> Reason | None:
+    def _window(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Subscript, index: s.Slice
+    ) -> Reason | None:
         """``part[i:i + n]`` for ``i in range(0, len(part), n)``: the last of these windows is short."""
-        if index.lower is None or index.upper is None:
-            return None
         ev = self.content.ev
         function = ev.function(frame)
+        if index.lower is None and index.upper is not None and self._by_own_shape(frame, index.upper):
+            return origins.of(frame, operation.base)
+        if index.lower is None or index.upper is None:
+            return None
         start = function.operations[resolved(ev, frame, index.lower)]
         iterable = function.operations[start.iterable] if isinstance(start, s.Next) else None
         if not isinstance(iterable, s.Call) or len(iterable.arguments) != 3:
@@ -160,6 +178,15 @@ class LastBatch(Property):
         if part is None or part.kind != "data" or self.content.of(frame, iterable.arguments[1].value) is None:
             return None
         return Reason(Site(frame.ref, number), "the last of these parts of a process's data is short", REMAINDER, part)
+
+    def _by_own_shape(self, frame: Frame, end: int) -> bool:
+        """Is the end of a slice computed from the shape of an array, as to drop what does not divide."""
+        function = self.content.ev.function(frame)
+        operation = function.operations[resolved(self.content.ev, frame, end)]
+        while isinstance(operation, (s.Binary, s.Subscript)):
+            inner = operation.left if isinstance(operation, s.Binary) else operation.base
+            operation = function.operations[resolved(self.content.ev, frame, inner)]
+        return isinstance(operation, s.Attribute) and operation.name == "shape"
 
     def _generator(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call, callee: FunctionValue

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
+from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import Windows
 from spmdlint.knowledge.load import Knowledge
@@ -22,6 +23,8 @@ _METHODS_KEEP = frozenset(
     "copy tolist".split()
 )
 _SPLITTERS = frozenset(("numpy.array_split",))
+_DISTINCT = frozenset(("builtins.set", "builtins.frozenset", "collections.Counter", "numpy.unique"))
+_FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
 _RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
 SHARDERS = frozenset(("shard",))
 
@@ -39,6 +42,9 @@ class Length(Property):
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
+        if isinstance(operation, s.Item):
+            found = of_element(origins, frame, operation)
+            return found if found != CONTINUE else None
         if isinstance(operation, s.Subscript):
             return self._subscript(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
@@ -172,6 +178,14 @@ class Length(Property):
             return Reason(Site(frame.ref, number), f"{name}() may find other files on every process", "files")
         if name == "builtins.range":
             return self._range(frame, number, arguments)
+        if name in _FILLED and arguments:
+            return self._leading(frame, arguments[0])
+        if name in _DISTINCT and arguments:
+            found = self.content.of(frame, arguments[0])
+            if found is None or found.kind != "data":
+                return origins.of(frame, arguments[0])
+            text = "how many different ones there are depends on this process's part of the data"
+            return origins.step(frame, number, text, found)
         if name in _KEEPERS:
             return next((found for a in arguments if (found := self.of_iteration(origins, frame, a)) is not None), None)
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
@@ -181,6 +195,13 @@ class Length(Property):
             found = self.content.of(frame, arguments[1])
             return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
         return None
+
+    def _leading(self, frame: Frame, shape: int) -> Reason | None:
+        """How many rows an array of a shape has."""
+        sizes = self.content.ev.function(frame).operations[shape]
+        if isinstance(sizes, s.Display):
+            return self.content.of(frame, sizes.elements[0]) if sizes.elements and not sizes.starred else None
+        return self.content.of(frame, shape)
 
     def _range(self, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
         """A range from one place to another is as long as a slice with these ends; a start alone may be anywhere."""

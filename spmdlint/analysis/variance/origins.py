@@ -19,6 +19,7 @@ from spmdlint.analysis.evaluation.elements import fields
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
+    ClassValue,
     Frame,
     Free,
     FunctionValue,
@@ -447,7 +448,11 @@ class Origins:
         if any(argument.star for argument in call.arguments) or name not in positional:
             return None
         callees = self.ev.value(caller, call.function)
-        bound = any(isinstance(v, FunctionValue) and v.receiver is not None for v in callees)
+        # A class passes its new object first, and so does an object that is called.
+        bound = any(
+            isinstance(v, (ClassValue, Instance)) or (isinstance(v, FunctionValue) and v.receiver is not None)
+            for v in callees
+        )
         position = positional.index(name) - (1 if bound else 0)
         given = [argument.value for argument in call.arguments if argument.keyword is None]
         return given[position] if 0 <= position < len(given) else None

@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.evaluation.values import External, Frame, Instance
+from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
 _FILLED = ("zeros", "ones", "full", "empty", "arange")
 _STACKED = ("array", "asarray", "stack", "concatenate", "vstack", "hstack", "fromiter")
 _LIBRARIES = ("numpy.", "jax.numpy.")
-_METHODS_KEEP = frozenset("astype copy transpose cumsum clip round".split())
+_METHODS_KEEP = frozenset("astype copy transpose swapaxes squeeze ravel flatten cumsum clip round".split())
+_SIZES = frozenset(("size", "shape"))
 
 
 class Shape(Property):
@@ -29,6 +31,9 @@ class Shape(Property):
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
+        if isinstance(operation, s.Item):
+            found = of_element(origins, frame, operation)
+            return found if found != CONTINUE else None
         if isinstance(operation, s.Subscript):
             return self._cut(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
@@ -86,6 +91,8 @@ class Shape(Property):
         for callee in origins.ev.value(frame, operation.function):
             if not isinstance(callee, External):
                 continue
+            if callee.name.startswith("jax.random.") and len(arguments) > 1:
+                return self._made(origins, frame, number, self._of_sizes(frame, operation))
             if not callee.name.startswith(_LIBRARIES) or not arguments:
                 return self._elsewhere(origins, frame, callee.name, arguments)
             name = callee.name.rsplit(".", 1)[-1]
@@ -97,7 +104,7 @@ class Shape(Property):
             if name == "pad" and len(arguments) > 1:
                 return self._padded(origins, frame, arguments, function)
             if name == "reshape":
-                rest = self.length.of(frame, arguments[0]) if _has_rest(function, arguments[1:]) else None
+                rest = self._size(origins, frame, arguments[0]) if _has_rest(function, arguments[1:]) else None
                 return self.content.any_of(frame, arguments[1:]) or rest
             if name in ("repeat", "tile"):
                 return self.content.any_of(frame, arguments[1:2]) or origins.of(frame, arguments[0])
@@ -106,12 +113,37 @@ class Shape(Property):
             return origins.any_of(frame, arguments)
         method = function.operations[operation.function]
         if isinstance(method, s.Attribute):
-            if method.name == "reshape":
-                rest = self.length.of(frame, method.base) if _has_rest(function, arguments) else None
-                return self.content.any_of(frame, arguments) or rest
-            if method.name in _METHODS_KEEP:
-                return origins.of(frame, method.base)
+            made = self._method(origins, frame, number, operation, method)
+            if made != CONTINUE:
+                return made
         return self._callable(origins, frame, operation) or CONTINUE
+
+    def _size(self, origins: Origins, frame: Frame, array: int) -> Reason | None:
+        """Why an array has another number of elements."""
+        return self.length.of(frame, array) or origins.of(frame, array)
+
+    def _method(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call, method: s.Attribute
+    ) -> Reason | Literal["continue"] | None:
+        """A method of an array, or one that makes an array of a size."""
+        arguments = [argument.value for argument in operation.arguments]
+        if method.name == "reshape":
+            function = origins.ev.function(frame)
+            rest = self._size(origins, frame, method.base) if _has_rest(function, arguments) else None
+            return self.content.any_of(frame, arguments) or rest
+        if method.name in _METHODS_KEEP:
+            return origins.of(frame, method.base)
+        if any(argument.keyword in _SIZES for argument in operation.arguments):
+            return self._made(origins, frame, number, self._of_sizes(frame, operation))
+        return CONTINUE
+
+    def _of_sizes(self, frame: Frame, operation: s.Call) -> Reason | None:
+        """The shape that random numbers are asked for in: by name, or written out behind the key."""
+        operations = self.content.ev.function(frame).operations
+        named = [argument.value for argument in operation.arguments if argument.keyword in _SIZES]
+        behind = [argument.value for argument in operation.arguments[1:] if not argument.keyword]
+        written = [number for number in behind if isinstance(operations[number], s.Display)]
+        return self.content.any_of(frame, (*named, *written))
 
     @staticmethod
     def _made(origins: Origins, frame: Frame, number: int, found: Reason | None) -> Reason | None:
