@@ -149,14 +149,20 @@ class Divergences:
             return None
         loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
         known = self.conditions.assumed(frame, number)
+        if self.conditions.holds(frame, test, known) is not None:
+            return None  # whoever comes here goes one way
         content = self.facets.content
         heart, others = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
         known.update(others)
         if self.conditions.one_process(known) or self._complementary(frame, number, heart, known):
             return None
-        closed = self.conditions.closed(frame, known)
-        if closed:
-            first, second = (self._calls(frame, arm, join, again, closed) for arm in (yes, no))
+        ways = [
+            self.conditions.closed(frame, {**known, **self.conditions.facts(frame, test, a)}) for a in (True, False)
+        ]
+        if any(ways):
+            first, second = (
+                self._calls(frame, arm, join, again, way) for arm, way in zip((yes, no), ways, strict=True)
+            )
         if reason.kind not in ("identity", "group"):
             # A clock or a file differs by chance. A bare jit behind it is local as often as not.
             first, second = (self._surely_parallel(frame, calls, reason) for calls in (first, second))

@@ -14,7 +14,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Collection, External, Frame, Site, Values
+from spmdlint.analysis.evaluation.values import Collection, External, Frame, FunctionValue, Site, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT
@@ -27,6 +27,9 @@ _INPUT = frozenset(
     "urllib.error.URLError urllib.error.HTTPError socket.timeout socket.error queue.Empty queue.Full "
     "subprocess.CalledProcessError subprocess.TimeoutExpired http.client.HTTPException".split()
 )
+_CALM = ("builtins.", "os.path.", "time.", "math.", "functools.", "itertools.")
+_DEPTH = 3
+"""Calls of the project's own functions that are looked into for what may fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +92,23 @@ class ExceptionPaths:
 
     def _may_fail(self, frame: Frame, block: int) -> bool:
         """Is there a call in the `try` that may fail on one process: not only a ``raise``, and parallel calls."""
+        return any(self._fails_in(frame, tried, _DEPTH) for tried in self._tried(frame, block))
+
+    def _fails_in(self, frame: Frame, block: int, depth: int) -> bool:
         function = self.ev.function(frame)
-        for tried in self._tried(frame, block):
-            for number in function.blocks[tried].operations:
-                operation = function.operations[number]
-                if isinstance(operation, s.Call) and not any(self.effects.of_call(frame, number, operation)):
-                    names = [v.name for v in self.ev.value(frame, operation.function) if isinstance(v, External)]
-                    if not any(name.endswith(("Error", "Exception")) for name in names):
-                        return True
-        return False
+        calls = ((n, function.operations[n]) for n in function.blocks[block].operations)
+        return any(self._call_fails(frame, n, call, depth) for n, call in calls if isinstance(call, s.Call))
+
+    def _call_fails(self, frame: Frame, number: int, operation: s.Call, depth: int) -> bool:
+        callees = self.ev.value(frame, operation.function)
+        own = [callee for callee in callees if isinstance(callee, FunctionValue)]
+        if own and depth and len(own) == len(callees):
+            inside = [self.ev.free_frame(callee.ref) for callee in own]
+            return any(self._fails_in(f, block, depth - 1) for f in inside for block in sorted(self.ev.live_blocks(f)))
+        if any(self.effects.of_call(frame, number, operation)):
+            return False
+        names = [callee.name for callee in callees if isinstance(callee, External)]
+        return not names or not all(_is_calm(name) for name in names)
 
     def _calls(self, frame: Frame, blocks: list[int]) -> list[ParallelCall]:
         several = self.multi.written_for(frame.ref.path)
@@ -136,6 +147,12 @@ class ExceptionPaths:
                 others.add(current)
                 pending.extend(t for t in successors[current] if (current, t) != (block, target))
         return self.ev.flow(frame.ref).reachable(target) - others
+
+
+def _is_calm(name: str) -> bool:
+    """Does a call of this raise nothing that comes from outside: it computes, or only makes an exception."""
+    computes = name.startswith(_CALM) and name != "builtins.open"
+    return computes or name.endswith(("Error", "Exception"))
 
 
 def _happens_to_one(kinds: Values) -> bool:

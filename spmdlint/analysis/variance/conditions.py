@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, certain, constant
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY
@@ -35,6 +35,15 @@ _NORMAL = {
     "<=": ("<", True, True),
 }
 _COUNT: Key = ("call", "jax.process_count")
+_NUMBER: Key = ("number of the process",)
+_ZERO: Key = ("constant", "0")
+# Comparisons of a process's number that ask whether it is 0, and whether they hold then.
+_FIRST = {
+    ("<", _ZERO, _NUMBER): False,
+    ("<", _NUMBER, ("constant", "1")): True,
+    ("==", _ZERO, _NUMBER): True,
+}
+_ENVIRONMENT = frozenset(("os.environ.get", "os.getenv"))
 
 
 class Conditions:
@@ -54,18 +63,14 @@ class Conditions:
             return None
         if found[0] == "not":
             return found[1], False  # type: ignore[return-value]
-        if found[0] == "call" and self._is_identity(found):
-            return ("==", found, ("constant", "0")), False
+        if found == _NUMBER:
+            return ("==", _NUMBER, _ZERO), False
         return found, True
 
     def same(self, frame: Frame, one: int, other: int) -> bool:
         """Are two values of one function surely equal."""
         key = self._value(frame, one, _DEPTH)
         return one == other or (key is not None and key == self._value(frame, other, _DEPTH))
-
-    def _is_identity(self, key: Key) -> bool:
-        known = self.ev.knowledge.get(str(key[1]))
-        return known is not None and known.source == "identity"
 
     def _value(self, frame: Frame, number: int, depth: int) -> Key | None:
         """A value by its number in the sense of value numbering: equal keys are equal values."""
@@ -88,7 +93,12 @@ class Conditions:
             return self._value(frame, operation.value, depth - 1)
         if isinstance(operation, s.Parameter):
             return ("parameter", frame.ref, operation.name)
+        if isinstance(operation, s.Subscript):
+            return _NUMBER if self._names_rank(frame, operation.base, operation.index) else None
         if isinstance(operation, s.Attribute):
+            kept = self._field(frame, operation, depth)
+            if kept is not None:
+                return kept
             base = self._value(frame, operation.base, depth - 1)
             return ("attribute", base, operation.name) if base is not None else None
         if isinstance(operation, s.Call):
@@ -103,6 +113,8 @@ class Conditions:
             return None
         operator, swapped, negated = _NORMAL[operation.operators[0]]
         key: Key = (operator, *(reversed(sides) if swapped else sides))
+        if key in _FIRST:
+            key, negated = ("==", _NUMBER, _ZERO), negated == _FIRST[key]
         return ("not", key) if negated else key
 
     def _name(self, frame: Frame, number: int, operation: s.Load, depth: int) -> Key | None:
@@ -130,12 +142,45 @@ class Conditions:
         (callee,) = callees
         if isinstance(callee, External):
             known = self.ev.knowledge.get(callee.name)
-            steady = callee.name == _COUNT[1] or (known is not None and known.source == "identity")
-            return ("call", callee.name) if steady and not operation.arguments else None
+            arguments = [argument.value for argument in operation.arguments]
+            if known is not None and known.source == "identity" and not arguments:
+                return _NUMBER
+            if callee.name == "builtins.int" and len(arguments) == 1:
+                return self._value(frame, arguments[0], depth - 1)
+            if callee.name in _ENVIRONMENT and arguments and self._is_rank(frame, arguments[0]):
+                return _NUMBER
+            return _COUNT if callee.name == _COUNT[1] and not arguments else None
         if not isinstance(callee, FunctionValue):
             return None
         keys = [self._value(frame, argument.value, depth - 1) for argument in operation.arguments]
         return None if any(key is None for key in keys) else ("call", callee.ref, *keys)
+
+    def _names_rank(self, frame: Frame, base: int, index: int) -> bool:
+        bases = self.ev.value(frame, base)
+        return any(isinstance(b, External) and b.name == "os.environ" for b in bases) and self._is_rank(frame, index)
+
+    def _is_rank(self, frame: Frame, name: int) -> bool:
+        variable = constant(self.ev.value(frame, name))
+        return variable is not None and variable.value in self.ev.knowledge.ranks
+
+    def _field(self, frame: Frame, operation: s.Attribute, depth: int) -> Key | None:
+        """What an object keeps of the process's number, where its class stores it in one place."""
+        owner = certain(self.ev.value(frame, operation.base))
+        if not isinstance(owner, Instance):
+            return None
+        stores = [
+            found
+            for cls in self.ev.objects.lineage(owner.cls)
+            for found in self.ev.objects.attribute_stores(cls.ref).get(operation.name, ())
+        ]
+        if len(stores) != 1:
+            return None
+        method, number = stores[0]
+        stored = self.ev.project.function(method).operations[number]
+        if not isinstance(stored, s.StoreAttribute):
+            return None
+        found = self._value(self.ev.free_frame(method), stored.value, depth - 1)
+        return found if found is not None and _about_number(found) else None
 
     # -- what holds where
 
@@ -145,19 +190,19 @@ class Conditions:
         for number, targets in self._branches(frame):
             for answer, target in targets.items():
                 if number != block and not self._comes(frame, block, frozenset(((number, target),))):
-                    found.update(self._facts(frame, self._test(frame, number), answer))
+                    found.update(self.facts(frame, self._test(frame, number), answer))
         return found
 
-    def _facts(self, frame: Frame, test: int, answer: bool) -> dict[Key, bool]:
+    def facts(self, frame: Frame, test: int, answer: bool) -> dict[Key, bool]:
         """What follows from a condition that holds, or does not."""
         operation = self.ev.function(frame).operations[test]
         if isinstance(operation, s.BoolOp):
             if answer != (operation.operator == "and"):
                 return {}
-            left, right = (self._facts(frame, operand, answer) for operand in operation.operands)
+            left, right = (self.facts(frame, operand, answer) for operand in operation.operands)
             return {**left, **right}
         if isinstance(operation, s.Unary) and operation.operator == "not":
-            return self._facts(frame, operation.operand, not answer)
+            return self.facts(frame, operation.operand, not answer)
         key = self.key(frame, test)
         return {key[0]: answer == key[1]} if key is not None else {}
 
@@ -174,25 +219,26 @@ class Conditions:
         found, facts = self.heart(frame, varying[0], varies)
         for operand in operation.operands:
             if operand != varying[0]:
-                facts.update(self._facts(frame, operand, operation.operator == "and"))
+                facts.update(self.facts(frame, operand, operation.operator == "and"))
         return found, facts
 
     def closed(self, frame: Frame, assumptions: Assumptions) -> Closed:
         """The edges that control does not take if these conditions hold, or do not."""
         edges: set[tuple[int, int]] = set()
         for number, targets in self._branches(frame):
-            holds = self._holds(frame, self._test(frame, number), assumptions)
+            holds = self.holds(frame, self._test(frame, number), assumptions)
             if holds is not None and targets[True] != targets[False]:
                 edges.add((number, targets[not holds]))
         return frozenset(edges)
 
-    def _holds(self, frame: Frame, test: int, assumptions: Assumptions) -> bool | None:
+    def holds(self, frame: Frame, test: int, assumptions: Assumptions) -> bool | None:
+        """Whether a condition holds under assumptions; None if they do not say."""
         operation = self.ev.function(frame).operations[test]
         if isinstance(operation, s.Unary) and operation.operator == "not":
-            inner = self._holds(frame, operation.operand, assumptions)
+            inner = self.holds(frame, operation.operand, assumptions)
             return None if inner is None else not inner
         if isinstance(operation, s.BoolOp):
-            sides = [self._holds(frame, operand, assumptions) for operand in operation.operands]
+            sides = [self.holds(frame, operand, assumptions) for operand in operation.operands]
             decisive = operation.operator == "or"
             return decisive if decisive in sides else None if None in sides else not decisive
         key = self.key(frame, test)
@@ -229,3 +275,10 @@ class Conditions:
                 seen.add(current)
                 pending.extend(t for t in successors[current] if (current, t) not in closed)
         return False
+
+
+def _about_number(key: Key) -> bool:
+    """Does a value follow from the number of the process alone, so that it is the same whenever it is asked for."""
+    if key[0] == "not":
+        return _about_number(key[1])  # type: ignore[arg-type]
+    return key == _NUMBER or (key[0] == "==" and set(key[1:]) == {_NUMBER, _ZERO})
