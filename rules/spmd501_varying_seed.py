@@ -16,7 +16,8 @@ class SeedsThatVary(Rule):
     ## What it does
 
     Finds keys of `jax.random` whose seed comes from a clock, the system's entropy, an unseeded generator or the host's
-    name; and lists that every process shuffles with a seed of its own before it takes its share of them.
+    name; lists that every process shuffles with a seed of its own before it takes its share of them; and, with
+    `--preview`, keys with the process's number in them that `model.init` makes the parameters with.
 
     ## Why it matters
 
@@ -62,6 +63,8 @@ class SeedsThatVary(Rule):
         for found in program.seeds.seeds():
             if found.reason.kind != "hash":
                 yield self._seed(program, found)
+        for found in program.seeds.states():
+            yield self._state(program, found)
         for share in program.seeds.shares():
             yield self._share(program, share)
 
@@ -85,6 +88,25 @@ class SeedsThatVary(Rule):
                 *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
                 *(Related(program.place(site), "The key goes here.") for site in found.users),
             ),
+        )
+
+    def _state(self, program: Program, found: VaryingSeed) -> Diagnostic:
+        source = found.reason.source
+        place = program.place(found.site)
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=(
+                "The parameters are made with a key that is not the same on every process: "
+                f"{source.text} ({program.where(source.site, place.path)})."
+            ),
+            place=place,
+            help=(
+                "Every process then starts from other parameters. Split off the key for the parameters before the "
+                "number of the process is folded in."
+            ),
+            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
         )
 
     def _share(self, program: Program, found: ShuffledShare) -> Diagnostic:

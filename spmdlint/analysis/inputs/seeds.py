@@ -17,6 +17,9 @@ from spmdlint.program import summary as s
 # A key made from the number of a process is what every process needs for its own noise.
 _NEVER_MEANT = ("clock", "entropy", "host", "hash")
 _USERS = 3
+# Methods that make the parameters of a model, and words that a key is called by.
+_INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
+_KEYS = frozenset("key keys rng rngs prng seed".split())
 _LABELS = (*_NEVER_MEANT, "identity", "group")
 
 
@@ -68,6 +71,33 @@ class Seeds:
             reason = self.facets.content.of(frame, value)
             if reason is not None and reason.kind in _NEVER_MEANT and self._counts(frame, reason):
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason, self._users(frame, number))
+
+    def states(self) -> Iterator[VaryingSeed]:
+        """Keys that parameters are made with, where the process's number is in them. Only with ``preview``."""
+        for frame in self._frames() if self.preview else ():
+            if not self.multi.written_for(frame.ref.path):
+                continue
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    key = self._initial_key(function, function.operations[number])
+                    reason = self.facets.content.of(frame, key) if key is not None else None
+                    if reason is not None and reason.source.kind == "identity":
+                        yield VaryingSeed(Site(frame.ref, number), "init", reason)
+
+    @staticmethod
+    def _initial_key(function: s.Function, operation: s.Operation) -> int | None:
+        """The key that ``model.init(key, ...)`` is given."""
+        if not isinstance(operation, s.Call) or not operation.arguments:
+            return None
+        method = function.operations[operation.function]
+        if not isinstance(method, s.Attribute) or method.name not in _INITIALIZERS:
+            return None
+        first = operation.arguments[0]
+        given = function.operations[first.value]
+        name = given.name if isinstance(given, (s.Load, s.Attribute)) else ""
+        words = name.partition("#")[0].lower().split("_")
+        return first.value if not first.star and not _KEYS.isdisjoint(words) else None
 
     def _users(self, frame: Frame, number: int) -> tuple[Site, ...]:
         returns = [o.value for o in self.ev.function(frame).operations if isinstance(o, s.Return)]
