@@ -1,6 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from spmdlint.branch_rule import BranchRule
+from spmdlint.diagnostics import Diagnostic, Related, sentence
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program, Turn
 
 
 class VaryingCondition(BranchRule):
@@ -11,6 +18,8 @@ class VaryingCondition(BranchRule):
     Finds branches whose condition comes from the process's own number (`jax.process_index()`, a launcher's
     environment variable, a helper, field or property made from them) and that make other parallel calls on one side
     than on the other: in the branch itself, behind an early return, or in functions called from there, in any file.
+    Also a parallel call in the block of a context manager that waits for the others before it on some processes and
+    after it on the others.
 
     ## Why it matters
 
@@ -53,6 +62,33 @@ class VaryingCondition(BranchRule):
     hazard = "condition"
     way_out = (
         "Make the call on every process and keep only the local work, such as printing or writing, under the "
-        "condition;"
-        "or agree on the condition first, for example with multihost_utils.broadcast_one_to_all."
+        "condition; or agree on the condition first, for example with multihost_utils.broadcast_one_to_all."
     )
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        yield from super().check(program)
+        for turn in program.turns():
+            yield self._in_turn(program, turn)
+
+    def _in_turn(self, program: Program, found: Turn) -> Diagnostic:
+        place = program.place(found.call.site)
+        at = program.where(found.branch, place.path)
+        ways = [Related(program.place(found.manager), "The block is entered here.")]
+        ways += [Related(program.place(found.branch), "This decides who waits before the block, and who after it.")]
+        ways += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
+        ways += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=(
+                f"{found.call.name} is a parallel call, and the processes come to it in turn: {found.name} has some of "
+                f"them wait before this block and the others after it ({at})."
+            ),
+            place=place,
+            help=(
+                "Those in the block wait for a call that the others make after it, and the job hangs or pairs the "
+                "wrong calls. Make the call behind the block."
+            ),
+            related=tuple(ways),
+        )

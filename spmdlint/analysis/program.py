@@ -15,12 +15,14 @@ from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects
+from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach, Visitor
 from spmdlint.analysis.callgraph.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.divergence.branches import Divergence, Divergences
 from spmdlint.analysis.divergence.elsewhere import CallElsewhere, CallsElsewhere
 from spmdlint.analysis.divergence.exceptions import ExceptionPath, ExceptionPaths
+from spmdlint.analysis.divergence.turns import Turn, Turns
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import Explainer, Explanation
@@ -93,12 +95,19 @@ class Program:
     def _branches(self) -> tuple[Divergence, ...]:
         if self.multi_process == "never":
             return ()
-        check = Divergences(self.evaluator, self.reach, self.effects, self._facets, self._multi, preview=self.preview)
+        check = Divergences(
+            self.evaluator, self.reach, self.effects, self._facets, self._multi, self._entries, preview=self.preview
+        )
         return tuple(check.branches())
 
     def divergent_branches(self) -> tuple[Divergence, ...]:
         """Branches on what differs between processes, with other parallel calls on either side."""
         return self._branches
+
+    def turns(self) -> Iterator[Turn]:
+        """Parallel calls in blocks that processes enter in turn."""
+        if self.multi_process != "never":
+            yield from Turns(self.evaluator, self.reach, self.effects, self._facets).found()
 
     def set_loops(self) -> Iterator[SetLoop]:
         """Iterations over sets whose order reaches parallel calls or the traced program."""
@@ -126,7 +135,10 @@ class Program:
         """Parallel calls that an exception on one process adds or skips."""
         if self.multi_process == "never":
             return iter(())
-        return ExceptionPaths(self.evaluator, self.reach, self.effects, self._multi, preview=self.preview).found()
+        check = ExceptionPaths(
+            self.evaluator, self.reach, self.effects, self._multi, self._entries, preview=self.preview
+        )
+        return check.found()
 
     def varying_shapes(self) -> Iterator[Given]:
         """Arguments of parallel calls whose shape differs between processes."""
@@ -254,6 +266,10 @@ class Program:
     @cached_property
     def _multi(self) -> MultiProcess:
         return MultiProcess(self.project, always=self.multi_process == "always")
+
+    @cached_property
+    def _entries(self) -> Entries:
+        return Entries(self.reach)
 
     @cached_property
     def _facets(self) -> Facets:

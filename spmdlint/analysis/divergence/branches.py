@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Literal
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance, Member, Site
+from spmdlint.analysis.evaluation.values import External, Frame, Member, Site
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
@@ -26,8 +27,6 @@ from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
 # Sources that differ by chance, if they do: preview tells of them.
 _UNSURE = ("files", "thread", "callback", "ragged", "named")
-MAX_FRAMES = 8
-"""Ways to enter one function that are looked at besides the one of which nothing is known."""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
 
@@ -62,10 +61,12 @@ class Divergences:
         effects: Effects,
         facets: Facets,
         multi: MultiProcess,
+        entries: Entries,
         *,
         preview: bool,
     ) -> None:
         self.preview = preview
+        self.entries = entries
         self.ev = evaluator
         self.reach = reach
         self.effects = effects
@@ -85,23 +86,14 @@ class Divergences:
 
     def _entered(self, frame: Frame) -> list[Frame]:
         """The ways in which a function is entered with functions to call, where a branch of it varies."""
-        frames = self._frames.get(frame.ref, ())
+        frames = self.entries.of(frame.ref)
         if not frames:
             return []
         blocks = self.ev.function(frame).blocks
         tests = [blocks[b].test for b in sorted(self.ev.live_blocks(frame)) if len(blocks[b].edges) > 1]
         operations = self.ev.function(frame).operations
         asked = [t for t in tests if t is not None and not isinstance(operations[t], (s.Next, s.Caught, s.Matches))]
-        return list(frames) if self.facets.content.any_of(frame, asked) is not None else []
-
-    @cached_property
-    def _frames(self) -> dict[FunctionRef, list[Frame]]:
-        """For each function, the frames in which a name that it uses is bound to a function."""
-        found: dict[FunctionRef, list[Frame]] = {}
-        for frame in self.reach.frames:
-            if len(found.get(frame.ref, ())) < MAX_FRAMES and _binds_functions(frame):
-                found.setdefault(frame.ref, []).append(frame)
-        return found
+        return [entered for entered in frames if self.facets.content.any_of(entered, asked) is not None]
 
     def _in_frame(self, frame: Frame, told: set[Site]) -> Iterator[Divergence]:
         ref = frame.ref
@@ -296,17 +288,6 @@ class Divergences:
         """Does this arm always end in an exception, which stops the job."""
         reached = self.ev.flow(frame.ref).reachable(arm)
         return FAILURE in reached and EXIT not in reached
-
-
-def _binds_functions(frame: Frame) -> bool:
-    """Is a parameter here, or one of the function around it, bound to a function."""
-    current: Frame | None = frame
-    while current is not None:
-        for values in current.bindings.values():
-            if any(isinstance(value, (FunctionValue, Applied, Instance)) for value in values):
-                return True
-        current = current.outer
-    return False
 
 
 def _first_difference(

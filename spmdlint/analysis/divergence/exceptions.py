@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -45,8 +46,16 @@ class ExceptionPaths:
     """Looks at every handler, and at the way out of every context manager."""
 
     def __init__(
-        self, evaluator: Evaluator, reach: Reach, effects: Effects, multi: MultiProcess, *, preview: bool
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        effects: Effects,
+        multi: MultiProcess,
+        entries: Entries,
+        *,
+        preview: bool,
     ) -> None:
+        self.entries = entries
         self.ev = evaluator
         self.reach = reach
         self.effects = effects
@@ -62,11 +71,19 @@ class ExceptionPaths:
             if self.ev.function(frame).name in ("__exit__", "__aexit__"):
                 yield from self._way_out(frame, ref)
             function = self.ev.function(frame)
-            for number in sorted(self.ev.live_blocks(frame)):
-                test = function.blocks[number].test
-                caught = function.operations[test] if test is not None else None
-                if isinstance(caught, s.Caught) and test is not None:
-                    yield from self._handler(frame, number, Site(ref, test), caught)
+            for number, block in enumerate(function.blocks):
+                caught = function.operations[block.test] if block.test is not None else None
+                if isinstance(caught, s.Caught) and block.test is not None:
+                    yield from self._in_frames(frame, number, Site(ref, block.test), caught)
+
+    def _in_frames(self, frame: Frame, block: int, site: Site, caught: s.Caught) -> Iterator[ExceptionPath]:
+        """What a handler does to calls: as nobody knows who calls, or as the first does who passes functions."""
+        for each in (frame, *self.entries.of(frame.ref)):
+            if block in self.ev.live_blocks(each):
+                found = list(self._handler(each, block, site, caught))
+                if found:
+                    yield from found
+                    return
 
     def _way_out(self, frame: Frame, ref: FunctionRef) -> Iterator[ExceptionPath]:
         """A barrier that ``__exit__`` always comes to, whether an exception is on its way or not."""

@@ -1,0 +1,125 @@
+"""Blocks that processes enter in turn: a context manager that waits before its block on some, and after it on others.
+
+Such a manager is right in itself: every process makes the same calls. A parallel call in its block is not: process 0
+makes it while the others still wait for the block to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Frame, Site, certain
+from spmdlint.analysis.variance.conditions import Conditions
+from spmdlint.analysis.variance.facets import Facets
+from spmdlint.analysis.variance.origins import Reason
+from spmdlint.program import summary as s
+from spmdlint.program.summary import ENTRY
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A parallel call in such a block; ``manager`` is where it is entered, ``branch`` what decides whose turn it is."""
+
+    call: ParallelCall
+    manager: Site
+    branch: Site
+    reason: Reason
+    name: str
+
+
+class Turns:
+    """Looks at every ``with`` block of a context manager that is written as a generator."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects, facets: Facets) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.effects = effects
+        self.facets = facets
+        self.conditions = Conditions(evaluator)
+
+    def found(self) -> Iterator[Turn]:
+        """The first parallel call of every such block."""
+        for ref in self.ev.project.functions():
+            if ref not in self.reach.host:
+                continue
+            frame = self.ev.free_frame(ref)
+            function = self.ev.function(frame)
+            for block in sorted(self.ev.live_blocks(frame)):
+                for number in function.blocks[block].operations:
+                    entered = function.operations[number]
+                    if isinstance(entered, s.Enter):
+                        yield from self._block(frame, number, entered)
+
+    def _block(self, frame: Frame, number: int, entered: s.Enter) -> Iterator[Turn]:
+        manager = self._manager(frame, entered)
+        inside = self._inside(frame, number, entered) if manager is not None else []
+        calls = self.effects.of_blocks(frame, inside)
+        decided = self._whose_turn(manager) if manager is not None and calls else None
+        if manager is None or decided is None:
+            return
+        own = [call for call in calls if self._lies_within(frame, number, entered, call)]
+        if own and own[0].strength == "strong":
+            branch, reason = decided
+            name = self.ev.project.function(manager.ref).name
+            yield Turn(own[0], Site(frame.ref, entered.manager), branch, reason, name)
+
+    def _manager(self, frame: Frame, entered: s.Enter) -> Frame | None:
+        """The generator behind ``with manager(...)``."""
+        operation = self.ev.function(frame).operations[entered.manager]
+        callee = certain(self.ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
+        if not isinstance(operation, s.Call) or not isinstance(callee, Applied):
+            return None
+        arguments = self.ev.arguments(frame, operation)
+        for target in self.effects.calls.targets(callee, arguments, frame.depth + 1):
+            if self.ev.project.function(target.frame.ref).generator:
+                return target.frame
+        return None
+
+    def _inside(self, frame: Frame, number: int, entered: s.Enter) -> list[int]:
+        function = self.ev.function(frame)
+        last = self._end(function, entered)
+        blocks = {function.block_of[n] for n in range(number, last)}
+        return sorted(blocks & self.ev.live_blocks(frame))
+
+    def _lies_within(self, frame: Frame, number: int, entered: s.Enter, call: ParallelCall) -> bool:
+        return number < call.site.number < self._end(self.ev.function(frame), entered)
+
+    @staticmethod
+    def _end(function: s.Function, entered: s.Enter) -> int:
+        leaves = [
+            n for n, o in enumerate(function.operations) if isinstance(o, s.Leave) and o.manager == entered.manager
+        ]
+        return max(leaves, default=0)
+
+    def _whose_turn(self, frame: Frame) -> tuple[Site, Reason] | None:
+        """The condition on the process by which the calls of a generator come before its ``yield`` or after it."""
+        function = self.ev.function(frame)
+        yields = [n for n, o in enumerate(function.operations) if isinstance(o, s.Yield)]
+        if len(yields) != 1:
+            return None
+        for block in sorted(self.ev.live_blocks(frame)):
+            test = function.blocks[block].test
+            key = self.conditions.key(frame, test) if test is not None else None
+            reason = self.facets.content.of(frame, test) if test is not None and key is not None else None
+            if test is None or key is None or reason is None or reason.kind != "identity":
+                continue
+            first, second = (
+                self._parts(frame, yields[0], self.conditions.closed(frame, {key[0]: a})) for a in (True, False)
+            )
+            if first[0] != second[0] and sum(first, ()) == sum(second, ()):
+                return Site(frame.ref, test), reason
+        return None
+
+    def _parts(
+        self, frame: Frame, place: int, closed: frozenset[tuple[int, int]]
+    ) -> tuple[tuple[object, ...], tuple[object, ...]]:
+        """What is called before a ``yield`` and after it."""
+        order = self.ev.flow(frame.ref).order(ENTRY, None, closed)
+        live = self.ev.live_blocks(frame)
+        calls = self.effects.of_blocks(frame, [block for block in order if block in live])
+        before = tuple(call.same for call in calls if call.site.number < place)
+        return before, tuple(call.same for call in calls if call.site.number > place)
