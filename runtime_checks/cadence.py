@@ -29,7 +29,7 @@ class Cadence:
         self.publish_at = self.look_at = 0.0
 
     def published(self, keys: int) -> None:
-        """This process publishes just now: after one key one interval is waited, after several as many."""
+        """Something is published just now: after one key one interval is waited, after several as many."""
         wait = _until(self._phase, self.interval)
         if wait < EARLY * self.interval:
             wait += self.interval
