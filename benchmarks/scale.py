@@ -197,8 +197,8 @@ def serve(count: int, steady: float) -> None:
         job.stop()
     share = statistics.fmean(shares)
     print(
-        f"{count:5} clients: published every {interval:.2f} s ({in_time:.0f} % in time); first process {share:.1f} % of "
-        f"a core, {share - idle:.1f} % more than with idle clients (quarters of the time: "
+        f"{count:5} clients: published every {interval:.2f} s ({in_time:.0f} % in time); first process {share:.1f} % "
+        f"of a core, {share - idle:.1f} % more than with idle clients (quarters of the time: "
         f"{', '.join(f'{one:.1f}' for one in shares)}); verdict posted after {told_of(posted)}, heard by all after "
         f"{told_of(heard)}",
         flush=True,
