@@ -77,7 +77,7 @@ class Job:
         self.sessions = [Session(Store(self.client, "job"), me, count, self.options) for me in range(count)]
         self.errors: dict[int, BaseException] = {}
 
-    def run(self, body: Callable[[Session], None], within: float = 20) -> dict[int, BaseException]:
+    def run(self, body: Callable[[Session], None], within: float = 90) -> dict[int, BaseException]:
         threads = [threading.Thread(target=self._one, args=(one, body), daemon=True) for one in self.sessions]
         for thread in threads:
             thread.start()
