@@ -92,9 +92,8 @@ def test_the_first_sentence_says_what_and_where() -> None:
     assert "step (defined at model.py:1) at train.py:3; process 1 calls step (defined at" in calls({0: step, 1: other})
     same = differs(5, (0, 1), " in the dtype of x: ...", {0: step, 1: step})
     assert same == "call 5 of processes 0-1 (step at train.py:3) differs in the dtype of x: ...."
-    assert (
-        differs(5, (0, 1), " in x", {0: step, 1: {**step, "line": 8}}) == "call 5 of processes 0-1 (step) differs in x."
-    )
+    apart = differs(5, (0, 1), " in x", {0: step, 1: {**step, "line": 8}})
+    assert apart == "call 5 of processes 0-1 (step; process 0: train.py:3; process 1: train.py:8) differs in x."
     raised = {"state": "raised", "detail": "ValueError: no", "filename": "/a/load.py", "line": 8}
     assert missing({1: raised}, 1, (0, 1), "process 0 waits in call 2, step at train.py:3") == (
         "process 1 raised an exception at load.py:8 (ValueError: no) after 1 parallel call of processes 0-1, and "
