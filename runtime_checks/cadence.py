@@ -11,9 +11,9 @@ import time
 
 SHORTEST = 0.25  # seconds between two publications, in a small job
 PROCESSES_A_SECOND = 256  # publications that the coordination service is asked to take
-SLOT = 0.5  # seconds; as many processes as are due in that time publish together
+SLOT = 1.0  # seconds; as many processes as are due in that time publish together
 LOOKS_AN_INTERVAL = 8
-LOOK_AFTER = 0.3  # of the time between two looks, after the beginning of a slot: what was published then is there
+LOOK_AFTER = 0.2  # of the time between two looks, after the beginning of a slot: what was published then is there
 EARLY = 0.25  # of an interval: who comes so little before its slot has published in it
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from spmdlint.runtime_checks.frames import entered, owner_of
 
 DEPTH = 12
-NAMELESS = ("<unknown>", "<unnamed function>")  # what JAX calls a callable that is no function
+NAMELESS = ("<unknown>", "<unnamed")  # how begins what JAX calls a callable that is no function
 
 
 class Identities:
@@ -39,7 +39,7 @@ class Identities:
 
 def name_of(fun: Any, name: str, frame: FrameType) -> str:
     """The name that JAX has for a function; where that is none, of the callable's class, or of what the user called."""
-    if name not in NAMELESS:
+    if not name.startswith(NAMELESS):
         return name
     while isinstance(fun, functools.partial):
         fun = fun.func
