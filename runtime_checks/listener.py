@@ -16,7 +16,8 @@ from typing import Any
 from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.store import StoreLostError
 
-WAIT = 300.0  # seconds of one wait
+WAIT = 300.0  # seconds of one wait; and in a large job, where each costs the service something, for each process
+WAIT_OF_EACH = 0.3
 PAUSE = 2.0  # seconds after the store did not answer
 FEW = 32  # processes that are woken one after the other
 AT_ONCE = 16
@@ -27,8 +28,9 @@ BETWEEN_ROUNDS = 0.5  # seconds
 class Listener:
     """Calls ``on_word`` in its own thread whenever this process was woken, with the word that was given."""
 
-    def __init__(self, exchange: Exchange, on_word: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(self, exchange: Exchange, on_word: Callable[[Mapping[str, Any]], None], processes: int = 1) -> None:
         self._exchange = exchange
+        self._wait = max(WAIT, processes * WAIT_OF_EACH)
         self._on_word = on_word
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="spmdlint-listen", daemon=True)
@@ -50,7 +52,7 @@ class Listener:
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                word = self._exchange.sleep(WAIT)
+                word = self._exchange.sleep(self._wait)
             except StoreLostError:
                 word = {}  # perhaps: whatever was said meanwhile is read when the store is back
                 self._stop.wait(PAUSE)
