@@ -1,19 +1,25 @@
 """How background mode's exchange scales: many real clients of one coordination service on this machine, no devices.
 
     python benchmarks/scale.py [CLIENTS ...]          64, 256 and 1,024 by default
+    python benchmarks/scale.py --profile 90 1024      leaves time for a profiler
 
-The coordination service runs in a process of its own, together with client 0, which compares. The other clients live in
-a few processes, each client with the store, the journal and the publishing that a real process has, driven in turn by
-one thread. Every client makes calls all the time. Prints by number of clients: what the service and the leader take of
-a core in steady state, and, when one client makes another call than all others, how long it takes until the verdict is
-posted and until every client has been woken with it.
+The coordination service runs in a process of its own, together with client 0, which compares, as in a job. The other
+clients live in a few processes, each client with the store, the journal, the listening thread and the looks of the
+watching thread that a real process has, which a few threads drive in turn. Every client makes calls all the time.
+
+Prints by number of clients what the first process takes of a core (processor time, not time on the wall, so that other
+work on the machine disturbs little) while the clients are only connected, then with the checks in steady state, over a
+time that holds everything that happens now and then. Then, several times, one client makes a call that all others do
+not make: how long until the verdict is posted, and until every client has heard of it.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -23,167 +29,236 @@ from typing import Any
 
 import jaxlib._jax as runtime
 
+from spmdlint.runtime_checks.ending import VERDICT_KEY
 from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.frames import Site
 from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.store import Store
-from spmdlint.runtime_checks.watch import TICK
+from spmdlint.runtime_checks.watch import Watcher
 
 A_PROCESS = 256  # clients
-STEADY = 16.0  # seconds
-CALLS = 4  # calls of a client between two looks: what is measured is the coordinator, not the clients
+DRIVERS = 16  # threads that drive them
+IDLE, STEADY = 20.0, 40.0  # seconds
+TRIALS = 5  # divergences, at various times within an interval
+HEARTBEAT = 100  # seconds, as in JAX
 
 
 def client_of(address: str, number: int) -> Any:
     client = runtime.get_distributed_runtime_client(
-        address, number, init_timeout=120, use_compression=True, shutdown_timeout=5, heartbeat_timeout=3600
+        address, number, init_timeout=120, use_compression=True, shutdown_timeout=5, heartbeat_timeout=HEARTBEAT
     )
     client.connect()
     return client
 
 
-class Clients:
-    """Some clients of the job, and what a watching thread would do for each of them."""
+class Process:
+    """What one process of the job has: a session, a watcher that somebody drives, and a listener."""
 
-    def __init__(self, address: str, numbers: range, count: int) -> None:
-        with ThreadPoolExecutor(len(numbers)) as pool:
-            clients = list(pool.map(lambda number: client_of(address, number), numbers))
-        options = Options(mode="background", on_divergence="report", late_after=1e9)
-        self.sessions = [
-            Session(Store(client, "scale"), number, count, options)
-            for client, number in zip(clients, numbers, strict=True)
-        ]
+    def __init__(self, client: Any, me: int, count: int, trial: int) -> None:
+        options = Options(mode="background", on_divergence="report", late_after=1e9, report_signal="off")
+        self.session = Session(Store(client, f"scale/{trial}"), me, count, options)
+        self.watcher = Watcher(self.session)
+        self.session.wake_watcher = self.watcher.wake
+        self.listener = Listener(self.session.exchange, self._woken)
         everyone = tuple(range(count))
         self.step = Program("step", everyone, module="one module")
         self.odd = Program("another", everyone, module="another module")
-        self.heard: list[float] = []
-        self.diverge_at = float("inf")
-        self.diverges: int | None = None
+        self.heard: float | None = None
+        self.background = self.session.background
+        for program in (self.step, self.odd):
+            self.background._explained[program.digest] = program.decisive()
+        self.event = self.background.journal.event_of(self.step, Site("train.py", 21, "main"))
+
+    def diverge(self) -> None:
+        self.background.journal.note(self.background.journal.event_of(self.odd, Site("train.py", 30, "main")))
+
+    def _woken(self, word: Any) -> None:
+        self.watcher.told(word)
+        self.look()
+
+    def look(self) -> None:
+        """What the watching thread does; and a call of the job's main thread."""
+        self.background.journal.note(self.event)
+        self.watcher.look()
+        if self.heard is None and self.session.ending.verdict is not None:
+            self.heard = time.time()
+
+
+class Job:
+    """Some processes of the job: each is looked after when it asks for that."""
+
+    def __init__(self, clients: list[Any], numbers: range, count: int, trial: int) -> None:
+        self.processes = [Process(client, me, count, trial) for client, me in zip(clients, numbers, strict=True)]
         self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        for session in self.sessions:
-            Listener(session.exchange, lambda session=session: self._woken(session)).start()
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _woken(self, session: Session) -> None:
-        background = session.background
-        assert background is not None
-        background.answer()
-        if session.ending.verdict is None and session.ending.look() is not None:
-            self.heard.append(time.time())
+        for process in self.processes:
+            process.listener.start()
+        self._thread.start()
 
     def _run(self) -> None:
-        # Spread over the interval, as the processes of a job are that started at their own pace.
-        background = self.sessions[0].background
-        assert background is not None
-        pause = max(TICK, background.interval / 8) / len(self.sessions)
-        while not self._stop.is_set():
-            for session in self.sessions:
-                began = time.monotonic()
-                self._one(session)
-                time.sleep(max(0.0, pause - (time.monotonic() - began)))
+        due = [(time.monotonic(), process.session.me, process) for process in self.processes]
+        with ThreadPoolExecutor(DRIVERS) as pool:
+            while not self._stop.is_set():
+                batch = []
+                while due and due[0][0] <= time.monotonic() + 0.002:
+                    batch.append(heapq.heappop(due)[2])
+                list(pool.map(Process.look, batch))
+                for process in batch:
+                    # Not also every quarter second: what is measured is the coordinator, not the clients.
+                    heapq.heappush(due, (time.monotonic() + process.background.rest(), process.session.me, process))
+                self._stop.wait(max(0.0, due[0][0] - time.monotonic()))
 
-    def _one(self, session: Session) -> None:
-        background = session.background
-        assert background is not None
-        journal, line = background.journal, Site("train.py", 21, "main")
-        event = journal.event_of(self.step, line)
-        for _ in range(CALLS):
-            if session.me == self.diverges and time.time() > self.diverge_at:
-                journal.note(journal.event_of(self.odd, Site("train.py", 30, "main")))
-                self.diverge_at = float("inf")
-            journal.note(event)
-        background._explained.setdefault(self.step.digest, self.step.decisive())
-        background._explained.setdefault(self.odd.digest, self.odd.decisive())
-        if session.ending.verdict is None:
-            background.tick()
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        with ThreadPoolExecutor(DRIVERS) as pool:
+            list(pool.map(lambda process: process.listener.stop(), self.processes))
 
 
-def serve(count: int) -> None:
+def spent(seconds: float) -> float:
+    """What this process takes of a core, in percent."""
+    cpu, began = time.process_time(), time.monotonic()
+    time.sleep(seconds)
+    return 100 * (time.process_time() - cpu) / (time.monotonic() - began)
+
+
+class Workers:
+    """The processes that hold the other clients."""
+
+    def __init__(self, address: str, count: int) -> None:
+        self._all = [
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    __file__,
+                    "--worker",
+                    address,
+                    str(start),
+                    str(min(start + A_PROCESS, count)),
+                    str(count),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # they are ended in the middle of their work
+                text=True,
+            )
+            for start in range(1, count, A_PROCESS)
+        ]
+
+    def tell(self, **words: Any) -> None:
+        for worker in self._all:
+            worker.stdin.write(json.dumps(words) + "\n")
+            worker.stdin.flush()
+
+    def hear(self) -> list[Any]:
+        return [json.loads(worker.stdout.readline()) for worker in self._all]
+
+    def end(self) -> None:
+        for worker in self._all:
+            worker.kill()
+            worker.wait()
+
+
+def serve(count: int, steady: float) -> None:
     """The service and client 0: the job's first process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    service = runtime.get_distributed_runtime_service(address, count, heartbeat_timeout=3600)
-    starts = range(1, count, A_PROCESS)
-    workers = [
-        subprocess.Popen(
-            [sys.executable, __file__, "--worker", address, str(start), str(min(start + A_PROCESS, count)), str(count)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # they are ended in the middle of their work
-            text=True,
-        )
-        for start in starts
-    ]
-    leader = Clients(address, range(1), count)
-    for worker in workers:
-        worker.stdout.readline()
-    for worker in workers:
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    leader.start()
-    session = leader.sessions[0]
-    time.sleep(2 * session.background.interval + 3)
-    cpu, began = time.process_time(), time.monotonic()
-    time.sleep(STEADY)
-    share = 100 * (time.process_time() - cpu) / (time.monotonic() - began)
-    (watched,) = session.background.leader._watched.values()
-    recent = [moved for moved in watched.moved.values() if time.monotonic() - moved < 1.5 * session.background.interval]
-    in_time = 100 * len(recent) / count
-    for worker in workers:
-        worker.stdin.write(json.dumps({"process": count // 2, "at": time.time() + 1}) + "\n")
-        worker.stdin.flush()
-    at, limit = time.time() + 1, time.monotonic() + 60
-    while session.ending.verdict is None and time.monotonic() < limit:
-        time.sleep(0.01)
-    posted = time.time() - at
-    verdict = session.ending.verdict
-    told = [json.loads(worker.stdout.readline()) for worker in workers]
-    last = max(max(one["heard"], default=float("nan")) for one in told) - at
-    heard = sum(len(one["heard"]) for one in told)
-    words = verdict.message if verdict is not None else "no verdict"
-    every = session.background.interval
+    service = runtime.get_distributed_runtime_service(address, count, heartbeat_timeout=HEARTBEAT)
+    workers = Workers(address, count)
+    clients = [client_of(address, 0)]
+    workers.hear()
+    time.sleep(2)
+    idle = spent(IDLE)
+    posted, heard, shares = [], [], []
+    for trial in range(TRIALS):
+        job = Job(clients, range(1), count, trial)
+        workers.tell(trial=trial)
+        workers.hear()
+        job.start()
+        interval = job.processes[0].background.cadence.interval
+        time.sleep(2 * interval + 3)
+        if not trial:
+            shares = [spent(steady / 4) for _ in range(4)]
+            in_time = published_in_time(job.processes[0])
+        at = time.time() + 1 + interval * trial / TRIALS  # everywhere in an interval
+        workers.tell(process=count // 2 + trial, at=at)
+        client, key = clients[0], f"scale/{trial}/{VERDICT_KEY}"
+        client.blocking_key_value_get(key, 60_000)
+        posted.append(time.time() - at)
+        told = workers.hear()
+        times = [one for some in told for one in some["heard"]]
+        assert len(times) == count - 1, f"{len(times)} of {count - 1} heard"
+        heard.append(max(times) - at)
+        job.stop()
+    share = statistics.fmean(shares)
     print(
-        f"{count:5} clients: published every {every:.2f} s ({in_time:.0f} % in time); first process {share:.1f} % of a "
-        f"core; "
-        f"verdict after {posted:.1f} s, heard by {heard} of {count - 1} others after {last:.1f} s ({words})",
+        f"{count:5} clients: published every {interval:.2f} s ({in_time:.0f} % in time); first process {share:.1f} % "
+        f"of a core, {share - idle:.1f} % more than with idle clients (quarters of the time: "
+        f"{', '.join(f'{one:.1f}' for one in shares)}); verdict posted after {told_of(posted)}, heard by all after "
+        f"{told_of(heard)}",
         flush=True,
     )
-    for worker in workers:
-        worker.kill()
-        worker.wait()
+    workers.end()
     del service
     os._exit(0)
 
 
+def told_of(seconds: list[float]) -> str:
+    return f"{statistics.median(seconds):.1f} s (at most {max(seconds):.1f} s of {len(seconds)})"
+
+
+def published_in_time(first: Process) -> float:
+    """Of how many clients something new was read within one and a half intervals, in percent."""
+    (watched,) = first.background.leader._watched.values()
+    since = time.monotonic() - 1.5 * first.background.cadence.interval
+    return 100 * sum(moved > since for moved in watched.moved.values()) / first.session.count
+
+
 def work(address: str, start: int, end: int, count: int) -> None:
-    clients = Clients(address, range(start, end), count)
-    print("up", flush=True)
-    sys.stdin.readline()
-    clients.start()
-    told = json.loads(sys.stdin.readline())
-    clients.diverges, clients.diverge_at = told["process"], told["at"]
-    limit = time.time() + 40
-    while len(clients.heard) < len(clients.sessions) and time.time() < limit:
-        time.sleep(0.05)
-    print(json.dumps({"heard": clients.heard}), flush=True)
-    sys.stdin.read()
+    """A process that holds some clients, as long as it is told what to do."""
+    numbers = range(start, end)
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        clients = list(pool.map(lambda number: client_of(address, number), numbers))
+    print(json.dumps("up"), flush=True)
+    while True:
+        trial = json.loads(sys.stdin.readline())["trial"]
+        job = Job(clients, numbers, count, trial)
+        job.start()
+        print(json.dumps("up"), flush=True)
+        told = json.loads(sys.stdin.readline())
+        odd = [process for process in job.processes if process.session.me == told["process"]]
+        time.sleep(max(0.0, told["at"] - time.time()))
+        for process in odd:
+            process.diverge()
+        limit = time.time() + 60
+        while time.time() < limit and any(process.heard is None for process in job.processes):
+            time.sleep(0.02)
+        print(json.dumps({"heard": [one.heard for one in job.processes if one.heard is not None]}), flush=True)
+        job.stop()
 
 
 def main() -> None:
-    if "--worker" in sys.argv:
-        address, *numbers = sys.argv[2:]
+    words = sys.argv[1:]
+    if words[:1] == ["--worker"]:
+        address, *numbers = words[1:]
         work(address, *map(int, numbers))
-    elif "--serve" in sys.argv:
-        serve(int(sys.argv[2]))
+    elif words[:1] == ["--serve"]:
+        serve(int(words[1]), float(words[2]))
     else:
-        for count in [int(word) for word in sys.argv[1:]] or [64, 256, 1024]:
+        steady = STEADY
+        if words[:1] == ["--profile"]:
+            steady, words = float(words[1]), words[2:]
+        for count in [int(word) for word in words] or [64, 256, 1024]:
             environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-            subprocess.run([sys.executable, __file__, "--serve", str(count)], check=True, env=environment)
+            command = [sys.executable, __file__, "--serve", str(count), str(steady)]
+            ended = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True)
+            if ended.returncode:
+                sys.exit(ended.stderr)  # else it is reports of divergences that were meant
 
 
 main()

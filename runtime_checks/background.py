@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from spmdlint.runtime_checks.cadence import Cadence
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.frames import Site
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.recording import Recording
     from spmdlint.runtime_checks.session import Session
 
-SHORTEST = 0.25  # seconds between two publications, in a small job
-PROCESSES_A_SECOND = 256  # publications that the coordination service is asked to take
 URGENT_WITHIN = 0.05  # seconds that a new program waits to be published before it is dispatched
+SHORTEST_REST = 0.01
 COMPILING_AFTER = 5.0
 PROGRAMS, ARGUMENTS = 1024, 50_000  # of which the explanation is kept
 
@@ -46,7 +46,7 @@ class Background:
         session.ledger.on_new = self._new_group
         self.journal = Journal(session.ledger, recording, self._stopped)
         self.leader = Leader(session, self)
-        self.interval = max(SHORTEST, session.count / PROCESSES_A_SECOND)
+        self.cadence = Cadence(session.me, session.count)
         self.state = "running"
         self.end: Mapping[str, Any] = {}
         self.over = False
@@ -57,7 +57,6 @@ class Background:
         self._compiling: tuple[str, float] | None = None
         self._urgent, self._served = threading.Event(), threading.Event()
         self._lock = threading.Lock()
-        self._last_publication = self._last_call = self._last_look = 0.0
 
     def _new_group(self, group: Group) -> None:
         if self._session.me in group.processes and leads(group.key, group.processes, self._session.me):
@@ -106,9 +105,7 @@ class Background:
 
     def tick(self) -> None:
         """Number what was noted; publish and compare when it is time."""
-        now = time.monotonic()
-        if self.journal.drain():
-            self._last_call = now
+        self.journal.drain()
         for group in self._session.ledger.groups():
             if len(group.threads) > 1:
                 named = name_processes(group.processes)
@@ -117,28 +114,34 @@ class Background:
             self._session.stand_down("calls are made faster than they can be counted; the checks are off from here on.")
         if not self._session.active:
             return
-        urgent = self._urgent.is_set()
-        due = now - self._last_publication >= self.interval
-        resting = now - self._last_call >= self.interval / 2
-        if urgent or due or (resting and now - self._last_publication >= self.interval / 4):
+        urgent, now = self._urgent.is_set(), time.monotonic()
+        if urgent or now >= self.cadence.publish_at:
             self._urgent.clear()
             self.publish()
-        if urgent or now - self._last_look >= self.interval / 8:
-            self._last_look = now
+        if urgent or now >= self.cadence.look_at:
+            self.cadence.looked()
             self.leader.look(now)
+
+    def rest(self) -> float:
+        """Seconds until :meth:`tick` has something to do."""
+        leads = any(group.trail is not None for group in self._session.ledger.groups())
+        due = min(self.cadence.publish_at, self.cadence.look_at) if leads else self.cadence.publish_at
+        return max(SHORTEST_REST, due - time.monotonic())
 
     def publish(self) -> None:
         """Put where this process is where those who compare look for it."""
         with self._lock:
-            self._last_publication = time.monotonic()
-            last = self.journal.last
+            last, changed = self.journal.last, []
             for group in self._session.ledger.groups():
                 sample = self._sample(group, last)
                 said = (sample.count, sample.prefix, sample.state, sample.last, sample.compiling)
                 if self._published.get(group.key) != said and self._session.me in group.processes:
-                    for folder in publishes_in(group.key, group.processes, self._session.me):
-                        self._session.exchange.put_sample(folder, sample.data())
-                    self._published[group.key] = said
+                    changed.append((group, sample, said))
+            self.cadence.published(len(changed))
+            for group, sample, said in changed:
+                for folder in publishes_in(group.key, group.processes, self._session.me):
+                    self._session.exchange.put_sample(folder, sample.data())
+                self._published[group.key] = said
         self._served.set()
 
     def _sample(self, group: Group, last: Event | None) -> Sample:

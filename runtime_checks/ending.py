@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spmdlint.runtime_checks.errors import DivergenceError
@@ -60,6 +60,20 @@ class Ending:
             if data is not None:
                 self.verdict = from_data(data)
         return self.verdict
+
+    def word(self) -> dict[str, Any]:
+        """The verdict in a few words, for those who only have to tell it."""
+        if self.verdict is None:
+            return {}
+        told = self.verdict
+        return {"verdict": {"verdict": told.verdict, "kind": told.kind, "index": told.index, "message": told.message}}
+
+    def hear(self, word: Mapping[str, Any]) -> None:
+        """Take over the verdict that another process gives with a word: in full only where more than that is told."""
+        if self._options.on_divergence != "report" or self._folder is not None:
+            self.look()
+        elif self.verdict is None:
+            self.verdict = from_data(word)
 
     def act(self) -> None:
         """Do as the policy says about the verdict: raise, leave, or tell and go on."""

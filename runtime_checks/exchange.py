@@ -7,7 +7,7 @@ root's word comes down, so that nobody makes more than three reads.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spmdlint.runtime_checks.store import Store
@@ -141,20 +141,21 @@ class Exchange:
         """Drop the answers that were read."""
         self._store.delete(f"answer/{self._me}")
 
-    def wake(self, process: int) -> None:
-        """Wake another process's listening thread."""
-        self._store.put(f"word/{process}", {}, replace=True)
+    def wake(self, process: int, word: Mapping[str, Any] | None = None) -> None:
+        """Wake another process's listening thread; the word may be lost to a later one, but not that it is woken."""
+        self._store.put(f"word/{process}", word or {}, replace=True)
 
     def wake_self(self) -> None:
         """Wake one's own."""
         self.wake(self._me)
 
-    def sleep(self, seconds: float) -> None:
-        """Wait to be woken."""
-        woken = self._store.sleep(f"word/{self._me}", seconds)
-        if not woken:
+    def sleep(self, seconds: float) -> dict[str, Any] | None:
+        """Wait to be woken, and give the word with which one is, or None after so many seconds."""
+        word = self._store.sleep(f"word/{self._me}", seconds)
+        if word is None:
             self.wake_self()  # which releases what the service keeps for the wait
         self._store.delete(f"word/{self._me}")
+        return word
 
     def register(self, token: str) -> bool:
         """Say that this process is there; False where one of its number has been before."""

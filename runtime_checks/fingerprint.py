@@ -76,7 +76,7 @@ def configuration() -> dict[str, str]:
 
 def source_identity(source: str | None, fallback: str) -> tuple[str, str | None]:
     """Split JAX's "step at /path/train.py:21" into the name and a place without the folder."""
-    if not source:
+    if not source or source.startswith("<un"):  # what JAX says of a callable that is no function
         return fallback, None
     name, _, place = source.partition(" at ")
     path, _, line = place.rpartition(":")

@@ -73,6 +73,14 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     return fallback
 
 
+def entered(frame: FrameType | None) -> str | None:
+    """The function that the user's own code called, on the way to ``frame``: `psum`, `process_allgather`."""
+    below = None
+    while frame is not None and owner_of(frame.f_code.co_filename) == "inside":
+        below, frame = frame, frame.f_back
+    return below.f_code.co_name if below is not None and frame is not None else None
+
+
 def line_of(code: CodeType, lasti: int) -> int:
     """The line of an instruction, for a frame that is gone."""
     found = code.co_firstlineno

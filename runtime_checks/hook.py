@@ -144,7 +144,7 @@ class Hook:
         self._watcher = watcher = Watcher(session)
         session.wake_watcher = watcher.wake
         if session.background is not None:
-            self._listener = Listener(session.exchange, watcher.told)
+            self._listener = Listener(session.exchange, watcher.told, count)
             self._listener.start()
         watcher.start()
         atexit.unregister(self._close)

@@ -92,7 +92,7 @@ class Leader:
         ended = {p for p, sample in samples.items() if sample.state in ENDED or self._gone(p)}
         short = {process for process in ended if samples[process].count < most or self._gone(process)}
         uneven = len({sample.count for sample in samples.values()}) > 1
-        still = now - max(watched.moved.values()) > max(STUCK, 2 * self._background.interval)
+        still = now - max(watched.moved.values()) > max(STUCK, 2 * self._background.cadence.interval)
         if differ or short or (uneven and still):
             seen = (frozenset(differ), frozenset(short), *sorted((p, s.count) for p, s in samples.items()))
             if seen != watched.looked_into or ((differ or short) and now > watched.again):

@@ -54,7 +54,11 @@ def differs(index: int, group: Iterable[int], words: str, records: Records) -> s
         return f"{named} differs{words}."
     places = set(_folded(records, lambda record: call_words(record)))
     functions = {str(record.get("function")) for record in records.values() if record.get("function")}
-    where = next(iter(places)) if len(places) == 1 else next(iter(functions), "")
+    if len(places) == 1:
+        where = next(iter(places))
+    else:
+        lines = sides(records, place) if all(place(record) for record in records.values()) else ""
+        where = "; ".join(word for word in (next(iter(functions), ""), lines) if word)
     return f"{named}{f' ({where})' if where else ''} differs{words}."
 
 

@@ -16,6 +16,7 @@ from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.frames import Site, main_stack
 from spmdlint.runtime_checks.journal import Journal
 from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
+from spmdlint.runtime_checks.listener import wake_many
 from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.provenance import Provenance
@@ -150,10 +151,9 @@ class Session:
         self.wake_all()
 
     def wake_all(self) -> None:
-        """Wake the listening threads of all others, and the own watching thread."""
-        for process in range(self.count):
-            if process != self.me:
-                self.exchange.wake(process)
+        """Wake the listening threads of all others, and the own watching thread; a verdict is told at once."""
+        others = [process for process in range(self.count) if process != self.me]
+        wake_many(self.exchange, others, self.ending.word())
         self.wake_watcher()
 
     @property

@@ -24,6 +24,11 @@ class Setup:
         self._compared = {session.me}
         self._lock = threading.Lock()
 
+    @property
+    def compared(self) -> bool:
+        """Whether this process was compared with another."""
+        return len(self._compared) > 1
+
     def publish(self) -> None:
         """Lay this process's record down, once its devices are up."""
         with self._lock:

@@ -92,15 +92,14 @@ class Store:
                 return None
             raise _lost(error) from error
 
-    def sleep(self, key: str, seconds: float) -> bool:
-        """Wait for a key, however long; whether it was set. Only for a thread that somebody can wake by setting it."""
+    def sleep(self, key: str, seconds: float) -> dict[str, Any] | None:
+        """The value of a key, however long it takes; only for a thread that somebody can wake by setting it."""
         try:
-            self._client.blocking_key_value_get(f"{self._root}/{key}", int(seconds * 1000))
+            return parse(self._client.blocking_key_value_get(f"{self._root}/{key}", int(seconds * 1000)))
         except Exception as error:
             if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
-                return False
+                return None
             raise _lost(error) from error
-        return True
 
     def children(self, key: str) -> dict[str, dict[str, Any]]:
         """All values under a folder, by the last part of their keys; {} where the client cannot list."""

@@ -31,6 +31,8 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
         return Difference("setup", "environment", f" in the configuration: {_environments(records)}")
     if _differs(records, "function") or _differs(records, "defined_at"):
         return Difference("sequence", "function", f": {calls(records)}")
+    if _are_lambdas(records) and (_differs(records, "line") or _differs(records, "filename")):
+        return Difference("sequence", "function", f": {calls(records)}")  # there may be two in one line
     if _differs(records, "name"):
         return Difference("arguments", "name", " in its name: " + sides(records, lambda r: repr(r.get("name"))))
     if _differs(records, "value"):
@@ -53,6 +55,10 @@ def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
 def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
     known = [record.get(name) for record in records.values() if record.get(name) is not None]
     return any(value != known[0] for value in known[1:])
+
+
+def _are_lambdas(records: Mapping[int, Mapping[str, Any]]) -> bool:
+    return all(record.get("function") == "<lambda>" for record in records.values())
 
 
 def _environments(records: Mapping[int, Mapping[str, Any]]) -> str:

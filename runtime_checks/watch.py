@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.demand import Demand
 from spmdlint.runtime_checks.report import diverged
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
 TICK = 0.25
+SELDOM = 20  # intervals until a process looks unasked whether there is a word for it
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict by itself
 PATIENCE = 30.0  # seconds for which background mode bears a store that does not answer
 DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death by itself
@@ -35,6 +37,7 @@ class Watcher:
         self._demand = Demand(session.options.report_signal) if session.background is not None else None
         self._wake = threading.Event()
         self._word = False
+        self._verdict: Mapping[str, Any] | None = None
         self._asked = 0.0
         self._lost_since: float | None = None
 
@@ -46,9 +49,13 @@ class Watcher:
         """Look now, not at the next tick."""
         self._wake.set()
 
-    def told(self) -> None:
-        """Somebody has something to say to this process."""
-        self._word = True
+    def told(self, word: Mapping[str, Any]) -> None:
+        """Somebody has something to say to this process: a verdict, or what is to be looked for in the store."""
+        verdict = word.get("verdict")
+        if isinstance(verdict, dict):
+            self._verdict = verdict
+        else:
+            self._word = True
         self._wake.set()
 
     def stop(self) -> None:
@@ -62,12 +69,12 @@ class Watcher:
 
     def _run(self) -> None:
         while True:
-            self._wake.wait(TICK)
+            self._wake.wait(self.rest())
             self._wake.clear()
             if self._stop.is_set():
                 return
             try:
-                self._look()
+                self.look()
                 self._lost_since = None
             except StoreLostError as error:
                 if not self._session.options.rehearsal and self._step_aside(error):
@@ -89,7 +96,13 @@ class Watcher:
         self._session.stand_down(f"the checks are off from here on. {error}", tell=False)
         return True
 
-    def _look(self) -> None:
+    def rest(self) -> float:
+        """Seconds until the next look, if nobody wakes the thread."""
+        background = self._session.background
+        return TICK if background is None else min(TICK, background.rest())
+
+    def look(self) -> None:
+        """One look; by the thread, or by who drives many processes at once."""
         session = self._session
         folder = session.folder
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
@@ -110,16 +123,20 @@ class Watcher:
             self._look_for_deaths()
 
     def _look_behind(self, background: Background) -> None:
-        """Background mode: who has something to say wakes this process, so the store is asked but rarely."""
+        """Background mode: who has something to say wakes this process; should that fail, it asks by itself."""
         session, now = self._session, time.monotonic()
         word, self._word = self._word, False
+        verdict, self._verdict = self._verdict, None
+        if verdict is not None:
+            session.ending.hear(verdict)
         if session.ending.verdict is None:
             background.tick()
         if self._demand is not None and self._demand.asked():
             background.leader.report_on_demand()
         if word:
             background.answer()
-        if word or now - self._asked > 5 * background.interval:
+        seldom = SELDOM if session.setup.compared else 5
+        if word or now - self._asked > seldom * background.cadence.interval:
             self._asked = now
             self._look_at_setup()
             background.hear()

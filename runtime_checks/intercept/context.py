@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from spmdlint.runtime_checks.fingerprint import describe_static
-from spmdlint.runtime_checks.intercept.identity import Identities
+from spmdlint.runtime_checks.intercept.identity import Identities, name_of
 from spmdlint.runtime_checks.intercept.observer import Context, Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
 
@@ -24,7 +25,7 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
             fun, thread.fun = thread.fun, None
             debug = identities.users(fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
             context = Context(
-                name=str(name),
+                name=name_of(fun, str(name), sys._getframe(1)),
                 source=getattr(debug, "func_src_info", None),
                 values=args,
                 names=getattr(debug, "arg_names", None),

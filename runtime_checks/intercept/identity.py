@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
-from spmdlint.runtime_checks.frames import owner_of
+from spmdlint.runtime_checks.frames import entered, owner_of
 
 DEPTH = 12
+NAMELESS = ("<unknown>", "<unnamed")  # how begins what JAX calls a callable that is no function
 
 
 class Identities:
@@ -33,6 +35,18 @@ class Identities:
             return self._known[fun] or debug
         except TypeError:  # what can't be referenced weakly
             return debug
+
+
+def name_of(fun: Any, name: str, frame: FrameType) -> str:
+    """The name that JAX has for a function; where that is none, of the callable's class, or of what the user called."""
+    if not name.startswith(NAMELESS):
+        return name
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    kind = type(fun)
+    if fun is None or kind.__module__.partition(".")[0] in ("jax", "builtins"):
+        return entered(frame) or name
+    return kind.__name__
 
 
 def _search(fun: Any) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from spmdlint.runtime_checks.cadence import Cadence
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.fingerprint import Program
@@ -76,7 +77,7 @@ class Job:
         self.sessions = [Session(Store(self.client, "job"), me, count, self.options) for me in range(count)]
         self.errors: dict[int, BaseException] = {}
 
-    def run(self, body: Callable[[Session], None], within: float = 20) -> dict[int, BaseException]:
+    def run(self, body: Callable[[Session], None], within: float = 90) -> dict[int, BaseException]:
         threads = [threading.Thread(target=self._one, args=(one, body), daemon=True) for one in self.sessions]
         for thread in threads:
             thread.start()
@@ -97,6 +98,16 @@ class Job:
             session.exchange.put_state(session.end_state(state, None, None))
 
 
+class AlwaysDue(Cadence):
+    """Publishes and looks at every tick."""
+
+    def published(self, keys: int) -> None:
+        return
+
+    def looked(self) -> None:
+        return
+
+
 class Behind:
     """Several processes of one job in background mode, without threads of their own but for listening."""
 
@@ -111,14 +122,17 @@ class Behind:
         for session in self.sessions:
             background = session.background
             assert background is not None
-            background.interval = 0.0
+            background.cadence = AlwaysDue(session.me, count)
             session.exchange.register("token")
-            self.listeners.append(Listener(session.exchange, lambda session=session: self._woken(session)))  # type: ignore[misc]
+            self.listeners.append(Listener(session.exchange, lambda word, session=session: self._woken(session, word)))  # type: ignore[misc]
         for listener in self.listeners:
             listener.start()
 
-    def _woken(self, session: Session) -> None:
+    def _woken(self, session: Session, word: Mapping[str, Any]) -> None:
         assert session.background is not None
+        if "verdict" in word:
+            session.ending.hear(word["verdict"])
+            return
         session.background.answer()
         session.background.hear()
         session.ending.look()

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+HANGS = 150.0  # seconds after which a job counts as one that hangs, however busy the machine
+PROMPT = 90.0  # seconds within which a job ends where the checks end it: JAX would take 100 s to see a death, or 300 s
 ROOT = Path(__file__).resolve().parents[2]
 DIVERGENT = ROOT / "fixtures" / "divergent"
 
@@ -61,7 +63,7 @@ def rehearse(
     program: str | Path,
     processes: int = 2,
     devices: int = 1,
-    limit: float = 60,
+    limit: float = HANGS,
     options: tuple[str, ...] = (),
     environment: dict[str, str] | None = None,
     interrupt_at: str | None = None,
@@ -117,7 +119,7 @@ def alone(
         for number in range(2)
     ]
     try:
-        outputs = [job.communicate(timeout=60)[0] for job in jobs]
+        outputs = [job.communicate(timeout=HANGS)[0] for job in jobs]
     finally:
         for job in jobs:
             job.kill()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.jobs import DIVERGENT, Run, alone, rehearse
+from tests.runtime.jobs import DIVERGENT, PROMPT, Run, alone, rehearse
 
 BACKGROUND = ("--mode", "background")
 
@@ -88,7 +88,7 @@ def test_a_process_that_leaves_without_a_word_is_missing(tmp_path: Path) -> None
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     assert run.report["index"] == 6
     assert placed(run, "steps", "steps")
-    assert run.seconds < 30, "nobody waits for JAX's own shutdown"
+    assert run.seconds < PROMPT, "nobody waits for JAX's own shutdown"
 
 
 LOOP = """
@@ -114,13 +114,15 @@ def watched(more):
 
 first, second = watched(0), watched(1)
 first(x), second(x)
+number, limit = 0, time.time() + 60
 try:
-    for number in range(1200):
+    while (number < 520 or runtime_checks.status().watching) and time.time() < limit:
         first(x)
         if number == 500 and me == 1:
             second(x)
-        time.sleep(0.005)
-    print("went on", number, flush=True)
+        number += 1
+        time.sleep(0.002)
+    print("went on", number < 520, runtime_checks.status().watching, flush=True)
 except runtime_checks.DivergenceError as error:
     print("caught", error.report.kind, error.report.index, number, flush=True)
 if me == 0:
@@ -137,7 +139,8 @@ def test_without_the_launcher(policy: str, tmp_path: Path) -> None:
     assert [status for status, _ in ended] == [0, 0], outputs
     if policy == "raise":
         caught = [output.split("caught program 504 ")[1].split()[0] for _, output in ended]
-        assert all(500 < int(number) < 1190 for number in caught), outputs
+        assert all(int(number) > 500 for number in caught), outputs
+        assert "went on" not in outputs
     else:
-        assert outputs.count("went on 1199") == 2
+        assert outputs.count("went on False False") == 2, outputs
         assert outputs.count("What to do") == outputs.count('{"spmdlint": "diverged"') == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spmdlint.runtime_checks.recording import read
-from tests.runtime.jobs import alone, rehearse
+from tests.runtime.jobs import PROMPT, alone, rehearse
 
 STEPS = """
 import signal
@@ -36,7 +36,7 @@ for i in range(100):
     assert run.report["processes"][str(victim)]["state"] == "died"
     last = read(tmp_path / "ledger" / f"{victim}.ledger")[-1]
     assert (last[1], last[2], last[5]) == ([0, 1], 5, "<lambda>")
-    assert run.seconds < 30
+    assert run.seconds < PROMPT
 
 
 def test_swallowed_exceptions_do_not_hide_a_divergence(tmp_path: Path) -> None:
@@ -101,20 +101,23 @@ for i in range(100000):
     )
     assert run.status == 130, run.output
     assert run.report["verdict"] == "failed"
-    assert run.seconds < 30
+    assert run.seconds < PROMPT
 
 
 def test_a_time_out_tells_where_the_processes_are(tmp_path: Path) -> None:
-    run = rehearse(
-        tmp_path,
-        STEPS
-        + """
+    for limit in ("8", "60"):  # a busy machine may need more time to come that far
+        run = rehearse(
+            tmp_path,
+            STEPS
+            + """
 if me == 1:
     time.sleep(100)  # sleeps
 w = step(w, everywhere([1, 1]))  # waits
 """,
-        options=("--timeout", "12"),
-    )
+            options=("--timeout", limit),
+        )
+        if (run.line(0), run.line(1)) == (run.marked("waits"), run.marked("sleeps")):
+            break
     assert (run.status, run.report["verdict"]) == (124, "late"), run.output
     assert (run.line(0), run.line(1)) == (run.marked("waits"), run.marked("sleeps"))
 
@@ -165,7 +168,7 @@ def test_the_launcher_refuses_what_it_cannot_run(tmp_path: Path) -> None:
             [sys.executable, "-m", "spmdlint", "run", "-n", "2", *words],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=90,
         )
         return done.returncode, done.stderr
 

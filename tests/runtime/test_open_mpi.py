@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.jobs import DIVERGENT, PRELUDE, ROOT, strays
+from tests.runtime.jobs import DIVERGENT, HANGS, PRELUDE, ROOT, strays
 
 pytestmark = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is not installed")
 
@@ -29,7 +29,7 @@ print("done", value(w))
 )
 
 
-def mpirun(script: Path, mode: str, limit: float = 60) -> tuple[int | None, str]:
+def mpirun(script: Path, mode: str, limit: float = HANGS) -> tuple[int | None, str]:
     """The status and output of two processes of a script; all of them are ended at the limit."""
     given = {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
     given |= {"SPMDLINT_RUNTIME_CHECKS": mode, "SPMDLINT_ON_DIVERGENCE": "exit"}

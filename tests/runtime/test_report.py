@@ -16,6 +16,7 @@ from spmdlint.runtime_checks.report import (
     from_data,
 )
 from spmdlint.runtime_checks.sentences import calls, differs, missing, name_processes
+from spmdlint.runtime_checks.verdict import compare
 
 
 def test_processes_are_named_in_spans() -> None:
@@ -41,6 +42,25 @@ def test_equal_processes_are_folded_and_the_odd_one_stands_out() -> None:
     assert len(marked) == 1
     assert "evaluate train.py:33" in marked[0]
     assert ADVICE["sequence"] in text
+
+
+def test_calls_from_several_lines_are_all_named() -> None:
+    one = {"function": "step", "defined_at": "train.py:3", "filename": "/a/train.py", "line": 30, "module": "a"}
+    records = {0: one, 1: {**one, "line": 33, "module": "b"}}
+    found = compare(records)
+    assert found is not None
+    assert (found.kind, differs(7, (0, 1), found.words, records).partition(" differs")[0]) == (
+        "program",
+        "call 7 of processes 0-1 (step; process 0: train.py:30; process 1: train.py:33)",
+    )
+    lambdas = {number: {**record, "function": "<lambda>"} for number, record in records.items()}
+    found = compare(lambdas)
+    assert found is not None
+    assert (found.kind, found.words) == (
+        "sequence",
+        ": process 0 calls <lambda> at train.py:30; process 1 calls <lambda> at train.py:33",
+    )
+    assert compare({number: {**record, "module": "a"} for number, record in lambdas.items()}) is None
 
 
 def test_of_many_arguments_those_that_differ_come_first() -> None:
@@ -72,9 +92,8 @@ def test_the_first_sentence_says_what_and_where() -> None:
     assert "step (defined at model.py:1) at train.py:3; process 1 calls step (defined at" in calls({0: step, 1: other})
     same = differs(5, (0, 1), " in the dtype of x: ...", {0: step, 1: step})
     assert same == "call 5 of processes 0-1 (step at train.py:3) differs in the dtype of x: ...."
-    assert (
-        differs(5, (0, 1), " in x", {0: step, 1: {**step, "line": 8}}) == "call 5 of processes 0-1 (step) differs in x."
-    )
+    apart = differs(5, (0, 1), " in x", {0: step, 1: {**step, "line": 8}})
+    assert apart == "call 5 of processes 0-1 (step; process 0: train.py:3; process 1: train.py:8) differs in x."
     raised = {"state": "raised", "detail": "ValueError: no", "filename": "/a/load.py", "line": 8}
     assert missing({1: raised}, 1, (0, 1), "process 0 waits in call 2, step at train.py:3") == (
         "process 1 raised an exception at load.py:8 (ValueError: no) after 1 parallel call of processes 0-1, and "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from spmdlint.runtime_checks import listener
 from spmdlint.runtime_checks.errors import ChecksFailedError
+from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.store import Store, StoreLostError
@@ -81,3 +83,20 @@ def test_who_leaves_the_checks_is_not_waited_for(capfd: pytest.CaptureFixture[st
     assert job.run(body) == {}
     assert [session.active for session in job.sessions] == [False] * 3
     assert "process 1 runs on without checks" in capfd.readouterr().err
+
+
+def test_many_are_woken_though_the_store_refuses_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "BETWEEN_ROUNDS", 0.0)
+    client = FakeClient()
+    put, asked = client.key_value_set, iter(range(10_000))
+
+    def set_or_refuse(key: str, value: str, allow_overwrite: bool = False) -> None:
+        if next(asked) % 3 == 0:
+            raise RuntimeError("UNAVAILABLE: not now")
+        put(key, value, allow_overwrite)
+
+    client.key_value_set = set_or_refuse  # type: ignore[method-assign]
+    for count in (3, 100):
+        listener.wake_many(Exchange(Store(client, f"job{count}"), 0), range(1, count), {"verdict": {}})
+        woken = {key for key in client.values if key.startswith(f"job{count}/word/")}
+        assert len(woken) >= count - 1 - count // 20, "a third is refused at first, few three times"
