@@ -10,14 +10,12 @@ from pathlib import Path
 
 from spmdlint.cli.commands import FAILURE, SUCCESS, complain, wants_traceback
 from spmdlint.cli.progress import ProgressBar
+from spmdlint.cli.writing import Wanted, write
 from spmdlint.config import override
 from spmdlint.engine import Checked, Stdin, check
 from spmdlint.errors import UsageError
 from spmdlint.files.root import configure
-from spmdlint.output import FORMATS, renderer
-from spmdlint.output.colors import wants_color
-from spmdlint.output.report import Report
-from spmdlint.rule import load_rules
+from spmdlint.output import FORMATS
 
 FINDINGS = 1
 
@@ -33,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="files and folders, or '-' for standard input; the current folder where there is none",
     )
-    parser.add_argument("--output-format", choices=sorted(FORMATS), default="full", metavar="FORMAT", help=_one_of())
     rules = parser.add_argument_group("rules", "RULES is a comma-separated list of codes, prefixes of codes or names.")
     rules.add_argument("--select", type=_list, action="extend", metavar="RULES", help="run these rules only")
     rules.add_argument("--ignore", type=_list, action="extend", metavar="RULES", help="do not run these rules")
@@ -65,6 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
     said = parser.add_argument_group("output")
+    said.add_argument("--output-format", choices=sorted(FORMATS), default="full", metavar="FORMAT", help=_one_of())
+    said.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the findings there")
     said.add_argument(
         "--statistics", action="store_true", help="show how many findings each rule has, not the findings"
     )
@@ -86,21 +85,8 @@ def main(options: argparse.Namespace) -> int:
         complain(note)
     if not checked.asked and not checked.notes:
         complain("There is no Python file to lint here; name another path, or look at 'exclude'.")
-    for piece in _render(checked, options):
-        sys.stdout.write(piece)
+    write(checked, config, Wanted(options.output_format, options.output_file, options.statistics))
     return _status(checked, options)
-
-
-def _render(checked: Checked, options: argparse.Namespace) -> Iterator[str]:
-    urls = {rule.code: rule.url for rule in load_rules() if rule.url is not None}
-    report = Report(
-        checked.diagnostics, checked.sources, urls, color=wants_color(sys.stdout), complete=not checked.crashes
-    )
-    if options.statistics:
-        from spmdlint.output import statistics
-
-        return statistics.render_json(report) if options.output_format == "json" else statistics.render(report)
-    return renderer(options.output_format)(report)
 
 
 def _status(checked: Checked, options: argparse.Namespace) -> int:

@@ -6,8 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, Severity
 from spmdlint.files.read import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What formats that declare their rules tell of one; ``page`` is Markdown."""
+
+    code: str
+    name: str
+    severity: Severity
+    summary: str
+    page: str
+    preview: bool = False
+    url: str | None = None
 
 
 @dataclass(frozen=True)
@@ -20,6 +33,9 @@ class Report:
     """Where the page of a rule stands, by code, for the rules that have one on the web."""
     base: Path = field(default_factory=Path.cwd)
     """The folder that shown paths are relative to."""
+    top: Path = field(default_factory=Path.cwd)
+    """The root of the work tree: the paths that servers read are relative to it, wherever the linter runs."""
+    rules: tuple[Description, ...] = ()
     color: bool = False
     complete: bool = True
     """Whether all rules ran to their end."""
