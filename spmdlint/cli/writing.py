@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from spmdlint.config import Config
 from spmdlint.engine import Checked
@@ -19,11 +20,15 @@ from spmdlint.rule import Rule, load_rules
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How the findings are to be written; ``file`` is None for standard output."""
+    """How the findings are to be written; ``file`` is None for ``stream``. The numbers are those of the report."""
 
     form: str
     file: Path | None = None
     statistics: bool = False
+    stream: TextIO = field(default_factory=lambda: sys.stdout)
+    known: int = 0
+    fixed: int = 0
+    unsafe_fixes: bool = False
 
 
 def write(checked: Checked, config: Config, wanted: Wanted) -> None:
@@ -36,7 +41,7 @@ def write(checked: Checked, config: Config, wanted: Wanted) -> None:
     pieces = _render(checked, config, wanted)
     if wanted.file is None:
         for piece in pieces:
-            sys.stdout.write(piece)
+            wanted.stream.write(piece)
     else:
         write_file(wanted.file, "".join(pieces))
 
@@ -67,8 +72,11 @@ def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:
         {rule.code: rule.url for rule in rules if rule.url is not None},
         top=git_root(config.root) or config.root,
         rules=tuple(describe(rule) for rule in rules),
-        color=wanted.file is None and wants_color(sys.stdout),
+        color=wanted.file is None and wants_color(wanted.stream),
         complete=not checked.crashes,
+        known=wanted.known,
+        fixed=wanted.fixed,
+        unsafe_fixes=wanted.unsafe_fixes,
     )
     if wanted.statistics:
         from spmdlint.output import statistics
