@@ -138,7 +138,7 @@ def _status(fixed: Fixed, config: Config, options: argparse.Namespace) -> int:
         complain(crash.sentence())
         if options.verbose or wants_traceback():
             sys.stderr.write(crash.trace())
-    if checked.crashes or fixed.problems:
+    if checked.crashes:
         return FAILURE
     least = GRAVITY[options.fail_on or config.fail_on]
     failing = any(GRAVITY[finding.severity] >= least for finding in checked.diagnostics)

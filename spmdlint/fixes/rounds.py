@@ -44,9 +44,13 @@ def fix_all(checked: Checked, again: Callable[[Mapping[Path, str]], Checked], *,
                 continue
             old = checked.sources[path].text
             applied = apply(old, fixes)
-            if not _parses(applied.text):
-                spoiled[path] = f"The fixes for {path} would leave it unreadable for Python, so it was not changed."
-            elif applied.text != old:
+            if applied.text == old:
+                continue
+            if not _exact(old):
+                spoiled[path] = f"{path} was not changed: where its lines begin is not sure (it may hold a form feed)."
+            elif not _exact(applied.text):
+                spoiled[path] = f"{path} was not changed: Python could not read it any more with its fixes."
+            else:
                 before.setdefault(path, old)
                 changed[path] = applied.text
                 count += applied.count
@@ -66,9 +70,9 @@ def _by_file(checked: Checked, *, unsafe: bool) -> dict[Path, list[Fix]]:
     return found
 
 
-def _parses(text: str) -> bool:
+def _exact(text: str) -> bool:
+    """Whether a text parses, and the parser gives back every character of it: else its spans are not to be trusted."""
     try:
-        libcst.parse_module(text)
+        return libcst.parse_module(text).code == text
     except libcst.ParserSyntaxError:
         return False
-    return True
