@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import difflib
 import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +14,7 @@ import pytest
 from spmdlint.diagnostics import Edit, Fix, Location
 from spmdlint.fixes.apply import apply
 
+FIXTURES = Path(__file__).parent.parent / "fixtures" / "lint"
 HEAD = """\
 import glob
 import os
@@ -267,3 +272,34 @@ def test_a_fix_that_shares_a_part_with_another_waits():
 def test_edits_outside_of_the_text_spoil_nothing():
     assert made("abc", (edit(9, 12, "X"),), (Edit(Location(7, 1), Location(7, 2), "Y"),)) == ("abc", 0)
     assert made("abc", (edit(3, 1, "X"),), (edit(1, 3, "X"), edit(2, 4, "Y"))) == ("abc", 0)
+
+
+# -- real code
+
+
+def test_fixes_over_the_fixtures_touch_nothing_but_what_was_found(project):
+    """Files with findings on purpose: what comes out parses, and lines without an edit stay."""
+    for code in ("SPMD202", "SPMD508", "SPMD602"):
+        shutil.copytree(FIXTURES / code, project.root / code)
+    before = {path: path.read_text() for path in project.root.rglob("*.py")}
+    rows: dict[str, set[int]] = {}
+    for finding in project.check("--preview").json:
+        for each in (finding["fix"] or {"edits": []})["edits"]:
+            touched = rows.setdefault(finding["filename"], set())
+            touched.update(range(each["location"]["row"], each["end_location"]["row"] + 1))
+    assert len(rows) > 3
+    outcome = project.run("check", "--preview", "--fix-only", "--unsafe-fixes")
+    assert outcome.status == 0
+    changed = 0
+    for path, old in before.items():
+        new = path.read_text()
+        if new == old:
+            continue
+        changed += 1
+        ast.parse(new)
+        allowed = rows.get(str(path), set())
+        matcher = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
+        for tag, start, end, _, _ in matcher.get_opcodes():
+            assert tag == "equal" or set(range(start + 1, end + 1)) <= allowed, (path, start, end)
+    assert changed > 3
+    assert "not changed" not in outcome.err
