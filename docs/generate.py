@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
+from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.meshtypes.primitives import computed, derivative, moved, reduced
 from spmdlint.analysis.meshtypes.states import Held, Leaf, State
-from spmdlint.analysis.evaluation.values import Site
 from spmdlint.config import DEFAULT_EXCLUDE
 from spmdlint.keys import KEYS
 from spmdlint.knowledge.typing import Typed, typing_table
