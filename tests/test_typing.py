@@ -9,20 +9,15 @@ import sys
 from pathlib import Path
 
 PROGRAM = """\
-from collections.abc import Iterator
-
 from typing_extensions import assert_type
 
 from spmdlint import __version__, runtime_checks
-from spmdlint.diagnostics import Diagnostic
-from spmdlint.rule import Program, Rule
 from spmdlint.runtime_checks import ChecksFailedError, DivergenceError, Status
 
 assert_type(__version__, str)
 assert_type(runtime_checks.enable(mode="background", on_divergence="report"), None)
 assert_type(runtime_checks.disable(), None)
 assert_type(runtime_checks.status(), Status)
-runtime_checks.enable(mode="tight")  # error: arg-type
 runtime_checks.enable(modus="lockstep")  # error: call-arg
 runtime_checks.assert_equal({"a": 1}, name="params", every=100)
 runtime_checks.assert_equal({"a": 1}, name=3)  # error: arg-type
@@ -42,23 +37,6 @@ except DivergenceError as error:
     assert_type(error.report.message, str)
 except ChecksFailedError:
     pass
-
-
-class Own(Rule):
-    code = "ACME101"
-    name = "own-rule"
-
-    def check(self, program: Program) -> Iterator[Diagnostic]:
-        for found in program.unbound_axes():
-            yield Diagnostic(self.code, self.name, self.severity, "x", program.place(found.need.site))
-
-
-class Wrong(Rule):
-    code = 101  # error: assignment
-    name = "wrong-rule"
-
-    def check(self, program: Program) -> list[str]:  # error: override
-        return []
 """
 
 
