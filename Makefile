@@ -2,7 +2,7 @@
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: test lint format demo chaos oracle simulator meshtypes docs-rules clean
+.PHONY: test lint format demo chaos oracle simulator meshtypes docs docs-rules screenshots dist clean
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -41,6 +41,20 @@ meshtypes: .venv/ready
 docs-rules: .venv/ready
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/field.py
+
+# The site, in build/site; a warning is an error.
+docs: .venv/ready
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/site
+
+# The pictures of terminals in it.
+screenshots: .venv/ready
+	$(BIN)/python docs/screenshots.py
+
+# What is released: a source distribution and a wheel in dist/.
+dist: .venv/ready
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m zipfile -l dist/*.whl | tail -n 3
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

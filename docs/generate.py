@@ -9,17 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
+from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.meshtypes.primitives import computed, derivative, moved, reduced
 from spmdlint.analysis.meshtypes.states import Held, Leaf, State
-from spmdlint.analysis.evaluation.values import Site
-from spmdlint.config import DEFAULT_EXCLUDE, KEYS
+from spmdlint.config import DEFAULT_EXCLUDE
+from spmdlint.keys import KEYS
 from spmdlint.knowledge.typing import Typed, typing_table
 from spmdlint.output.rules import index, page
 from spmdlint.program.link import FunctionRef
 from spmdlint.rule import load_rules
 
 DOCS = Path(__file__).parent
-BEGIN = "<!-- Generated from spmdlint/config.py by docs/generate.py. -->\n"
+BEGIN = "<!-- Generated from spmdlint/keys.py by docs/generate.py. -->\n"
 TYPING = "<!-- Generated from spmdlint/analysis/meshtypes and knowledge/typing.toml by docs/generate.py. -->\n"
 END = "<!-- End of what is generated. -->\n"
 

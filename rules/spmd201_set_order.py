@@ -92,6 +92,7 @@ class SetOrder(Rule):
             place=place,
             help=f"{effect} Iterate over sorted(...) of it.",
             related=tuple(related),
+            fix=program.mending.of_set(loop.iterable),
         )
 
     def _argument(self, program: Program, loop: SetLoop) -> Diagnostic:
@@ -109,6 +110,7 @@ class SetOrder(Rule):
             place=place,
             help="Element by element the processes combine what does not belong together. Build it over sorted(...).",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
+            fix=program.mending.of_set(loop.iterable),
         )
 
     def _share(self, program: Program, loop: SetLoop) -> Diagnostic:
@@ -123,4 +125,5 @@ class SetOrder(Rule):
             place=place,
             help="The shares overlap and leave elements out. Sort the list before it is shared out, with sorted(...).",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
+            fix=program.mending.of_set(loop.iterable),
         )

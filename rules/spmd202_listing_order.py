@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.diagnostics import Diagnostic, Fix, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -83,4 +83,10 @@ class ListingOrder(Rule):
             place=program.place(found.site),
             help=f"{effect} Sort the listing where it is made, with sorted(...).",
             related=tuple(related),
+            fix=self._fix(program, found),
         )
+
+    def _fix(self, program: Program, found: ListingShare | ListingLoop) -> Fix | None:
+        """Sorted where it is listed, if that is in the file of the finding."""
+        source = found.reason.source.site
+        return program.mending.of_listing(source) if source.ref.path == found.site.ref.path else None

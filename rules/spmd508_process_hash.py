@@ -90,4 +90,5 @@ class ProcessHash(Rule):
                     related=tuple(
                         Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()
                     ),
+                    fix=program.mending.without_key(source.site) if source.site.ref.path == place.path else None,
                 )

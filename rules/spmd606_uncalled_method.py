@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, Edit, Fix
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -53,11 +53,13 @@ class UncalledMethod(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.slips.uncalled():
+            place = program.place(found.site)
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
                 message=f"{found.name} is a method of arrays, and nothing calls it here.",
-                place=program.place(found.site),
+                place=place,
                 help=f"Call it: {found.name}().",
+                fix=Fix("safe", f"Call {found.name}.", (Edit(place.end, place.end, "()"),)),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, Fix
 from spmdlint.rule import Run, RunRule, UnusedSuppression
 
 
@@ -47,7 +47,14 @@ class UnusedSuppressionRule(RunRule):
         """Yield a finding for each suppression without effect."""
         for unused in run.unused_suppressions:
             message, way_out = _words(unused)
-            yield Diagnostic(self.code, self.name, self.severity, message, unused.place, help=way_out)
+            yield Diagnostic(self.code, self.name, self.severity, message, unused.place, help=way_out, fix=_fix(unused))
+
+
+def _fix(unused: UnusedSuppression) -> Fix | None:
+    """Taken out where its rule ran and found nothing; what nobody knows may be a slip, and a reader's to mend."""
+    if unused.code is None or unused.removal is None:
+        return None
+    return Fix("safe", f"Take {unused.selector} out of the comment.", (unused.removal,))
 
 
 def _words(unused: UnusedSuppression) -> tuple[str, str]:

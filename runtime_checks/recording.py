@@ -17,17 +17,20 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from spmdlint.runtime_checks import timing
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.frames import Site
 from spmdlint.runtime_checks.replay import Replay
+from spmdlint.runtime_checks.timing import Times
 
 CALLS = 1 << 16
 SLOT = 1 << 14  # of which there are two, for counts and prefixes
 MAX_EVENTS_BYTES = 32 << 20
 _CALL = struct.Struct("<II")
 _START = 2 * SLOT
-_SIZE = _START + CALLS * _CALL.size
+_TIMES = _START + CALLS * _CALL.size
+_SIZE = _TIMES + timing.SIZE
 _WORD = (1 << 32) - 1
 
 
@@ -46,6 +49,7 @@ class Recording:
             else:
                 file.truncate(_SIZE)
             self._map = mmap.mmap(file.fileno(), _SIZE)
+        self._times = Times(self._map, _TIMES)
         self._events = events
         self._bytes = 0
         self._turn = 0
@@ -100,7 +104,8 @@ class Recording:
         return record
 
     def checkpoint(self, written: int, groups: Mapping[str, tuple[int, int]]) -> None:
-        """Lay down the count and the prefix of each group after so many calls."""
+        """Lay down the count and the prefix of each group after so many calls, and the time."""
+        self._times.add(written)
         text = json.dumps([written, groups], separators=(",", ":")).encode()
         if len(text) < SLOT:
             self._turn = turn = 1 - self._turn
@@ -109,12 +114,30 @@ class Recording:
 
 def read(path: Path) -> list[list[Any]]:
     """The recorded calls of a process, oldest first, as rows of a history; [] where there is no readable file."""
+    return _rows(path, _data(path))[1]
+
+
+def read_timed(path: Path) -> list[tuple[float | None, list[Any]]]:
+    """The recorded calls of a process, each with about the time at which it was made, where that is known."""
+    data = _data(path)
+    first, rows = _rows(path, data)
+    times = timing.times_of(range(first, first + len(rows)), timing.read_times(data, _TIMES))
+    return list(zip(times, rows, strict=True))
+
+
+def _data(path: Path) -> bytes:
+    """What a file holds; nothing where it is no recording."""
     try:
         data = path.read_bytes()
     except OSError:
-        return []
-    if len(data) < _SIZE:
-        return []
+        return b""
+    return data if len(data) >= _TIMES else b""
+
+
+def _rows(path: Path, data: bytes) -> tuple[int, list[list[Any]]]:
+    """The number of the first call that is left of a process, and the rows from it on."""
+    if not data:
+        return 1, []
     written, groups = _checkpoint(data)
     members, events, _ = _lines(path)
     calls: dict[int, int] = {}
@@ -125,11 +148,12 @@ def read(path: Path) -> list[list[Any]]:
     known = [events[calls[at & _WORD]] for at in _before(written, calls, events)]
     replay = Replay(members, groups)
     rows = replay.back(known)
+    first = written - len(rows) + 1
     at = written + 1
     while calls.get(at & _WORD) in events:
         rows.append(replay.on(events[calls[at & _WORD]]))
         at += 1
-    return rows
+    return first, rows
 
 
 def _before(written: int, calls: Mapping[int, int], events: Mapping[int, Any]) -> list[int]:

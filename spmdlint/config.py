@@ -1,20 +1,20 @@
 """What a user can set, and where it is set: ``[tool.spmdlint]`` of a pyproject.toml, or a spmdlint.toml.
 
-One configuration holds for one run. The keys stand in one table, :data:`KEYS`; the page docs/configuration.md is made
-from it.
+One configuration holds for one run. The keys stand in one table, in ``keys.py``.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from spmdlint import selection
+from spmdlint.diagnostics import Severity
 from spmdlint.errors import UsageError
+from spmdlint.keys import KEYS, MultiProcess
 from spmdlint.rule import Rule
 
 if sys.version_info >= (3, 11):
@@ -24,8 +24,6 @@ else:
 
 OWN_FILE = "spmdlint.toml"
 SHARED_FILE = "pyproject.toml"
-
-MultiProcess = Literal["auto", "always", "never"]
 
 DEFAULT_EXCLUDE = (
     ".bzr",
@@ -66,6 +64,10 @@ class Config:
     select: tuple[str, ...] = (selection.ALL,)
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    severity: Mapping[str, Severity] = field(default_factory=dict)
+    fail_on: Severity = "info"
+    baseline: Path | None = None
     preview: bool = False
     exclude: tuple[str, ...] = ()
     force_exclude: bool = False
@@ -102,144 +104,34 @@ class Config:
         return (*DEFAULT_EXCLUDE, *self.exclude)
 
 
-@dataclass(frozen=True)
-class Key:
-    """One key of the configuration file; ``read`` raises :class:`ValueError` for what it does not accept."""
-
-    name: str
-    expects: str
-    default: str
-    meaning: str
-    read: Callable[[object, Path], object]
-
-    @property
-    def attribute(self) -> str:
-        """The field of :class:`Config` that this key sets."""
-        return self.name.replace("-", "_")
-
-
-def _strings(value: object, _root: Path) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError
-    return tuple(value)
-
-
-def _boolean(value: object, _root: Path) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError
-    return value
-
-
-def _folders(value: object, root: Path) -> tuple[Path, ...]:
-    folders = tuple((root / name).resolve() for name in _strings(value, root))
-    missing = [str(folder) for folder in folders if not folder.is_dir()]
-    if missing:
-        raise ValueError(f"there is no folder {missing[0]}")
-    return folders
-
-
-def _version(value: object, _root: Path) -> tuple[int, ...] | None:
-    if value == "newest":
-        return None
-    if not isinstance(value, str) or not re.fullmatch(r"[0-9]+(\.[0-9]+)*", value):
-        raise ValueError
-    return tuple(int(part) for part in value.split("."))
-
-
-def _multi_process(value: object, _root: Path) -> MultiProcess:
-    for choice in ("auto", "always", "never"):
-        if value == choice:
-            return choice
-    raise ValueError
-
-
-def _tables(value: object, _root: Path) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError
-    return value
-
-
-_SELECTORS = "a list of strings: codes, prefixes of codes or names of rules"
-
-KEYS = (
-    Key("select", _SELECTORS, '["ALL"]', "The rules that run. Preview rules need `preview` besides.", _strings),
-    Key("ignore", _SELECTORS, "[]", "Rules that do not run. The more specific selector wins.", _strings),
-    Key("extend-select", _SELECTORS, "[]", "Rules that run besides those of `select`.", _strings),
-    Key(
-        "preview",
-        "true or false",
-        "false",
-        "Whether rules run that are still on trial: they find more, and are wrong more often.",
-        _boolean,
-    ),
-    Key(
-        "exclude",
-        "a list of strings: patterns as in a .gitignore, relative to the project's root",
-        "[]",
-        "What is left out, besides what .gitignore names and the default list below; `!name` takes a default back.",
-        _strings,
-    ),
-    Key(
-        "force-exclude",
-        "true or false",
-        "false",
-        "Whether `exclude` and .gitignore hold for files that are named on the command line, too.",
-        _boolean,
-    ),
-    Key(
-        "src",
-        "a list of strings: folders that exist, relative to the project's root",
-        "[]",
-        "The folders that imports start from. Where none is given they are found.",
-        _folders,
-    ),
-    Key(
-        "jax-version",
-        'a string: "newest", or a version such as "0.6.2"',
-        '"newest"',
-        "The version of JAX that the program is written for.",
-        _version,
-    ),
-    Key(
-        "multi-process",
-        'one of "auto", "always" and "never"',
-        '"auto"',
-        "Whether the program runs as several processes; `auto` looks for signs of it.",
-        _multi_process,
-    ),
-    Key(
-        "expected-failures",
-        "true or false",
-        "false",
-        "Whether code is reported that its author expects to fail, under `pytest.raises` or `assertRaises`. Good only "
-        "for judging the linter by a library's own tests of errors.",
-        _boolean,
-    ),
-    Key(
-        "knowledge",
-        "a table that holds the tables `functions`, `methods` and `aliases`",
-        "{}",
-        "What functions of your own or of other libraries mean; see [Knowledge of your own](#knowledge-of-your-own).",
-        _tables,
-    ),
-)
-
-
 def read_config(root: Path, file: Path | None) -> Config:
     """The settings of ``file`` for the project at ``root``; the default ones where there is no file.
 
     Raises:
-        UsageError: the file cannot be read, or holds something that is no setting.
+        UsageError: the file, or one that it extends, cannot be read, or holds something that is no setting.
 
     """
     config = Config(root=root)
-    if file is None:
-        return config
+    return config if file is None else _extended(config, file, ())
+
+
+def _extended(config: Config, file: Path, above: tuple[Path, ...]) -> Config:
+    """``config`` with the settings of ``file``, on those of the file that it extends."""
+    values = _values(file, config.root)
+    base = values.pop("extend", None)
+    if base is not None:
+        base = (file.parent / base).resolve()
+        if base in (*above, file.resolve()):
+            raise UsageError(f"{file} extends {base}, which extends it in turn; take one of the two out.")
+        config = _extended(config, base, (*above, file.resolve()))
+    return replace(_laid_over(config, values, lambda name: f"{name!r} in {file}"), file=file)
+
+
+def _values(file: Path, root: Path) -> dict[str, Any]:
+    """What a file sets, by field."""
     values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    table = settings(file)
     keys = {key.name: key for key in KEYS}
-    for name, value in (table or {}).items():
+    for name, value in (settings(file) or {}).items():
         key = keys.get(name)
         if key is None:
             near = selection.nearest(name, keys)
@@ -251,8 +143,7 @@ def read_config(root: Path, file: Path | None) -> Config:
             # Only the folder reader says more than int() does, and what int() says helps nobody.
             detail = f" ({error})" if str(error).startswith("there is") else ""
             raise UsageError(f"{file} sets {name!r} to {value!r}; it must be {key.expects}{detail}.") from None
-        origins[key.attribute] = f"{name!r} in {file}"
-    return replace(config, file=file, origins=origins, **values)
+    return values
 
 
 def settings(file: Path) -> dict[str, Any] | None:
@@ -286,14 +177,31 @@ def override(config: Config, options: Mapping[str, Any]) -> Config:
     ``--extend-select`` and ``--exclude`` add to what the file says.
     """
     given = {name: value for name, value in options.items() if value is not None}
+    return _laid_over(config, given, lambda name: f"--{name.replace('_', '-')}")
+
+
+def _laid_over(config: Config, given: dict[str, Any], origin: Callable[[str], str]) -> Config:
+    """``config`` with new values by field; ``origin`` says where a field was set, given its name as users write it."""
     origins = dict(config.origins)
     if "select" in given:
         config = replace(config, ignore=(), extend_select=())
         origins = {name: where for name, where in origins.items() if name not in ("ignore", "extend_select")}
-    for name in given:
-        option = f"--{name.replace('_', '-')}"
+    for name, value in given.items():
+        where = origin(name.replace("_", "-"))
         if name in ("ignore", "extend_select", "exclude"):
-            given[name] = (*getattr(config, name), *given[name])
-            option = f"{origins[name]} or {option}" if name in origins else option
-        origins[name] = option
+            given[name] = (*getattr(config, name), *value)
+            where = f"{origins[name]} or {where}" if name in origins else where
+        elif isinstance(value, dict):
+            given[name] = _joined(getattr(config, name), value)
+        origins[name] = where
     return replace(config, origins=origins, **given)
+
+
+def _joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tables as one, tables in them as well; what stands above decides."""
+    joined = dict(below)
+    for name, value in above.items():
+        known = joined.get(name)
+        both = isinstance(known, dict) and isinstance(value, dict)
+        joined[name] = _joined(known, value) if both else value  # type: ignore[arg-type]  # both are tables
+    return joined

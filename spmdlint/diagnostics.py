@@ -72,6 +72,11 @@ class Diagnostic:
         return (self.place, self.code, self.message)
 
 
+def fixable(finding: Diagnostic, *, unsafe: bool) -> bool:
+    """Whether ``--fix`` would put in the fix of a finding."""
+    return finding.fix is not None and (unsafe or finding.fix.applicability == "safe")
+
+
 def in_order(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics without exact repetitions, in the order of output."""
     return tuple(sorted(set(diagnostics), key=Diagnostic.sort_key))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spmdlint.analysis.explanation import Explanation
@@ -16,6 +16,7 @@ from spmdlint.files.find import Found, find
 from spmdlint.files.read import Source, Unreadable, decode, read_all
 from spmdlint.files.suppressions import collect
 from spmdlint.interpreter import deep, uncollected
+from spmdlint.policy import Policy
 from spmdlint.program.load import SyntaxProblem, load
 from spmdlint.rule import Problem, Rule, Run, RunRule, load_rules
 
@@ -60,26 +61,41 @@ class Checked:
     asked: frozenset[Path]
     crashes: tuple[Crash, ...] = ()
     notes: tuple[str, ...] = ()
+    ran: frozenset[str] = frozenset()
+    """The codes of the rules that ran to their end."""
 
 
 def check(
-    config: Config, paths: Sequence[Path], *, stdin: Stdin | None = None, progress: Progress | None = None
+    config: Config,
+    paths: Sequence[Path],
+    *,
+    stdin: Stdin | None = None,
+    progress: Progress | None = None,
+    edited: Mapping[Path, str] | None = None,
 ) -> Checked:
     """Lint the project and return the findings in the files asked for: ``paths``, all absolute, and ``stdin``.
 
     The program is always the whole project, so what is said about a file does not depend on how it was asked for.
+    ``edited`` holds other texts for some of the files than those that they have on disk.
 
     Raises:
         UsageError: a path does not exist, or the configuration is wrong.
 
     """
     with uncollected():
-        return _check(config, paths, stdin, progress)
+        return _check(config, paths, stdin, progress, edited or {})
 
 
-def _check(config: Config, paths: Sequence[Path], stdin: Stdin | None, progress: Progress | None) -> Checked:
+def _check(
+    config: Config,
+    paths: Sequence[Path],
+    stdin: Stdin | None,
+    progress: Progress | None,
+    edited: Mapping[Path, str],
+) -> Checked:
     rules = load_rules()
     enabled = config.enabled(rules)
+    policy = Policy(config, rules)
     trial = tuple(
         f"{selector} selects rules on trial only, and those run with --preview only; add it, or drop the selector."
         for selector in config.without_effect(rules)
@@ -88,6 +104,7 @@ def _check(config: Config, paths: Sequence[Path], stdin: Stdin | None, progress:
     if not found.asked:
         return Checked((), {}, found.asked, notes=(*trial, *found.notes))
     sources, failures = _read(found, stdin)
+    sources = [replace(source, text=edited.get(source.path, source.text)) for source in sources]
     loaded = load(sources, config, progress)
     by_path = {source.path: source for source in sources}
     suppressions = collect(loaded.comments, by_path, rules)
@@ -99,13 +116,14 @@ def _check(config: Config, paths: Sequence[Path], stdin: Stdin | None, progress:
 
     problems = (*map(_problem, failures), *map(_problem, loaded.syntax_errors))
     # What a rule about the run finds cannot count here: it is not known before the unused suppressions are.
-    ran = {rule.code for rule in active if not isinstance(rule, RunRule)} - {crash.rule.code for crash in crashes}
-    unused = tuple(suppressions.unused(ran, rules, {problem.place.path for problem in problems}))
+    told = {rule.code for rule in active if not isinstance(rule, RunRule)} - {crash.rule.code for crash in crashes}
+    unused = tuple(suppressions.unused(told, rules, {problem.place.path for problem in problems}))
     about_the_run = _run_about(active, Run(problems, unused), crashes)
     remaining += suppressions.remaining(about_the_run)
 
-    shown = in_order([finding for finding in remaining if finding.place.path in found.asked])
-    return Checked(shown, by_path, found.asked, tuple(crashes), (*trial, *found.notes))
+    shown = in_order(policy.applied(finding for finding in remaining if finding.place.path in found.asked))
+    ran = frozenset(enabled - {crash.rule.code for crash in crashes})
+    return Checked(shown, by_path, found.asked, tuple(crashes), (*trial, *found.notes), ran)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar
 
-from spmdlint.diagnostics import Diagnostic, Place, Severity
+from spmdlint.diagnostics import Diagnostic, Edit, Place, Severity
 from spmdlint.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,12 +90,14 @@ class UnusedSuppression:
     """One rule that a comment suppresses without effect; ``selector`` is what the comment calls it.
 
     ``code`` is None where no installed rule has that name, and ``selector`` is empty where the comment names none.
+    ``removal`` takes it out of the text.
     """
 
     place: Place
     selector: str
     code: str | None
     nearest: str | None = None
+    removal: Edit | None = None
 
 
 @dataclass(frozen=True, slots=True)

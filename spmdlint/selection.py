@@ -23,12 +23,12 @@ def chosen(select: Iterable[str], ignore: Iterable[str], rules: Sequence[Rule]) 
     """
     select, ignore = tuple(select), tuple(ignore)
     codes = {rule.code for rule in rules if rule.always}
-    for level in sorted({_specificity(text, rules) for text in (*select, *ignore)}):
+    for level in sorted({specificity(text, rules) for text in (*select, *ignore)}):
         for text in select:
-            if _specificity(text, rules) == level:
+            if specificity(text, rules) == level:
                 codes |= matches(text, rules)
         for text in ignore:
-            if _specificity(text, rules) == level:
+            if specificity(text, rules) == level:
                 codes -= matches(text, rules)
     return frozenset(codes)
 
@@ -74,7 +74,8 @@ def nearest(word: str, candidates: Collection[str]) -> str | None:
     return by_lower[found[0]] if found else None
 
 
-def _specificity(selector: str, rules: Sequence[Rule]) -> int:
+def specificity(selector: str, rules: Sequence[Rule]) -> int:
+    """How narrow a selector is; the narrower one wins."""
     if selector == ALL:
         return 0
     exact = any(selector in (rule.code, rule.name) for rule in rules)

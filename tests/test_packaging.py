@@ -128,13 +128,23 @@ def test_the_hook_of_pre_commit(clone, tmp_path):
     checked(*git, "init", "-q", cwd=work)
     checked(*git, "add", "-A", cwd=work)
 
-    def hook_on(*files: str) -> subprocess.CompletedProcess[str]:
-        command = (sys.executable, "-m", "pre_commit", "try-repo", hook, "spmdlint", "--verbose", "--files", *files)
+    def hook_on(*files: str, name: str = "spmdlint") -> subprocess.CompletedProcess[str]:
+        command = (sys.executable, "-m", "pre_commit", "try-repo", hook, name, "--verbose", "--files", *files)
         return run(*command, cwd=work, PRE_COMMIT_HOME=str(tmp_path / "cache"))
 
-    done = hook_on("losses.py", "excluded.py")
+    done = alone = hook_on("losses.py", "excluded.py")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "losses.py:5:12" in done.stdout
     assert "excluded.py" not in done.stdout.partition("hook id")[2]
     done = hook_on("train.py", "excluded.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = [line for line in hook_on("losses.py", "train.py").stdout.splitlines() if "SPMD101" in line]
+    assert told == [line for line in alone.stdout.splitlines() if "SPMD101" in line] != []
+
+    (work / "old.py").write_text("import jax\n\ny = jax.tree_map(abs, [])\n")
+    checked(*git, "add", "-A", cwd=work)
+    done = hook_on("old.py", name="spmdlint-fix")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "jax.tree.map(abs" in (work / "old.py").read_text()
+    done = hook_on("old.py", name="spmdlint-fix")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from spmdlint.runtime_checks.history import judge, read_history
+from spmdlint.runtime_checks.offline import compare, load
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording import read, read_programs
 from spmdlint.runtime_checks.report import as_text
 from spmdlint.runtime_checks.sentences import name_processes
 
@@ -16,22 +15,21 @@ LAST = 5
 
 def explain(folder: Path) -> int:
     """Print the verdict over all records in a folder, or each process's last calls; the exit status that fits."""
-    files = {int(path.stem): path for path in folder.glob("*.ledger") if path.stem.isdigit()}
-    rows = {process: read(path) for process, path in sorted(files.items())}
-    if not any(rows.values()):
+    recorded = load(folder)
+    if not recorded.rows:
         sys.stderr.write(f"There are no records of calls in {folder}: run with --ledger, or SPMDLINT_LEDGER set.\n")
         return 2
-    programs = {process: read_programs(path) for process, path in files.items()}
-    # How they ended is not recorded: who made fewer calls may have been killed first, or last.
-    histories = {process: read_history("running", found) for process, found in rows.items()}
-    report = judge(histories, lambda process, digest: programs[process].get(digest, {}))
-    if report is not None:
-        sys.stdout.write(as_text(report))
+    found = compare(recorded)
+    if found.report is not None:
+        sys.stdout.write(as_text(found.report))
+    for sentence in (*found.earlier, *found.notes):
+        sys.stdout.write(f"{sentence}\n")
+    if found.differs:
         return DIVERGED_STATUS
-    sys.stdout.write(f"The last calls of {name_processes(rows)} agree as far as they are recorded.\n")
-    for process, found in rows.items():
+    sys.stdout.write(f"The last calls of {name_processes(recorded.rows)} agree as far as they are recorded.\n")
+    for process, rows in recorded.rows.items():
         sys.stdout.write(f"\n  Process {process}, oldest first:\n")
-        for _group, members, index, _prefix, _digest, function, filename, line, _others in found[-LAST:]:
+        for _group, members, index, _prefix, _digest, function, filename, line, _others in rows[-LAST:]:
             place = f"{filename}:{line}" if filename else "an unknown line"
             sys.stdout.write(f"    call {index} of {name_processes(members)}: {function}  at {place}\n")
     return 0

@@ -35,6 +35,7 @@ from spmdlint.analysis.inputs.seeds import Seeds
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
 from spmdlint.analysis.order.listings import ListingOrder
+from spmdlint.analysis.order.mending import Mending
 from spmdlint.analysis.order.sets import SetOrder
 from spmdlint.analysis.order.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
 from spmdlint.analysis.setup.reading import Reads, WholeRead
@@ -291,6 +292,11 @@ class Program:
     def edits(self) -> Edits:
         """Edits that would mend a finding."""
         return Edits(self.evaluator)
+
+    @cached_property
+    def mending(self) -> Mending:
+        """Edits that put things in one order."""
+        return Mending(self.evaluator, self.set_order, self.place)
 
     def explain(self, path: Path, row: int) -> Explanation:
         """What the analyses know of a line, counted from 1."""

@@ -5,19 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import get_args
 
-from spmdlint.cli.commands import FAILURE, SUCCESS, complain, wants_traceback
+from spmdlint.cli import adoption, fixing
+from spmdlint.cli.commands import FAILURE, complain, wants_traceback
 from spmdlint.cli.progress import ProgressBar
-from spmdlint.config import override
+from spmdlint.cli.writing import Wanted, write
+from spmdlint.config import Config, override
+from spmdlint.diagnostics import Severity
 from spmdlint.engine import Checked, Stdin, check
 from spmdlint.errors import UsageError
 from spmdlint.files.root import configure
-from spmdlint.output import FORMATS, renderer
-from spmdlint.output.colors import wants_color
-from spmdlint.output.report import Report
-from spmdlint.rule import load_rules
+from spmdlint.fixes.rounds import Fixed
+from spmdlint.identity import relative
+from spmdlint.output import FORMATS
+from spmdlint.policy import GRAVITY
 
 FINDINGS = 1
 
@@ -33,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="files and folders, or '-' for standard input; the current folder where there is none",
     )
-    parser.add_argument("--output-format", choices=sorted(FORMATS), default="full", metavar="FORMAT", help=_one_of())
     rules = parser.add_argument_group("rules", "RULES is a comma-separated list of codes, prefixes of codes or names.")
     rules.add_argument("--select", type=_list, action="extend", metavar="RULES", help="run these rules only")
     rules.add_argument("--ignore", type=_list, action="extend", metavar="RULES", help="do not run these rules")
@@ -49,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="run rules that are still on trial, too",
     )
+    fixing.add_arguments(parser)
+    adoption.add_arguments(parser)
     files = parser.add_argument_group("files")
     files.add_argument("--config", type=Path, metavar="FILE", help="take the configuration from this file")
     files.add_argument(
@@ -65,9 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
     said = parser.add_argument_group("output")
+    said.add_argument("--output-format", choices=sorted(FORMATS), default="full", metavar="FORMAT", help=_one_of())
+    said.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the findings there")
     said.add_argument(
         "--statistics", action="store_true", help="show how many findings each rule has, not the findings"
     )
+    said.add_argument("--fail-on", choices=get_args(Severity), help="exit with 1 for findings as grave as this only")
     said.add_argument("--exit-zero", action="store_true", help="exit with 0 although there are findings")
     said.add_argument("-v", "--verbose", action="store_true", help="say what is linted, and trace internal errors")
 
@@ -80,37 +88,63 @@ def main(options: argparse.Namespace) -> int:
     config = override(config, {name: getattr(options, name) for name in _OVERRIDES})
     if options.verbose:
         complain(f"The project is {config.root}; its configuration is {config.file or 'the default one'}.")
-    with ProgressBar() as progress:
-        checked = check(config, paths, stdin=stdin, progress=progress)
+    baseline = adoption.file_of(options, config)
+
+    def look(edited: Mapping[Path, str] | None = None) -> Checked:
+        with ProgressBar() as progress:
+            return check(config, paths, stdin=stdin, progress=progress, edited=edited)
+
+    def look_past(edited: Mapping[Path, str]) -> Checked:
+        checked = look(edited)
+        return checked if baseline is None else adoption.Known(baseline, checked, config.root).remaining()
+
+    checked = look()
     for note in checked.notes:
         complain(note)
     if not checked.asked and not checked.notes:
         complain("There is no Python file to lint here; name another path, or look at 'exclude'.")
-    for piece in _render(checked, options):
-        sys.stdout.write(piece)
-    return _status(checked, options)
+    known = 0
+    if baseline is not None:
+        checked, known = adoption.apply_baseline(baseline, checked, config, options)
+    if options.add_ignore is not None:
+        adoption.add_ignores(checked, options.add_ignore)
+        checked = look_past({})
+    fixed = Fixed(checked)
+    if fixing.wanted(options):
+        fixed = fixing.fix(checked, look_past, options, lambda path: relative(path, Path.cwd()))
+    if not (options.fix_only or options.diff):
+        _write(fixed, known, config, options)
+    return _status(fixed, config, options)
 
 
-def _render(checked: Checked, options: argparse.Namespace) -> Iterator[str]:
-    urls = {rule.code: rule.url for rule in load_rules() if rule.url is not None}
-    report = Report(
-        checked.diagnostics, checked.sources, urls, color=wants_color(sys.stdout), complete=not checked.crashes
+def _write(fixed: Fixed, known: int, config: Config, options: argparse.Namespace) -> None:
+    piped = fixing.wanted(options) and "-" in options.paths  # then standard output holds the text
+    stream = sys.stderr if piped else sys.stdout
+    wanted = Wanted(
+        options.output_format,
+        options.output_file,
+        options.statistics,
+        stream,
+        known=known,
+        fixed=fixed.count,
+        unsafe_fixes=options.unsafe_fixes,
     )
-    if options.statistics:
-        from spmdlint.output import statistics
-
-        return statistics.render_json(report) if options.output_format == "json" else statistics.render(report)
-    return renderer(options.output_format)(report)
+    write(fixed.checked, config, wanted)
 
 
-def _status(checked: Checked, options: argparse.Namespace) -> int:
+def _status(fixed: Fixed, config: Config, options: argparse.Namespace) -> int:
+    checked = fixed.checked
     for crash in checked.crashes:
         complain(crash.sentence())
         if options.verbose or wants_traceback():
             sys.stderr.write(crash.trace())
     if checked.crashes:
         return FAILURE
-    return FINDINGS if checked.diagnostics and not options.exit_zero else SUCCESS
+    least = GRAVITY[options.fail_on or config.fail_on]
+    failing = any(GRAVITY[finding.severity] >= least for finding in checked.diagnostics)
+    if failing and not options.exit_zero and not (options.fix_only or options.diff):
+        return FINDINGS
+    return fixing.status(fixed, options)
 
 
 def _stdin(options: argparse.Namespace) -> Stdin | None:
@@ -120,6 +154,8 @@ def _stdin(options: argparse.Namespace) -> Stdin | None:
         return None
     if len(options.paths) > 1:
         raise UsageError("'-' stands alone: lint standard input and files in two runs.")
+    if options.add_ignore is not None:
+        raise UsageError("--add-ignore writes into files, and '-' is none; name the files.")
     (path,) = _absolute([options.stdin_filename or Path("<stdin>")])
     if path.is_dir():
         raise UsageError(f"--stdin-filename names the folder {path}; name the file that standard input stands for.")

@@ -6,6 +6,10 @@ import argparse
 import importlib.util
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.report import Report
 
 FAILED_STATUS = 2
 
@@ -24,6 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="agree on every call before it is dispatched (the default), compare behind the calls, or only run",
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there as JSON")
+    parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the verdict there as SARIF")
+    parser.add_argument(
+        "--output-format",
+        choices=("text", "github"),
+        default="text",
+        help="github: say the verdict as an annotation of GitHub Actions, too",
+    )
     parser.add_argument("--timeout", type=float, metavar="S", help="end the run after so many seconds, with status 124")
     parser.add_argument("--log-dir", type=Path, metavar="DIR", help="keep each process's output in a file there")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="keep each process's last calls in a file there")
@@ -55,11 +66,24 @@ def main(options: argparse.Namespace) -> int:
         report, status = launcher.launch(plan)
         if options.report is not None:
             launcher.write_report(report, options.report)
+        _tell(report, Path(words[0]), options)
     except launcher.LaunchError as error:
         sys.stderr.write(f"spmdlint: {error}\n")
         return FAILED_STATUS
     launcher.show(report, _codes() if report.explained_by else None)
     return status
+
+
+def _tell(report: Report, script: Path, options: argparse.Namespace) -> None:
+    """Write the verdict for a CI server, where that is wanted."""
+    if options.sarif is None and options.output_format == "text":
+        return
+    from spmdlint.cli import rehearsal
+
+    if options.sarif is not None:
+        rehearsal.write_sarif(report, script, options.sarif)
+    if options.output_format == "github":
+        sys.stdout.writelines(rehearsal.workflow_commands(report, script))
 
 
 def _codes() -> frozenset[str] | None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Location, Place
+from spmdlint.diagnostics import Diagnostic, Edit, Location, Place
 from spmdlint.files.read import Source
+from spmdlint.files.unsuppressing import removal
 from spmdlint.rule import Rule, UnusedSuppression
 from spmdlint.selection import nearest
 
@@ -37,6 +38,8 @@ class Suppression:
     selector: str
     code: str | None
     silences_all: bool = False
+    removal: Edit | None = None
+    """What takes it out of the text."""
 
     def silences(self, finding: Diagnostic) -> bool:
         """Whether the finding is one that this comment means."""
@@ -77,7 +80,7 @@ class Suppressions:
                     continue
                 if item.code is None or item.code in ran:
                     near = nearest(item.selector, words) if item.code is None and item.selector else None
-                    yield UnusedSuppression(item.place, item.selector, item.code, near)
+                    yield UnusedSuppression(item.place, item.selector, item.code, near, item.removal)
 
 
 def collect(
@@ -88,28 +91,29 @@ def collect(
     return Suppressions(
         suppression
         for path, found in comments.items()
+        for rows in (sources[path].lines() if path in sources else [],)
         for comment in found
-        for suppression in (
-            *_ignores(path, comment, sources.get(path), codes),
-            *_noqas(path, comment, codes),
-        )
+        for suppression in (*_ignores(path, comment, rows, codes), *_noqas(path, comment, rows, codes))
     )
 
 
-def _ignores(path: Path, comment: Comment, source: Source | None, codes: Mapping[str, str]) -> Iterator[Suppression]:
+def _ignores(path: Path, comment: Comment, rows: Sequence[str], codes: Mapping[str, str]) -> Iterator[Suppression]:
     for found in _IGNORE.finditer(comment.text):
-        line = _line_below(comment, source) if comment.own_line else comment.row
+        line = _line_below(comment, rows) if comment.own_line else comment.row
         listed = found["selectors"] or ""
         words = list(re.finditer(r"[^\s,]+", listed))
         for word in words:
-            start = found.start("selectors") + word.start()
-            place = _place(path, comment, start, start + len(word.group()))
-            yield Suppression(place, line, comment.own_line, word.group(), codes.get(word.group()))
+            at = found.start("selectors")
+            start, end = at + word.start(), at + word.end()
+            place = _place(path, comment, start, end)
+            whole = (at + words[0].start(), at + words[-1].end())
+            cut = removal(comment, _row(comment, rows), (start, end), whole, found.span())
+            yield Suppression(place, line, comment.own_line, word.group(), codes.get(word.group()), removal=cut)
         if not words:
             yield Suppression(_place(path, comment, *found.span()), line, comment.own_line, "", None)
 
 
-def _noqas(path: Path, comment: Comment, codes: Mapping[str, str]) -> Iterator[Suppression]:
+def _noqas(path: Path, comment: Comment, rows: Sequence[str], codes: Mapping[str, str]) -> Iterator[Suppression]:
     """The codes of ours in a ``noqa``; other tools' codes, and the text after the codes, are none of our business."""
     letters = {code.rstrip("0123456789") for code in codes.values()}
     for found in _NOQA.finditer(comment.text):
@@ -119,14 +123,29 @@ def _noqas(path: Path, comment: Comment, codes: Mapping[str, str]) -> Iterator[S
             place = _place(path, comment, *found.span())
             yield Suppression(place, comment.row, False, "", None, silences_all=True)
             continue
-        at = _skip(comment.text, found.end())
-        while word := (_CODE.match(comment.text, at) or _NAME.match(comment.text, at)):
+        words = list(_words(comment.text, found.end()))
+        for word in words:
             text = word.group()
             code = codes.get(text) or codes.get(text.upper())
             if code is not None or text.rstrip("0123456789").upper() in letters:
                 place = _place(path, comment, *word.span())
-                yield Suppression(place, comment.row, False, text, code)
-            at = _skip(comment.text, word.end())
+                whole = (words[0].start(), words[-1].end())
+                part = (found.start(), whole[1])
+                cut = removal(comment, _row(comment, rows), word.span(), whole, part)
+                yield Suppression(place, comment.row, False, text, code, removal=cut)
+
+
+def _words(text: str, at: int) -> Iterator[re.Match[str]]:
+    """The codes and names from a position on, up to what is none."""
+    at = _skip(text, at)
+    while word := (_CODE.match(text, at) or _NAME.match(text, at)):
+        yield word
+        at = _skip(text, word.end())
+
+
+def _row(comment: Comment, rows: Sequence[str]) -> str:
+    """The row of source that a comment stands in."""
+    return rows[comment.row - 1] if comment.row <= len(rows) else comment.text
 
 
 def _skip(text: str, at: int) -> int:
@@ -134,9 +153,8 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _line_below(comment: Comment, source: Source | None) -> int:
+def _line_below(comment: Comment, rows: Sequence[str]) -> int:
     """The line that a comment of its own stands for: the next one that is not a comment, too."""
-    rows = source.lines() if source is not None else []
     line = comment.row + 1
     while line <= len(rows) and rows[line - 1].lstrip().startswith("#"):
         line += 1

@@ -59,8 +59,9 @@ class Known:
     a function which runs at a time of its own; what that one stores is the source. ``needs``: for a method, what a
     file has to import for it.
     ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
-    ``stacks``: it puts a sequence into an array, element by element. ``gives_global``: it gives an array over the
-    devices of a sharding, and ``local`` is the parameter that is this process's own part of it.
+    ``gives_strings``: it gives a list of strings. ``stacks``: it puts a sequence into an array, element by element.
+    ``gives_global``: it gives an array over the devices of a sharding, and ``local`` is the parameter that is this
+    process's own part of it.
     ``batches``: the parameter that is the number of rows in a batch, of which the last one may be short.
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
     """
@@ -99,6 +100,7 @@ class Known:
     source: Source | None = None
     attribute: bool = False
     listing: bool = False
+    gives_strings: bool = False
     completion: bool = False
     stacks: bool = False
     gives_global: bool = False

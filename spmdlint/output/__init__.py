@@ -14,7 +14,11 @@ FORMATS = {
     "full": "spmdlint.output.full",
     "concise": "spmdlint.output.concise",
     "json": "spmdlint.output.json",
+    "json-lines": "spmdlint.output.json_lines",
     "github": "spmdlint.output.github",
+    "gitlab": "spmdlint.output.gitlab",
+    "junit": "spmdlint.output.junit",
+    "sarif": "spmdlint.output.sarif",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spmdlint.diagnostics import fixable
 from spmdlint.output.report import Report, one_line, summary
 
 
@@ -12,5 +13,6 @@ def render(report: Report) -> Iterator[str]:
     for finding in report.diagnostics:
         start = finding.place.start
         where = f"{report.shown(finding.place.path)}:{start.row}:{start.column}"
-        yield f"{where}: {finding.code} {one_line(finding.message)}\n"
+        star = "[*] " if fixable(finding, unsafe=report.unsafe_fixes) else ""
+        yield f"{where}: {finding.code} {star}{one_line(finding.message)}\n"
     yield f"{summary(report)}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.diagnostics import Diagnostic, Place, Severity
+from spmdlint.diagnostics import Diagnostic, Place, Severity, fixable
 from spmdlint.output.colors import PLAIN, Palette, palette
 from spmdlint.output.report import Report, one_line, summary
 from spmdlint.output.snippet import snippet
@@ -24,6 +24,8 @@ def render(report: Report) -> Iterator[str]:
 def _finding(finding: Diagnostic, report: Report, colors: Palette) -> Iterator[str]:
     mark = _mark(finding.severity, colors)
     head = f"{mark}{finding.code}{colors.reset} {colors.bold}{finding.name}{colors.reset}"
+    if fixable(finding, unsafe=report.unsafe_fixes):
+        head += f" [{colors.help}*{colors.reset}]"
     yield f"{head}: {one_line(finding.message)}\n"
     yield from _source(finding.place, report, colors, mark, _CONTEXT)
     for related in finding.related:

@@ -11,10 +11,11 @@ from spmdlint.output.report import Report
 
 def render(report: Report) -> Iterator[str]:
     """Write the findings."""
-    yield (json.dumps([_finding(each, report.urls.get(each.code)) for each in report.diagnostics], indent=2) + "\n")
+    yield (json.dumps([as_object(each, report.urls.get(each.code)) for each in report.diagnostics], indent=2) + "\n")
 
 
-def _finding(finding: Diagnostic, url: str | None) -> dict[str, object]:
+def as_object(finding: Diagnostic, url: str | None) -> dict[str, object]:
+    """One finding."""
     return {
         "code": finding.code,
         "name": finding.name,

@@ -6,8 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, Severity, fixable
 from spmdlint.files.read import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What formats that declare their rules tell of one; ``page`` is Markdown."""
+
+    code: str
+    name: str
+    severity: Severity
+    summary: str
+    page: str
+    preview: bool = False
+    url: str | None = None
 
 
 @dataclass(frozen=True)
@@ -20,9 +33,17 @@ class Report:
     """Where the page of a rule stands, by code, for the rules that have one on the web."""
     base: Path = field(default_factory=Path.cwd)
     """The folder that shown paths are relative to."""
+    top: Path = field(default_factory=Path.cwd)
+    """The root of the work tree: the paths that servers read are relative to it, wherever the linter runs."""
+    rules: tuple[Description, ...] = ()
     color: bool = False
     complete: bool = True
     """Whether all rules ran to their end."""
+    known: int = 0
+    """How many findings are left out because a baseline holds them."""
+    fixed: int = 0
+    unsafe_fixes: bool = False
+    """Whether fixes count that need a reader's eye."""
 
     def shown(self, path: Path) -> str:
         """A path as a person reads it: relative where it lies below the base."""
@@ -33,12 +54,26 @@ class Report:
 
 
 def summary(report: Report) -> str:
-    """The last line of the formats for people."""
+    """The last lines of the formats for people."""
     count = len(report.diagnostics)
-    if not count and report.complete:
-        return "All checks passed!"
-    found = f"Found {count} problem{'' if count == 1 else 's'}"
-    return f"{found}." if report.complete else f"{found}; there may be more, because not all rules ran to their end."
+    known = f"{report.known} more in the baseline" if report.known else ""
+    if not count and not report.fixed and report.complete:
+        return f"All checks passed!{f' ({known}.)' if known else ''}"
+    total = count + report.fixed
+    counts = f" ({report.fixed} fixed, {count} remaining)" if report.fixed else ""
+    found = f"Found {total} problem{'' if total == 1 else 's'}{counts}{f', and {known}' if known else ''}"
+    last = f"{found}." if report.complete else f"{found}; there may be more, because not all rules ran to their end."
+    return f"{last}{_hint(report)}"
+
+
+def _hint(report: Report) -> str:
+    """What the options for fixes would do, as ruff says it."""
+    able = sum(fixable(finding, unsafe=report.unsafe_fixes) for finding in report.diagnostics)
+    hidden = sum(finding.fix is not None for finding in report.diagnostics) - able
+    more = f"{hidden} more with '--unsafe-fixes'" if hidden else ""
+    if able:
+        return f"\n[*] {able} fixable with '--fix'{f' ({more})' if more else ''}."
+    return f"\nNo safe fixes; {hidden} with '--fix --unsafe-fixes'." if hidden else ""
 
 
 def one_line(text: str) -> str:

@@ -1,0 +1,106 @@
+"""The recordings of a job read after it: who called what, and the first call at which its processes differ.
+
+A ring that went round has lost its beginning; what is left is aligned by the numbers of the calls, never by guessing.
+Each row carries a digest of all calls before it, so that a difference in the part that is lost is noticed all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spmdlint.runtime_checks.history import History, judge, read_history
+from spmdlint.runtime_checks.recording import read, read_programs
+from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.sentences import name_processes
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The rows and programs of each process, by its number."""
+
+    rows: Mapping[int, list[list[Any]]]
+    programs: Mapping[int, Mapping[str, Mapping[str, Any]]]
+
+    def histories(self) -> dict[int, History]:
+        """As the verdict takes them. How the processes ended is not recorded: who made fewer may have died first."""
+        return {process: read_history("running", found) for process, found in self.rows.items()}
+
+
+@dataclass(slots=True)
+class Comparison:
+    """``report`` where a difference is seen; ``earlier`` where there is one in what is lost; ``notes`` besides."""
+
+    report: Report | None = None
+    earlier: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the processes are known to differ."""
+        return self.report is not None or bool(self.earlier)
+
+
+def load(folder: Path) -> Recorded:
+    """All recordings in a folder; empty where there is none that can be read."""
+    files = {int(path.stem): path for path in folder.glob("*.ledger") if path.stem.isdigit()}
+    rows = {process: found for process, path in sorted(files.items()) if (found := read(path))}
+    return Recorded(rows, {process: read_programs(files[process]) for process in rows})
+
+
+def compare(recorded: Recorded) -> Comparison:
+    """Hold the processes against each other."""
+    histories = recorded.histories()
+    programs = recorded.programs
+    found = Comparison(judge(histories, lambda process, digest: programs[process].get(digest, {})))
+    members = {key: group for history in histories.values() for key, group in history.members.items()}
+    for key, group in sorted(members.items(), key=lambda item: item[1]):
+        inside = {process: histories[process] for process in group if process in histories}
+        absent = [process for process in group if process not in histories]
+        if absent:
+            found.notes.append(f"There is no recording of {name_processes(absent)}.")
+        _compare_lost(key, group, inside, found)
+        _compare_ends(key, group, inside, found)
+    found.notes = list(dict.fromkeys(found.notes))
+    return found
+
+
+def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History], found: Comparison) -> None:
+    """Say where what all still know begins, and whether the calls before it were the same."""
+    rows = {process: history.rows[key] for process, history in inside.items() if history.rows.get(key)}
+    if len(rows) < 2:
+        return
+    shared = set.intersection(*(set(known) for known in rows.values()))
+    named = name_processes(group)
+    if not shared:
+        spans = "; ".join(f"process {process} {min(known)} to {max(known)}" for process, known in rows.items())
+        found.notes.append(f"No call of {named} is recorded by all of them: {spans}.")
+        return
+    first = min(shared)
+    if first > 1:
+        found.notes.append(f"The calls of {named} before number {first} are not recorded by all of them any more.")
+    before: dict[str, list[int]] = {}
+    if len({known[first].digest for known in rows.values()}) == 1:
+        for process, known in rows.items():
+            before.setdefault(known[first].prefix, []).append(process)
+    if len(before) > 1:
+        sides = " and ".join(name_processes(processes) for processes in before.values())
+        found.earlier.append(
+            f"{sides} made other calls before number {first} of {named}, the first that all of them still have: where "
+            "they parted is not recorded any more. Background mode tells it while the job runs."
+        )
+
+
+def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History], found: Comparison) -> None:
+    """Say who is ahead: where nothing differs, the one that made fewer calls is the one to look at."""
+    counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
+    if len(set(counts.values())) > 1:
+        told: dict[int, list[int]] = {}
+        for process, count in counts.items():
+            told.setdefault(count, []).append(process)
+        words = "; ".join(
+            f"{name_processes(processes)} after call {count}" for count, processes in sorted(told.items())
+        )
+        found.notes.append(f"The records of {name_processes(group)} do not end together: {words}.")

@@ -1,0 +1,150 @@
+"""Edits that put things in one order: ``sorted(...)`` around what has none, where the text shows where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site, Values
+from spmdlint.analysis.order.sets import LISTERS
+from spmdlint.analysis.variance.origins import Origins
+from spmdlint.diagnostics import Edit, Fix, Place
+from spmdlint.program import summary as s
+
+_SORTED = "sorted"
+_MESSAGE = "Sort it."
+_DEPTH = 8
+
+
+class Mending:
+    """Finds the expression to sort. One per run."""
+
+    def __init__(self, evaluator: Evaluator, sets: Origins, place: Callable[[Site], Place]) -> None:
+        self.ev = evaluator
+        self.sets = sets
+        self.place = place
+
+    def of_set(self, iterable: Site) -> Fix | None:
+        """Sort what an iteration takes from a set: safe where all elements are known strings or numbers."""
+        frame = self.ev.free_frame(iterable.ref)
+        number = self._target(frame, iterable.number)
+        if number is None or self._shadowed(frame):
+            return None
+        call = self.ev.function(frame).operations[number]
+        inner = self._only_argument(frame, call, "builtins.list")
+        safe = self._orderable(frame, number)
+        if isinstance(call, s.Call) and inner is not None:  # list(x) is sorted(x) then, and no list in a list
+            edits: tuple[Edit, ...] = (self._edit(frame, call.function, _SORTED),)
+        else:
+            edits = self._wrapped(frame, number)
+        return Fix("safe" if safe else "unsafe", _MESSAGE, edits)
+
+    def of_listing(self, source: Site) -> Fix | None:
+        """Sort a listing where it is made: safe where it is a list of strings."""
+        frame = self.ev.free_frame(source.ref)
+        call = self.ev.function(frame).operations[source.number]
+        if not isinstance(call, s.Call) or self._shadowed(frame):
+            return None
+        names = [value.name for value in self.ev.value(frame, call.function) if isinstance(value, External)]
+        if not names:  # a method of a path, which gives paths one by one
+            return Fix("unsafe", _MESSAGE, self._wrapped(frame, source.number))
+        known = self.ev.knowledge.get(names[0])
+        if known is None or not known.gives_strings:
+            return None
+        return Fix("safe", _MESSAGE, self._wrapped(frame, source.number))
+
+    def without_key(self, source: Site) -> Fix | None:
+        """Drop the key of ``sorted(x, key=id)``: the elements have to have an order of their own."""
+        frame = self.ev.free_frame(source.ref)
+        function = self.ev.function(frame)
+        call = function.operations[source.number]
+        if not isinstance(call, s.Call) or len(call.arguments) != 2 or call.arguments[1].keyword != "key":
+            return None
+        start, end = function.spans[call.arguments[0].value][1], function.spans[call.arguments[1].value][1]
+        if function.spans[call.arguments[1].value][0] != start + len(", key="):
+            return None  # parentheses or a comment between the two
+        cut = Edit(self._place(frame, call.arguments[0].value).end, self._place(frame, call.arguments[1].value).end, "")
+        return Fix("unsafe", "Sort by the elements themselves.", (cut,)) if end > start else None
+
+    def _target(self, frame: Frame, number: int, depth: int = _DEPTH) -> int | None:
+        """Where the order comes in: below what hands elements on in the order in which it gets them."""
+        operation = self.ev.function(frame).operations[number]
+        inside: list[int] | None = None
+        if isinstance(operation, s.Display) and operation.kind != "set":
+            inside = [operation.elements[position] for position in operation.starred]
+        elif isinstance(operation, s.Collected) and operation.kind != "set":
+            loops = [self.ev.function(frame).operations[loop] for loop in operation.loops]
+            inside = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
+        elif isinstance(operation, s.Binary) and operation.operator == "+":
+            inside = [operation.left, operation.right]
+        elif isinstance(operation, s.Call) and self._calls(frame, operation, LISTERS):
+            if self._only_argument(frame, operation, "builtins.list") is not None:
+                return number
+            inside = [argument.value for argument in operation.arguments]
+        if inside is None:
+            plain = (s.Load, s.Attribute, s.Call, s.Subscript, s.Binary, s.Display, s.Collected)
+            return number if isinstance(operation, plain) else None
+        unordered = [each for each in inside if self.sets.of(frame, each) is not None]
+        return self._target(frame, unordered[0], depth - 1) if len(unordered) == 1 and depth else None
+
+    def _calls(self, frame: Frame, call: s.Call, names: frozenset[str]) -> bool:
+        return any(isinstance(v, External) and v.name in names for v in self.ev.value(frame, call.function))
+
+    def _only_argument(self, frame: Frame, operation: s.Operation, maker: str) -> int | None:
+        """The argument of ``list(x)`` and the like, where there is one."""
+        if not isinstance(operation, s.Call) or len(operation.arguments) != 1:
+            return None
+        (argument,) = operation.arguments
+        plain = argument.keyword is None and not argument.star
+        return argument.value if plain and self._calls(frame, operation, frozenset((maker,))) else None
+
+    def _orderable(self, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
+        """Whether all elements are surely strings, or surely numbers, so that sorting them cannot fail."""
+        function = self.ev.function(frame)
+        operation = function.operations[number]
+        if depth == 0:
+            return False
+        if isinstance(operation, s.Display) and not operation.starred:
+            return _alike([value for n in operation.elements for value in self.ev.value(frame, n)])
+        if isinstance(operation, s.Load) and function.binds(operation.name):
+            stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+            return bool(stores) and all(self._orderable(frame, store, depth - 1) for store in stores)
+        if isinstance(operation, s.Store):
+            return self._orderable(frame, operation.value, depth - 1)
+        for maker in ("builtins.list", "builtins.set", "builtins.frozenset"):
+            inner = self._only_argument(frame, operation, maker)
+            if inner is not None:
+                return self._orderable(frame, inner, depth - 1)
+        return _closed(self.ev.value(frame, number))
+
+    def _shadowed(self, frame: Frame) -> bool:
+        """Whether the file has a ``sorted`` of its own."""
+        return _SORTED in self.ev.project.modules[frame.ref.path].top.stores or self.ev.function(frame).binds(_SORTED)
+
+    def _wrapped(self, frame: Frame, number: int) -> tuple[Edit, ...]:
+        at = self._place(frame, number)
+        return Edit(at.start, at.start, f"{_SORTED}("), Edit(at.end, at.end, ")")
+
+    def _edit(self, frame: Frame, number: int, text: str) -> Edit:
+        at = self._place(frame, number)
+        return Edit(at.start, at.end, text)
+
+    def _place(self, frame: Frame, number: int) -> Place:
+        return self.place(Site(frame.ref, number))
+
+
+def _closed(values: Values) -> bool:
+    """Whether these are collections whose elements are all known and of one kind."""
+    return bool(values) and all(
+        isinstance(value, Collection)
+        and not value.open
+        and _alike([each for element in value.elements for each in element])
+        for value in values
+    )
+
+
+def _alike(values: list[object]) -> bool:
+    constants = [value.value for value in values if isinstance(value, Constant)]
+    if not values or len(constants) < len(values):
+        return False
+    return all(isinstance(one, str) for one in constants) or all(isinstance(one, (int, float)) for one in constants)

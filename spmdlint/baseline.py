@@ -1,0 +1,89 @@
+"""The findings that a project lives with for now, in a file that is checked in.
+
+An entry holds no row: it is found again by what stands on the line, around it and beside it, so that it survives lines
+that move, functions and files that are renamed, and a name that is changed on the line. Entries are matched one to one,
+the surest way first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from spmdlint.errors import UsageError
+from spmdlint.identity import Mark
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Which of the findings are known, by their numbers, each with its entry, and the entries without a finding."""
+
+    known: dict[int, Mark]
+    gone: tuple[Mark, ...]
+
+
+def read(path: Path) -> list[Mark]:
+    """The entries of a baseline.
+
+    Raises:
+        UsageError: the file is not there, or is no baseline.
+
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"There is no baseline {path}; --write-baseline writes one.") from None
+    except OSError as error:
+        raise UsageError(f"The baseline {path} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise UsageError(f"{path} is no baseline: it is no JSON. --write-baseline writes it anew.") from None
+    if not isinstance(data, dict) or data.get("version") != VERSION:
+        raise UsageError(f"{path} is no baseline of version {VERSION}; --write-baseline writes it anew.")
+    try:
+        return [Mark(**{name: str(value) for name, value in entry.items()}) for entry in data["findings"]]
+    except (KeyError, TypeError, AttributeError):
+        raise UsageError(f"{path} holds what is no finding; --write-baseline writes it anew.") from None
+
+
+def text(entries: Iterable[Mark]) -> str:
+    """A baseline as it is written: one entry a line, in order, so that two branches of it merge."""
+    lines = [json.dumps(asdict(entry), ensure_ascii=False) for entry in sorted(entries)]
+    listed = ",\n    ".join(lines)
+    return f'{{\n  "version": {VERSION},\n  "findings": [{f"{chr(10)}    {listed}{chr(10)}  " if lines else ""}]\n}}\n'
+
+
+def match(entries: Sequence[Mark], found: Sequence[Mark], exists: Callable[[str], bool]) -> Matched:
+    """Find the entries again; ``exists`` tells whether a file of an entry is still there."""
+    missing = {entry.path for entry in entries if not exists(entry.path)}
+    ways: list[Callable[[Mark], Hashable]] = [
+        lambda m: m,
+        lambda m: (m.code, m.path, m.scope, m.text),
+        lambda m: (m.code, m.path, m.text),
+        lambda m: (m.code, m.path, m.scope, m.before, m.after) if m.before and m.after else m,
+    ]
+    known: dict[int, Mark] = {}
+    left = list(entries)
+    for way in ways:
+        left = _matched(left, found, way, known)
+    moved = [entry for entry in left if entry.path in missing]
+    stayed = [entry for entry in left if entry.path not in missing]
+    left_over = _matched(moved, found, lambda m: (m.code, m.scope, m.text), known)
+    return Matched(known, tuple(sorted((*stayed, *left_over))))
+
+
+def _matched(
+    entries: Sequence[Mark], found: Sequence[Mark], way: Callable[[Mark], Hashable], known: dict[int, Mark]
+) -> list[Mark]:
+    """Add what matches to ``known``; gives the entries that do not."""
+    waiting: dict[Hashable, list[Mark]] = defaultdict(list)
+    for entry in reversed(entries):
+        waiting[way(entry)].append(entry)
+    for number, each in enumerate(found):
+        if number not in known and (same := waiting[way(each)]):
+            known[number] = same.pop()
+    return [entry for entries_left in waiting.values() for entry in reversed(entries_left)]

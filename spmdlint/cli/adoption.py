@@ -1,0 +1,145 @@
+"""Options for a project that has findings already: baselines, and suppressions that are written for it."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+from spmdlint import baseline
+from spmdlint.cli.commands import complain
+from spmdlint.cli.writing import write_file
+from spmdlint.config import Config
+from spmdlint.diagnostics import Diagnostic
+from spmdlint.engine import Checked
+from spmdlint.errors import UsageError
+from spmdlint.files.suppressing import suppress
+from spmdlint.files.write import line_end, rewrite
+from spmdlint.identity import Mark, marks, relative
+from spmdlint.rule import load_rules
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    group = parser.add_argument_group("adoption")
+    group.add_argument("--baseline", type=Path, metavar="FILE", help="do not show the findings that are in this file")
+    group.add_argument("--write-baseline", action="store_true", help="write all findings into the baseline")
+    group.add_argument(
+        "--prune-baseline", action="store_true", help="take out of the baseline what is not found any more"
+    )
+    group.add_argument(
+        "--add-ignore",
+        metavar="REASON",
+        help="silence all findings by comments with this reason",
+    )
+
+
+def file_of(options: argparse.Namespace, config: Config) -> Path | None:
+    """The baseline of the run.
+
+    Raises:
+        UsageError: it is to be written, and has no name.
+
+    """
+    path: Path | None = options.baseline.absolute() if options.baseline is not None else config.baseline
+    if path is None and (options.write_baseline or options.prune_baseline):
+        raise UsageError("Say which file the baseline is: --baseline FILE, or the setting 'baseline'.")
+    return path
+
+
+class Known:
+    """A run held against a baseline.
+
+    Raises:
+        UsageError: the baseline cannot be read.
+
+    """
+
+    def __init__(self, path: Path, checked: Checked, root: Path, *, anew: bool = False) -> None:
+        self._path = path
+        self._checked = checked
+        always = {
+            rule.code for rule in load_rules() if rule.always
+        }  # what could not be read is no finding to live with
+        self._findings = [finding for finding in checked.diagnostics if finding.code not in always]
+        self._marks = marks(self._findings, checked.sources, root)
+        entries = [] if anew and not path.exists() else baseline.read(path)
+        sources = {relative(source, root) for source in checked.sources}
+        judged = {relative(asked, root) for asked in checked.asked}
+        if sources <= judged:  # only who looked at all files can tell that one has no finding any more
+            judged |= {entry.path for entry in entries if not (root / entry.path).exists()}
+        inside = [entry for entry in entries if entry.path in judged and entry.code in checked.ran]
+        self._others = [entry for entry in entries if entry not in inside]
+        self._matched = baseline.match(inside, self._marks, lambda name: (root / name).exists())
+
+    @property
+    def gone(self) -> int:
+        """How many entries were not found again."""
+        return len(self._matched.gone)
+
+    def __len__(self) -> int:
+        """How many findings are known."""
+        return len(self._matched.known)
+
+    def remaining(self) -> Checked:
+        """The run without the findings that are known."""
+        known = {self._findings[number] for number in self._matched.known}
+        return replace(
+            self._checked, diagnostics=tuple(each for each in self._checked.diagnostics if each not in known)
+        )
+
+    def write(self) -> None:
+        """Write all findings into the baseline; entries of files that were not looked at stay."""
+        self._write(self._marks)
+        complain(f"{self._path} holds {_count(len(self._marks) + len(self._others), 'finding')} now.")
+
+    def prune(self) -> None:
+        """Take out what is gone, and bring what was found again up to date."""
+        self._write([self._marks[number] for number in self._matched.known])
+        complain(f"{_count(self.gone, 'finding')} taken out of {self._path}.")
+
+    def _write(self, found: list[Mark]) -> None:
+        write_file(self._path, baseline.text([*self._others, *found]))
+
+
+def apply_baseline(path: Path, checked: Checked, config: Config, options: argparse.Namespace) -> tuple[Checked, int]:
+    """The run without what the baseline knows, and how many findings that are; writes the baseline where asked to."""
+    known = Known(path, checked, config.root, anew=options.write_baseline)
+    if options.write_baseline:
+        known.write()
+        known = Known(path, checked, config.root)
+    elif options.prune_baseline:
+        known.prune()
+    elif known.gone:
+        verb = "is" if known.gone == 1 else "are"
+        complain(f"{_count(known.gone, 'finding')} of the baseline {verb} gone; --prune-baseline brings it up to date.")
+    return known.remaining(), len(known)
+
+
+def add_ignores(checked: Checked, reason: str) -> None:
+    """Silence the findings by comments in their files, where Python takes a comment.
+
+    Raises:
+        UsageError: the reason is empty, or a file cannot be written.
+
+    """
+    reason = " ".join(reason.split())
+    if not reason:
+        raise UsageError("--add-ignore needs a reason, for whoever reads the comments.")
+    by_path: dict[Path, list[Diagnostic]] = defaultdict(list)
+    about_comments = {rule.code for rule in load_rules() if rule.always or rule.name == "unused-suppression"}
+    for finding in checked.diagnostics:
+        if finding.code not in about_comments:
+            by_path[finding.place.path].append(finding)
+    count = 0
+    for path, findings in by_path.items():
+        text = checked.sources[path].text
+        suppressed = suppress(text, findings, reason, line_end(text))
+        rewrite(path, suppressed.text)
+        count += suppressed.count
+    complain(f"{_count(count, 'finding')} silenced.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,72 @@
+"""Options for fixes, with ruff's meaning: which are put in, whether files or a diff are written, the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from spmdlint.cli.commands import complain
+from spmdlint.engine import Checked
+from spmdlint.files.read import split_rows
+from spmdlint.files.write import rewrite
+from spmdlint.fixes.rounds import Fixed, fix_all
+
+SUCCESS = 0
+CHANGES = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    group = parser.add_argument_group("fixes")
+    group.add_argument("--fix", action="store_true", help="put in the fixes that keep the program's meaning")
+    group.add_argument("--unsafe-fixes", action="store_true", help="take fixes that need a reader's eye, too")
+    group.add_argument("--fix-only", action="store_true", help="put in fixes, and do not show what remains")
+    group.add_argument("--diff", action="store_true", help="show what --fix-only would change, and change nothing")
+    group.add_argument("--exit-non-zero-on-fix", action="store_true", help="exit with 1 if anything was fixed")
+
+
+def wanted(options: argparse.Namespace) -> bool:
+    """Whether anything is to be fixed, or shown as fixed."""
+    return bool(options.fix or options.fix_only or options.diff)
+
+
+def fix(
+    checked: Checked,
+    again: Callable[[Mapping[Path, str]], Checked],
+    options: argparse.Namespace,
+    shown: Callable[[Path], str],
+) -> Fixed:
+    """Put the fixes in, into files, standard output or a diff, and say what went wrong."""
+    fixed = fix_all(checked, again, unsafe=options.unsafe_fixes)
+    for problem in fixed.problems:
+        complain(problem)
+    if options.diff:
+        for path, text in sorted(fixed.texts.items()):
+            sys.stdout.writelines(_diff(fixed.before[path], text, shown(path)))
+    elif "-" in options.paths:
+        for path in checked.asked & set(checked.sources):
+            sys.stdout.write(fixed.texts.get(path, checked.sources[path].text))
+    else:
+        for path, text in fixed.texts.items():
+            rewrite(path, text)
+    if options.diff or options.fix_only:
+        done = "Would fix" if options.diff else "Fixed"
+        complain(f"{done} {fixed.count} problem{'' if fixed.count == 1 else 's'}.")
+    return fixed
+
+
+def status(fixed: Fixed, options: argparse.Namespace) -> int:
+    """The exit status where what remains is not shown, or where fixing alone decides."""
+    if options.diff or options.exit_non_zero_on_fix:
+        return CHANGES if fixed.count else SUCCESS
+    return SUCCESS
+
+
+def _diff(old: str, new: str, name: str) -> Iterator[str]:
+    yield from (
+        line if line.endswith("\n") else f"{line}\n"
+        for line in difflib.unified_diff(split_rows(old), split_rows(new), name, name, lineterm="")
+    )

@@ -1,0 +1,73 @@
+"""``spmdlint ledger``: what the recordings of a job say after it, compared or as a trace."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from spmdlint.cli.commands import SUCCESS, complain
+from spmdlint.cli.writing import write_file
+from spmdlint.errors import UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    kinds = parser.add_subparsers(dest="what", required=True, metavar="diff|trace")
+    diff = kinds.add_parser("diff", help="name the first call at which the processes differ", allow_abbrev=False)
+    diff.add_argument("folder", type=Path, metavar="DIR", help="the folder with 0.ledger, 0.events, 1.ledger, ...")
+    diff.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
+    trace = kinds.add_parser("trace", help="write a trace for Chrome and Perfetto", allow_abbrev=False)
+    trace.add_argument("folder", type=Path, metavar="DIR", help="the folder with 0.ledger, 0.events, 1.ledger, ...")
+    trace.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the trace there")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Compare, or write the trace; 3 where the processes differ, 2 where there is nothing to read."""
+    folder: Path = options.folder
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}; name the one that --ledger or SPMDLINT_LEDGER gave.")
+    return _trace(folder, options.output_file) if options.what == "trace" else _diff(folder, options.output_format)
+
+
+def _diff(folder: Path, form: str) -> int:
+    from spmdlint.runtime_checks.launch.ledgers import explain
+    from spmdlint.runtime_checks.offline import compare, load
+    from spmdlint.runtime_checks.options import DIVERGED_STATUS
+
+    if form == "text":
+        return explain(folder)
+    recorded = load(folder)
+    if not recorded.rows:
+        raise _nothing(folder)
+    found = compare(recorded)
+    told = {
+        "differs": found.differs,
+        "processes": sorted(recorded.rows),
+        "report": None if found.report is None else found.report.as_data(),
+        "earlier": found.earlier,
+        "notes": found.notes,
+    }
+    sys.stdout.write(json.dumps(told, indent=2) + "\n")
+    return DIVERGED_STATUS if found.differs else SUCCESS
+
+
+def _trace(folder: Path, path: Path | None) -> int:
+    from spmdlint.runtime_checks.trace import trace
+
+    made = trace(folder)
+    if not made["traceEvents"]:
+        raise _nothing(folder)
+    text = json.dumps(made) + "\n"
+    if path is None:
+        sys.stdout.write(text)
+    else:
+        write_file(path, text)
+        count = sum(event["ph"] == "X" for event in made["traceEvents"])
+        complain(f"{path} holds {count} calls; open it at https://ui.perfetto.dev or chrome://tracing.")
+    return SUCCESS
+
+
+def _nothing(folder: Path) -> UsageError:
+    return UsageError(f"There are no records of calls in {folder}: run with --ledger, or SPMDLINT_LEDGER set.")

@@ -1,0 +1,85 @@
+"""From what a run found to the text that is written, on standard output or into a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from spmdlint.config import Config
+from spmdlint.engine import Checked
+from spmdlint.errors import UsageError
+from spmdlint.files.ignore import git_root
+from spmdlint.output import renderer
+from spmdlint.output.colors import wants_color
+from spmdlint.output.report import Description, Report
+from spmdlint.rule import Rule, load_rules
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How the findings are to be written; ``file`` is None for ``stream``. The numbers are those of the report."""
+
+    form: str
+    file: Path | None = None
+    statistics: bool = False
+    stream: TextIO = field(default_factory=lambda: sys.stdout)
+    known: int = 0
+    fixed: int = 0
+    unsafe_fixes: bool = False
+
+
+def write(checked: Checked, config: Config, wanted: Wanted) -> None:
+    """Write the findings.
+
+    Raises:
+        UsageError: the file cannot be written.
+
+    """
+    pieces = _render(checked, config, wanted)
+    if wanted.file is None:
+        for piece in pieces:
+            wanted.stream.write(piece)
+    else:
+        write_file(wanted.file, "".join(pieces))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file that the user asked for.
+
+    Raises:
+        UsageError: it cannot be written.
+
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def describe(rule: Rule) -> Description:
+    """What the formats tell of a rule."""
+    return Description(rule.code, rule.name, rule.severity, rule.summary(), rule.page(), rule.preview, rule.url)
+
+
+def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:
+    rules = load_rules()
+    report = Report(
+        checked.diagnostics,
+        checked.sources,
+        {rule.code: rule.url for rule in rules if rule.url is not None},
+        top=git_root(config.root) or config.root,
+        rules=tuple(describe(rule) for rule in rules),
+        color=wanted.file is None and wants_color(wanted.stream),
+        complete=not checked.crashes,
+        known=wanted.known,
+        fixed=wanted.fixed,
+        unsafe_fixes=wanted.unsafe_fixes,
+    )
+    if wanted.statistics:
+        from spmdlint.output import statistics
+
+        return statistics.render_json(report) if wanted.form == "json" else statistics.render(report)
+    return renderer(wanted.form)(report)

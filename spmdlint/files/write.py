@@ -1,0 +1,38 @@
+"""A file's new text, in the bytes that it had: its encoding, its byte order mark and its line ends."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from pathlib import Path
+
+from spmdlint.errors import UsageError
+
+
+def encoded(data: bytes, text: str) -> bytes:
+    """``text`` as the file is encoded that holds ``data``."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return text.encode(encoding)
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Write the new text of a file that was read.
+
+    Raises:
+        UsageError: that is not possible.
+
+    """
+    try:
+        path.write_bytes(encoded(path.read_bytes(), text))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+    except (UnicodeError, SyntaxError):
+        raise UsageError(f"{path} cannot be written: its encoding lacks a character; save it as UTF-8.") from None
+
+
+def line_end(text: str) -> str:
+    """The line end of a text, by its first one."""
+    at = text.find("\n")
+    if at < 0:
+        return "\r" if "\r" in text else "\n"
+    return "\r\n" if text[at - 1 : at] == "\r" else "\n"

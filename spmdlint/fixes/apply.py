@@ -1,0 +1,73 @@
+"""Edits put into a text. A fix is taken as a whole or not at all; what is in the way of another waits for its turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from spmdlint.diagnostics import Edit, Fix, Location
+
+_NEWLINE = re.compile("\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The new text, and how many of the fixes are in it."""
+
+    text: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Change:
+    start: int
+    end: int
+    content: str
+
+
+def apply(text: str, fixes: Iterable[Fix]) -> Applied:
+    """Put fixes into a text, those that start first before the others; a fix that overlaps one that is in is left."""
+    starts = [0, *(found.end() for found in _NEWLINE.finditer(text))]
+    wanted = sorted((tuple(sorted(_change(edit, starts) for edit in fix.edits)) for fix in fixes), key=_first)
+    taken: set[_Change] = set()
+    count = 0
+    for changes in wanted:
+        if not changes or not _well_formed(changes, len(text)):
+            continue
+        new = [change for change in changes if change not in taken]
+        if new and (len(new) < len(changes) or any(_in_the_way(change, other) for change in new for other in taken)):
+            continue
+        taken.update(new)
+        count += 1
+    for change in sorted(taken, reverse=True):
+        text = text[: change.start] + change.content + text[change.end :]
+    return Applied(text, count)
+
+
+def _change(edit: Edit, starts: list[int]) -> _Change:
+    return _Change(_offset(edit.start, starts), _offset(edit.end, starts), edit.content)
+
+
+def _offset(location: Location, starts: list[int]) -> int:
+    if not 0 < location.row <= len(starts):
+        return -1
+    return starts[location.row - 1] + location.column - 1
+
+
+def _first(changes: tuple[_Change, ...]) -> tuple[_Change, ...]:
+    return changes
+
+
+def _well_formed(changes: tuple[_Change, ...], length: int) -> bool:
+    """Whether the changes of one fix lie in the text, apart from each other: a rule with a bug spoils no file."""
+    inside = all(0 <= change.start <= change.end <= length for change in changes)
+    return inside and all(one.end <= other.start for one, other in pairwise(changes))
+
+
+def _in_the_way(one: _Change, other: _Change) -> bool:
+    """Whether two changes overlap, or put something in at one place, where an order would have to be guessed."""
+    if one.start == other.start:
+        return True
+    return one.start < other.end and other.start < one.end

@@ -1,0 +1,78 @@
+"""Fixes put in, the project linted again, and so on until nothing is left to do.
+
+A fix can uncover the next one, and of two that overlap only one goes in at a time. The texts are held in memory: who
+wants a diff gets the same as who wants the files written.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import libcst
+
+from spmdlint.diagnostics import Fix, fixable
+from spmdlint.engine import Checked
+from spmdlint.fixes.apply import apply
+
+MOST_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The last run, the new texts of the files that changed, and what went wrong, as sentences."""
+
+    checked: Checked
+    texts: Mapping[Path, str] = field(default_factory=dict)
+    before: Mapping[Path, str] = field(default_factory=dict)
+    count: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def fix_all(checked: Checked, again: Callable[[Mapping[Path, str]], Checked], *, unsafe: bool) -> Fixed:
+    """Fix what can be fixed; ``again`` lints the project with other texts in place of some files."""
+    texts: dict[Path, str] = {}
+    before: dict[Path, str] = {}
+    spoiled: dict[Path, str] = {}
+    count = 0
+    for _ in range(MOST_ROUNDS):
+        changed = {}
+        for path, fixes in _by_file(checked, unsafe=unsafe).items():
+            if path in spoiled:
+                continue
+            old = checked.sources[path].text
+            applied = apply(old, fixes)
+            if applied.text == old:
+                continue
+            if not _exact(old):
+                spoiled[path] = f"{path} was not changed: where its lines begin is not sure (it may hold a form feed)."
+            elif not _exact(applied.text):
+                spoiled[path] = f"{path} was not changed: Python could not read it any more with its fixes."
+            else:
+                before.setdefault(path, old)
+                changed[path] = applied.text
+                count += applied.count
+        if not changed:
+            return Fixed(checked, texts, before, count, tuple(spoiled.values()))
+        texts |= changed
+        checked = again(texts)
+    endless = f"There are still fixes to be made after {MOST_ROUNDS} rounds, which is a bug; the last state is kept."
+    return Fixed(checked, texts, before, count, (*spoiled.values(), endless))
+
+
+def _by_file(checked: Checked, *, unsafe: bool) -> dict[Path, list[Fix]]:
+    found: dict[Path, list[Fix]] = defaultdict(list)
+    for finding in checked.diagnostics:
+        if finding.fix is not None and fixable(finding, unsafe=unsafe):
+            found[finding.place.path].append(finding.fix)
+    return found
+
+
+def _exact(text: str) -> bool:
+    """Whether a text parses, and the parser gives back every character of it: else its spans are not to be trusted."""
+    try:
+        return libcst.parse_module(text).code == text
+    except libcst.ParserSyntaxError:
+        return False

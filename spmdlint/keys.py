@@ -1,0 +1,201 @@
+"""The keys of the configuration file: what each accepts, and what it means. docs/configuration.md is made from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from spmdlint.diagnostics import Severity
+
+MultiProcess = Literal["auto", "always", "never"]
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of the configuration file; ``read`` raises :class:`ValueError` for what it does not accept."""
+
+    name: str
+    expects: str
+    default: str
+    meaning: str
+    read: Callable[[object, Path], object]
+
+    @property
+    def attribute(self) -> str:
+        """The field of :class:`Config` that this key sets."""
+        return self.name.replace("-", "_")
+
+
+def _strings(value: object, _root: Path) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError
+    return tuple(value)
+
+
+def _boolean(value: object, _root: Path) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _folders(value: object, root: Path) -> tuple[Path, ...]:
+    folders = tuple((root / name).resolve() for name in _strings(value, root))
+    missing = [str(folder) for folder in folders if not folder.is_dir()]
+    if missing:
+        raise ValueError(f"there is no folder {missing[0]}")
+    return folders
+
+
+def _version(value: object, _root: Path) -> tuple[int, ...] | None:
+    if value == "newest":
+        return None
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]+(\.[0-9]+)*", value):
+        raise ValueError
+    return tuple(int(part) for part in value.split("."))
+
+
+def _multi_process(value: object, _root: Path) -> MultiProcess:
+    for choice in ("auto", "always", "never"):
+        if value == choice:
+            return choice
+    raise ValueError
+
+
+def _severity(value: object, _root: Path) -> Severity:
+    for choice in get_args(Severity):
+        if value == choice:
+            found: Severity = choice
+            return found
+    raise ValueError
+
+
+def _severities(value: object, root: Path) -> dict[str, Severity]:
+    return {name: _severity(each, root) for name, each in _tables(value, root).items()}
+
+
+def _selectors_of_patterns(value: object, root: Path) -> dict[str, tuple[str, ...]]:
+    return {pattern: _strings(each, root) for pattern, each in _tables(value, root).items()}
+
+
+def _beside(value: object, _root: Path) -> Path:
+    if not isinstance(value, str):
+        raise ValueError
+    return Path(value)
+
+
+def _file(value: object, root: Path) -> Path:
+    return root / _beside(value, root)
+
+
+def _tables(value: object, _root: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError
+    return value
+
+
+_SELECTORS = "a list of strings: codes, prefixes of codes or names of rules"
+
+_SEVERITY = 'one of "error", "warning" and "info"'
+
+KEYS = (
+    Key(
+        "extend",
+        "a string: another configuration file, relative to the folder of this one",
+        "none",
+        "The settings that these build upon. `ignore`, `extend-select` and `exclude` add to those there, tables are "
+        "joined, and all else takes its place; `select` starts anew, as it does on the command line.",
+        _beside,
+    ),
+    Key("select", _SELECTORS, '["ALL"]', "The rules that run. Preview rules need `preview` besides.", _strings),
+    Key("ignore", _SELECTORS, "[]", "Rules that do not run. The more specific selector wins.", _strings),
+    Key("extend-select", _SELECTORS, "[]", "Rules that run besides those of `select`.", _strings),
+    Key(
+        "per-file-ignores",
+        "a table of lists: patterns as in a .gitignore, relative to the project's root, each with rules",
+        "{}",
+        "Rules whose findings are not shown in the files that a pattern names.",
+        _selectors_of_patterns,
+    ),
+    Key(
+        "severity",
+        'a table: rules, each with "error", "warning" or "info"',
+        "{}",
+        "How grave the findings of rules are, where that is to differ from what the rule says. The more specific "
+        "selector wins.",
+        _severities,
+    ),
+    Key(
+        "fail-on",
+        _SEVERITY,
+        '"info"',
+        "The least severity of a finding for which the exit status is 1.",
+        _severity,
+    ),
+    Key(
+        "baseline",
+        "a string: a file, relative to the project's root",
+        "none",
+        "The findings that are known and not shown; see [adoption](adoption.md).",
+        _file,
+    ),
+    Key(
+        "preview",
+        "true or false",
+        "false",
+        "Whether rules run that are still on trial: they find more, and are wrong more often.",
+        _boolean,
+    ),
+    Key(
+        "exclude",
+        "a list of strings: patterns as in a .gitignore, relative to the project's root",
+        "[]",
+        "What is left out, besides what .gitignore names and the default list below; `!name` takes a default back.",
+        _strings,
+    ),
+    Key(
+        "force-exclude",
+        "true or false",
+        "false",
+        "Whether `exclude` and .gitignore hold for files that are named on the command line, too.",
+        _boolean,
+    ),
+    Key(
+        "src",
+        "a list of strings: folders that exist, relative to the project's root",
+        "[]",
+        "The folders that imports start from. Where none is given they are found.",
+        _folders,
+    ),
+    Key(
+        "jax-version",
+        'a string: "newest", or a version such as "0.6.2"',
+        '"newest"',
+        "The version of JAX that the program is written for.",
+        _version,
+    ),
+    Key(
+        "multi-process",
+        'one of "auto", "always" and "never"',
+        '"auto"',
+        "Whether the program runs as several processes; `auto` looks for signs of it.",
+        _multi_process,
+    ),
+    Key(
+        "expected-failures",
+        "true or false",
+        "false",
+        "Whether code is reported that its author expects to fail, under `pytest.raises` or `assertRaises`. Good only "
+        "for judging the linter by a library's own tests of errors.",
+        _boolean,
+    ),
+    Key(
+        "knowledge",
+        "a table that holds the tables `functions`, `methods` and `aliases`",
+        "{}",
+        "What functions of your own or of other libraries mean; see [Knowledge of your own](#knowledge-of-your-own).",
+        _tables,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Tests of multi-process code under pytest: one test function on several real JAX processes."""

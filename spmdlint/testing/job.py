@@ -1,0 +1,158 @@
+"""One test as a job of several processes, under the launcher of ``spmdlint run``: hard limits, and one outcome."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spmdlint.runtime_checks.report import as_text, from_data
+from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.testing.plugin import RESULTS, SHARED
+
+GRACE = 30.0  # seconds that the launcher gets beyond the job's own time
+MODES = ("lockstep", "background", "off")
+MAX_OUTPUT = 4000
+_SECTION = "-" * 10
+
+
+class JobFailedError(Exception):
+    """The test failed; the text says what each process saw."""
+
+
+class JobSkippedError(Exception):
+    """All processes skipped the test, for this reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the marker asks for."""
+
+    processes: int = 2
+    devices: int = 1
+    mode: str = "lockstep"
+    timeout: float = 120.0
+
+    @classmethod
+    def from_mark(cls, args: Sequence[Any], named: Mapping[str, Any]) -> Job:
+        """The job of a marker; a :class:`TypeError` says what is wrong with it."""
+        job = cls(*args, **named)
+        for name in ("processes", "devices"):
+            if type(getattr(job, name)) is not int or getattr(job, name) < 1:
+                raise TypeError(f"{name} must be a number from 1, and is {getattr(job, name)!r}")
+        if job.mode not in MODES:
+            raise TypeError(f"mode must be one of {', '.join(MODES)}, and is {job.mode!r}")
+        return job
+
+    def run(self, words: Sequence[str], folder: Path) -> None:
+        """Run pytest with these arguments in every process.
+
+        Raises:
+            JobFailedError: the test failed in a process, or the processes diverged.
+            JobSkippedError: all processes skipped it.
+
+        """
+        with tempfile.TemporaryDirectory(prefix="spmdlint-test-") as scratch:
+            results = Path(scratch)
+            for name in ("results", "shared", "logs"):
+                (results / name).mkdir()
+            output = self._launch(words, folder, results)
+            _judge(self.processes, results, output)
+
+    def _launch(self, words: Sequence[str], folder: Path, results: Path) -> str:
+        """Start the launcher and wait for it; gives what it says. It outlives neither its time nor an exception."""
+        command = [sys.executable, "-m", "spmdlint", "run", "-n", str(self.processes)]
+        command += ["--devices-per-process", str(self.devices), "--mode", self.mode, "--timeout", str(self.timeout)]
+        command += ["--report", str(results / "report.json"), "--log-dir", str(results / "logs")]
+        command += ["--", "-m", "pytest", *words]
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_XDIST", "PYTEST_CUR"))
+        }
+        environment = {**kept, RESULTS: str(results / "results"), SHARED: str(results / "shared")}
+        launcher = subprocess.Popen(  # noqa: S603
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
+            errors="replace",
+        )
+        try:
+            return launcher.communicate(timeout=self.timeout + GRACE)[1]
+        except subprocess.TimeoutExpired:
+            return f"The launcher did not end within {self.timeout + GRACE:.0f} s."
+        finally:
+            if launcher.poll() is None:  # its processes die with it
+                os.killpg(launcher.pid, signal.SIGKILL)
+                launcher.wait()
+
+
+def _judge(processes: int, results: Path, output: str) -> None:
+    """Fail or skip as the processes did."""
+    phases = {number: _phases(results / "results" / f"{number}.jsonl") for number in range(processes)}
+    failed = {number: text for number, found in phases.items() if (text := _failure(found))}
+    try:
+        report = from_data(json.loads((results / "report.json").read_text()))
+    except (OSError, ValueError):
+        raise JobFailedError(f"The job did not run:\n{output[-MAX_OUTPUT:]}") from None
+    skipped = {n: found[-1]["reason"] for n, found in phases.items() if any(p["outcome"] == "skipped" for p in found)}
+    silent = [number for number, found in phases.items() if not any(phase["when"] == "teardown" for phase in found)]
+    if report.verdict in ("clean", "unchecked") and not failed and not silent:
+        if len(skipped) == processes:
+            raise JobSkippedError(next(iter(skipped.values())))
+        if skipped:
+            others = [number for number in phases if number not in skipped]
+            raise JobFailedError(f"{name_processes(skipped)} skipped the test, and {name_processes(others)} did not.")
+        return
+    parts = [f"{_SECTION} {name_processes(numbers)} {_SECTION}\n{text}" for text, numbers in _together(failed)]
+    if report.verdict in ("diverged", "late"):
+        parts.append(as_text(report))
+    if not parts:
+        parts = [f"{report.message}\n"]
+        parts += [f"{_SECTION} {name_processes([n])}, output {_SECTION}\n{_log(results, n)}" for n in silent]
+    raise JobFailedError("\n".join(parts))
+
+
+def _phases(path: Path) -> list[dict[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def _failure(phases: Sequence[Mapping[str, Any]]) -> str:
+    """What a process says of its failure, with what it wrote; empty where it did not fail."""
+    found = [phase for phase in phases if phase["outcome"] == "failed"]
+    texts = []
+    for phase in found:
+        texts.append(phase["text"])
+        texts += [f"{_SECTION} {title} {_SECTION}\n{text}" for title, text in phase["sections"] if text]
+    return "\n".join(texts)
+
+
+def _together(texts: Mapping[int, str]) -> list[tuple[str, list[int]]]:
+    """Processes that say the same, together."""
+    by_text: dict[str, list[int]] = {}
+    for number, text in texts.items():
+        by_text.setdefault(text, []).append(number)
+    return list(by_text.items())
+
+
+def _log(results: Path, number: int) -> str:
+    parts = []
+    for stream in ("out", "err"):
+        path = results / "logs" / f"{number}.{stream}"
+        if path.exists():
+            parts.append(path.read_text(errors="replace")[-MAX_OUTPUT:])
+    return "".join(parts)

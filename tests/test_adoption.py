@@ -1,0 +1,272 @@
+"""A project that has findings already: baselines, suppressions written for it, severities, shared settings."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+BASELINE = ("--baseline", "known.json")
+HEAD = "import jax\nfrom jax.experimental import multihost_utils\n\n\n"
+
+
+def guarded(name: str, barrier: str) -> str:
+    """A function with one finding."""
+    return (
+        f"def {name}():\n    if jax.process_index() == 0:\n"
+        f'        multihost_utils.sync_global_devices("{barrier}")\n        print("{barrier}")\n\n\n'
+    )
+
+
+def write_baseline(project: Any) -> None:
+    outcome = project.run("check", *BASELINE, "--write-baseline")
+    assert outcome.status == 0, outcome.err
+    assert "holds" in outcome.err
+
+
+def entries(project: Any) -> list[dict[str, str]]:
+    data = json.loads((project.root / "known.json").read_text())
+    return list(data["findings"])
+
+
+# -- baselines
+
+
+def test_what_the_baseline_holds_is_not_shown_and_what_is_new_is(project):
+    project.write({"a.py": HEAD + guarded("save", "saved")})
+    write_baseline(project)
+    outcome = project.run("check", *BASELINE)
+    assert (outcome.status, outcome.out, outcome.err) == (0, "All checks passed! (1 more in the baseline.)\n", "")
+    project.write({"a.py": HEAD + guarded("save", "saved") + guarded("load", "loaded")})
+    assert project.check(*BASELINE).found == [("a.py", 13, "SPMD301")]
+    assert len(project.check().found) == 2
+
+
+MOVED = {
+    "lines above": HEAD + "x = 1\n" * 20 + guarded("save", "saved"),
+    "another layout": HEAD
+    + guarded("save", "saved").replace("devices(", "devices( ").replace('")\n', '")  # all\n', 1),
+    "the function renamed": HEAD + guarded("store", "saved"),
+    "the line changed": HEAD + guarded("save", "saved").replace('devices("saved")', 'devices("stored")'),
+    "another order": HEAD
+    + guarded("first", "first").replace("if jax.process_index() == 0:", "if x:")
+    + guarded("save", "saved"),
+}
+
+
+@pytest.mark.parametrize("way", MOVED)
+def test_the_baseline_survives(project, way):
+    project.write({"a.py": HEAD + guarded("save", "saved")})
+    write_baseline(project)
+    project.write({"a.py": MOVED[way]})
+    assert len(project.check().found) == 1
+    outcome = project.run("check", *BASELINE)
+    assert (outcome.status, outcome.err) == (0, "")
+
+
+def test_the_baseline_survives_a_renamed_file(project):
+    project.write({"a.py": HEAD + guarded("save", "saved"), "b.py": "x = 1\n"})
+    write_baseline(project)
+    (project.root / "a.py").rename(project.root / "moved.py")
+    outcome = project.run("check", *BASELINE)
+    assert (outcome.status, outcome.err) == (0, "")
+
+
+def test_a_copy_is_new(project):
+    """One entry stands for one finding, however alike they are."""
+    project.write({"a.py": HEAD + guarded("save", "saved")})
+    write_baseline(project)
+    project.write({"a.py": HEAD + guarded("save", "saved") * 2})
+    assert len(project.check(*BASELINE).found) == 1
+    project.write({"a.py": HEAD + guarded("save", "saved"), "b.py": HEAD + guarded("save", "saved")})
+    assert project.check(*BASELINE).found == [("b.py", 7, "SPMD301")]
+
+
+def test_what_is_gone_is_counted_and_pruned(project):
+    project.write({"a.py": HEAD + guarded("save", "saved") + guarded("load", "loaded")})
+    write_baseline(project)
+    project.write({"a.py": HEAD + guarded("load", "loaded")})
+    outcome = project.run("check", *BASELINE)
+    assert outcome.status == 0
+    assert "1 finding of the baseline is gone; --prune-baseline" in outcome.err
+    outcome = project.run("check", *BASELINE, "--prune-baseline")
+    assert (outcome.status, "1 finding taken out" in outcome.err) == (0, True)
+    assert [entry["scope"] for entry in entries(project)] == ["load"]
+    assert project.run("check", *BASELINE).err == ""
+
+
+def test_what_was_not_looked_at_is_not_gone_and_stays(project):
+    project.write({"a.py": HEAD + guarded("save", "saved"), "b.py": HEAD + guarded("load", "loaded")})
+    write_baseline(project)
+    project.write({"a.py": "x = 1\n", "b.py": "x = 1\n"})
+    assert "1 finding of the baseline is gone" in project.run("check", *BASELINE, "a.py").err
+    assert project.run("check", *BASELINE, "--select", "SPMD101").err == ""
+    project.run("check", *BASELINE, "--write-baseline", "a.py")
+    assert [entry["path"] for entry in entries(project)] == ["b.py"]
+
+
+def test_a_file_that_cannot_be_read_is_never_known(project):
+    project.write({"a.py": "def f(:\n"})
+    outcome = project.run("check", *BASELINE, "--write-baseline")
+    assert outcome.status == 1
+    assert entries(project) == []
+
+
+def test_the_baseline_is_a_setting_too(project):
+    project.write({"spmdlint.toml": 'baseline = "lint/known.json"\n', "a.py": HEAD + guarded("save", "saved")})
+    (project.root / "lint").mkdir()
+    assert project.run("check", "--write-baseline").status == 0
+    assert project.run("check", "a.py").status == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (("--baseline", "nowhere.json"), "There is no baseline"),
+        (("--write-baseline",), "Say which file the baseline is"),
+        (("--prune-baseline",), "Say which file the baseline is"),
+        (("--baseline", "text.json"), "it is no JSON"),
+        (("--baseline", "other.json"), "no baseline of version 1"),
+        (("--baseline", "bad.json"), "holds what is no finding"),
+    ],
+)
+def test_a_baseline_that_is_none(project, argv, told):
+    bad = '{"version": 1, "findings": [{"row": 3}]}'
+    project.write({"a.py": "x = 1\n", "text.json": "nonsense", "other.json": "[]", "bad.json": bad})
+    outcome = project.run("check", *argv)
+    assert outcome.status == 2
+    assert told in outcome.err
+
+
+# -- suppressions that are written
+
+
+STUBBORN = """\
+import jax
+from jax.experimental import multihost_utils
+
+
+def main(first):
+    if jax.process_index() == 0:
+        multihost_utils.sync_global_devices("plain")
+        multihost_utils.sync_global_devices('''one
+two''')
+        print(
+            multihost_utils.process_allgather(1), \\
+            2,
+        )
+        multihost_utils.sync_global_devices("known")  # spmdlint: ignore[SPMD101] a mistake
+        multihost_utils.sync_global_devices("commented")  # why
+"""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_every_finding_is_silenced_with_a_reason(project, end):
+    text = STUBBORN.replace("\n", end)
+    project.write({"a.py": text.encode()})
+    before = project.check("--ignore", "SPMD900").found
+    assert len(before) > 0
+    outcome = project.run("check", "--add-ignore", "known since 2024", "--ignore", "SPMD900")
+    assert (outcome.status, outcome.out) == (0, "All checks passed!\n")
+    assert f"{len(before)} finding" in outcome.err
+    after = (project.root / "a.py").read_bytes().decode()
+    assert "# spmdlint: ignore[SPMD301] known since 2024" in after
+    assert after.count(end) == after.count("\n")
+    compile(after, "a.py", "exec")
+
+
+def test_a_suppression_joins_the_one_that_is_there(project):
+    call = 'multihost_utils.sync_global_devices("known")'
+    text = f"{HEAD}if jax.process_index() == 0:\n    {call}  # spmdlint: ignore[SPMD101] a slip\n"
+    project.write({"a.py": text})
+    assert project.run("check", "--ignore", "SPMD900", "--add-ignore", "later").status == 0
+    assert "# spmdlint: ignore[SPMD101, SPMD301] a slip\n" in (project.root / "a.py").read_text()
+
+
+def test_a_suppression_needs_a_reason(project):
+    project.write({"a.py": project.hazard})
+    assert project.run("check", "--add-ignore", " ").status == 2
+    assert (project.root / "a.py").read_text() == project.hazard
+
+
+# -- settings
+
+
+def test_per_file_ignores(project):
+    files = ("tests/a.py", "tests/deep/b.py", "src/c.py", "d.py")
+    project.write(dict.fromkeys(files, project.hazard))
+    project.write({"spmdlint.toml": '[per-file-ignores]\n"tests/" = ["SPMD3"]\n"/d.py" = ["varying-condition"]\n'})
+    assert [name for name, _, _ in project.check().found] == ["c.py"]
+    assert [name for name, _, _ in project.check("tests/a.py", "src/c.py").found] == ["c.py"]
+
+
+def test_a_suppression_in_a_file_whose_rules_are_ignored_is_used(project):
+    project.write({"spmdlint.toml": '[per-file-ignores]\n"a.py" = ["SPMD301"]\n'})
+    project.write({"a.py": project.hazard.replace('("saved")', '("saved")  # spmdlint: ignore[SPMD301] so')})
+    assert project.check().found == []
+
+
+@pytest.mark.parametrize(
+    "table",
+    ['[per-file-ignores]\n"a.py" = ["SPMD999"]\n', '[severity]\nSPMD999 = "info"\n', '[severity]\nSPMD3 = "bad"\n'],
+)
+def test_settings_that_name_nothing(project, table):
+    project.write({"a.py": "x = 1\n", "spmdlint.toml": table})
+    assert project.run("check").status == 2
+
+
+def test_severities_and_the_exit_status(project):
+    project.write({"a.py": project.hazard})
+    project.write({"spmdlint.toml": '[severity]\nSPMD301 = "warning"\nSPMD3 = "info"\n'})
+    (finding,) = project.check().json
+    assert finding["severity"] == "warning"
+    assert project.check().status == 1
+    assert project.check("--fail-on", "error").status == 0
+    assert project.check("--fail-on", "warning").status == 1
+    project.write({"spmdlint.toml": 'fail-on = "warning"\n[severity]\nSPMD3 = "info"\n'})
+    assert project.check().status == 0
+    assert len(project.check().json) == 1
+
+
+def test_extend(project):
+    project.write(
+        {
+            "shared/base.toml": 'ignore = ["SPMD301"]\nexclude = ["old/"]\n[per-file-ignores]\n"b.py" = ["SPMD3"]\n',
+            "spmdlint.toml": 'extend = "shared/base.toml"\n',
+            "a.py": project.hazard,
+            "old/c.py": "def f(:\n",
+            "b.py": project.hazard,
+        }
+    )
+    assert project.check().found == []
+    project.write({"spmdlint.toml": 'extend = "shared/base.toml"\nselect = ["SPMD3"]\nexclude = ["new/"]\n'})
+    assert project.check().found == [("a.py", 7, "SPMD301")]
+
+
+def test_extend_a_pyproject_and_a_chain(project):
+    project.write(
+        {
+            "base/pyproject.toml": '[tool.spmdlint]\nextend = "../top.toml"\nseverity = {SPMD3 = "info"}\n',
+            "top.toml": 'fail-on = "warning"\n[severity]\nSPMD301 = "warning"\n',
+            "spmdlint.toml": 'extend = "base/pyproject.toml"\n[severity]\nSPMD301 = "info"\n',
+            "a.py": project.hazard,
+        }
+    )
+    assert project.check().status == 0
+    assert project.check().json[0]["severity"] == "info"
+
+
+def test_files_that_extend_each_other(project):
+    project.write({"spmdlint.toml": 'extend = "b.toml"\n', "b.toml": 'extend = "spmdlint.toml"\n', "a.py": "x = 1\n"})
+    outcome = project.run("check")
+    assert outcome.status == 2
+    assert "extends" in outcome.err
+
+
+def test_a_mistake_in_a_file_that_is_extended_names_that_file(project):
+    project.write({"spmdlint.toml": 'extend = "b.toml"\n', "b.toml": "selct = []\n", "a.py": "x = 1\n"})
+    outcome = project.run("check")
+    assert outcome.status == 2
+    assert "b.toml sets 'selct'" in outcome.err
+    assert "'select'" in outcome.err

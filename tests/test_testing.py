@@ -1,0 +1,190 @@
+"""The pytest plugin: one test function on several real JAX processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spmdlint.testing.job import Job
+
+LIMIT = 280
+
+
+def run_pytest(folder: Path, *argv: str) -> tuple[int | None, str]:
+    """Run pytest in a folder, in a session of its own that does not outlive the limit."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
+    started = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *argv],
+        cwd=folder,
+        env=kept,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        return started.returncode, started.communicate(timeout=LIMIT)[0] + f"\nstatus {started.wait()}"
+    finally:
+        if started.poll() is None:
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+
+
+def outcomes(text: str) -> dict[str, str]:
+    found = re.findall(r"^(PASSED|FAILED|SKIPPED|XFAIL|ERROR) (?:\[1\] )?\S*?(test_\w+)(?:\[\S+\])?[ :\n]", text, re.M)
+    return {name: outcome for outcome, name in found if outcome != "SKIPPED"}
+
+
+TESTS = """\
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import multihost_utils
+
+
+@pytest.fixture
+def rank():
+    assert jax.process_count() == 2
+    return jax.process_index()
+
+
+@pytest.mark.spmd(processes=2, devices=2)
+@pytest.mark.parametrize("start", [10])
+def test_together(rank, start, spmd_tmp_path):
+    assert jax.device_count() == 4
+    (spmd_tmp_path / str(rank)).write_text("here")
+    gathered = multihost_utils.process_allgather(np.array([start + rank]))
+    assert gathered.ravel().tolist() == [10, 11]
+    assert sorted(path.name for path in spmd_tmp_path.iterdir()) == ["0", "1"]
+
+
+@pytest.mark.spmd(processes=2)
+def test_one_fails(rank):
+    print("written by", rank)
+    multihost_utils.process_allgather(np.array([rank]))
+    assert rank == 0, "not the first"
+
+
+@pytest.mark.spmd(processes=2, timeout=100)
+def test_they_part(rank):
+    if rank == 0:
+        multihost_utils.process_allgather(np.array([rank]))
+
+
+@pytest.mark.spmd(processes=2)
+@pytest.mark.skip(reason="never started")
+def test_marked_as_skipped(rank):
+    raise AssertionError
+
+
+def test_beside_them(tmp_path):
+    import sys
+
+    assert jax.process_count() == 1
+"""
+
+
+def test_each_process_says_how_it_went(tmp_path):
+    pytest.importorskip("jax")
+    (tmp_path / "test_spmd.py").write_text(TESTS)
+    _, text = run_pytest(tmp_path)
+    assert outcomes(text) == {
+        "test_together": "PASSED",
+        "test_one_fails": "FAILED",
+        "test_they_part": "FAILED",
+        "test_beside_them": "PASSED",
+    }, text
+    assert "2 failed, 2 passed, 1 skipped" in text
+    fails, _, parts = text.partition("test_they_part __")
+    assert "- process 1 -" in fails
+    assert "AssertionError: not the first" in fails
+    assert "written by 1" in fails
+    assert "written by 0" not in fails
+    assert "spmdlint: diverged (missing)" in parts
+    assert "test_spmd.py:" in parts
+
+
+WRONG = """\
+import pytest
+
+
+@pytest.mark.spmd(processes=0)
+def test_number():
+    pass
+
+
+@pytest.mark.spmd(prozesses=2)
+def test_name():
+    pass
+
+
+@pytest.mark.spmd(mode="tight")
+def test_mode():
+    pass
+"""
+
+
+def test_a_marker_that_is_used_wrongly_says_so(tmp_path):
+    (tmp_path / "test_wrong.py").write_text(WRONG)
+    _, text = run_pytest(tmp_path)
+    assert "processes must be a number from 1, and is 0" in text
+    assert "unexpected keyword argument 'prozesses'" in text
+    assert "mode must be one of lockstep, background, off, and is 'tight'" in text
+    assert "3 failed" in text
+
+
+def test_a_module_that_cannot_be_imported_in_the_job(tmp_path):
+    pytest.importorskip("jax")
+    text = "import os\n\nimport pytest\n\nassert 'SPMDLINT_TEST_RESULTS' not in os.environ\n\n\n"
+    (tmp_path / "test_bad.py").write_text(f"{text}@pytest.mark.spmd(processes=2)\ndef test_it():\n    pass\n")
+    _, text = run_pytest(tmp_path)
+    assert "1 failed" in text
+    assert "process 0, output" in text
+    assert "test_bad.py:5" in text
+
+
+def test_the_plugin_is_found(tmp_path):
+    _, text = run_pytest(tmp_path, "--markers")
+    assert "@pytest.mark.spmd(processes=2, devices=1" in text
+
+
+def test_the_plugin_brings_no_jax(tmp_path, monkeypatch):
+    """Other plugins that are installed here import it, so they are left out."""
+    (tmp_path / "test_plain.py").write_text(
+        "import sys\n\n\ndef test_it():\n"
+        "    assert 'spmdlint.testing.plugin' in sys.modules\n"
+        "    assert not {'jax', 'numpy', 'libcst', 'spmdlint.runtime_checks'} & set(sys.modules)\n"
+    )
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "spmdlint.testing.plugin", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        env={**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_job_over_its_time_is_ended(tmp_path, monkeypatch):
+    pytest.importorskip("jax")
+    (tmp_path / "test_slow.py").write_text(
+        "import time\n\nimport pytest\n\n\n"
+        "@pytest.mark.spmd(processes=1, timeout=8)\ndef test_it():\n    time.sleep(500)\n"
+    )
+    _, text = run_pytest(tmp_path)
+    assert "1 failed" in text
+    assert "spmdlint: late: out of time" in text
+
+
+def test_defaults():
+    assert Job.from_mark((), {}) == Job(2, 1, "lockstep", 120.0)
+    assert Job.from_mark((4,), {"devices": 2}) == Job(4, 2, "lockstep", 120.0)
