@@ -122,7 +122,7 @@ class Visitor:
                 site = Site(frame.ref, number)
                 arguments = self.ev.arguments(frame, operation)
                 for callee in self.ev.value(frame, operation.function):
-                    if callee == UNKNOWN:
+                    if callee is UNKNOWN:
                         continue
                     if isinstance(callee, Applied):
                         self.reach.use_calls.setdefault(callee.site, []).append(site)
