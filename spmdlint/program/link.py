@@ -15,7 +15,7 @@ class FunctionRef(NamedTuple):
     """One function of the project: the file it stands in and its number there."""
 
     path: Path
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a reference
 
 
 @dataclass

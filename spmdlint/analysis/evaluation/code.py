@@ -7,6 +7,7 @@ of these. Calls never are, because how deep they are followed depends on how dee
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from spmdlint.analysis.evaluation.cfg import Flow
@@ -114,6 +115,29 @@ class Code:
             tuple(number for number in block.operations if isinstance(operations[number], s.Call))
             for block in self.function.blocks
         )
+
+    @cached_property
+    def visited(self) -> tuple[tuple[int, ...], ...]:
+        """The calls and comprehensions in each block, in order: where other functions may be entered."""
+        operations = self.operations
+        return tuple(
+            tuple(number for number in block.operations if isinstance(operations[number], (s.Call, s.Collected)))
+            for block in self.function.blocks
+        )
+
+    def calls_in(self, blocks: Iterable[int]) -> Iterator[tuple[int, s.Call]]:
+        """The calls in some blocks, in order."""
+        operations = self.operations
+        for block in blocks:
+            for number in self.calls[block]:
+                operation = operations[number]
+                assert isinstance(operation, s.Call)
+                yield number, operation
+
+    @cached_property
+    def entered(self) -> tuple[tuple[int, s.Enter], ...]:
+        """Where context managers are entered, in the order of the text."""
+        return tuple((number, o) for number, o in enumerate(self.operations) if isinstance(o, s.Enter))
 
     @cached_property
     def made_functions(self) -> dict[int, s.MakeFunction]:

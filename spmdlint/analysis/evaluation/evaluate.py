@@ -430,7 +430,9 @@ class Evaluator:
     def returned(self, frame: Frame) -> Values:
         """What a function may return in a frame."""
         known = frame.known.get(_RETURN)
-        return known if known is not None else self.memo.at(frame.known, _RETURN, (frame, _RETURN), self._returned, frame)
+        if known is not None:
+            return known
+        return self.memo.at(frame.known, _RETURN, (frame, _RETURN), self._returned, frame)
 
     def _returned(self, frame: Frame) -> Values:
         function = self.function(frame)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.code import Code
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
+
 class Names:
     """Looks names up. One with its evaluator; two files for the reader's sake."""
 
