@@ -37,10 +37,10 @@ def repeated_devices(evaluator: Evaluator) -> Iterator[RepeatedDevice]:
             given = _given(evaluator, frame, operation)
             if given is None or expects_failure(evaluator, frame, number):
                 continue
-                library, value = given
-                twice = _twice(evaluator, frame, value, _DEPTH)
-                if twice is not None and not handles(evaluator, frame, number, "ValueError", "AssertionError"):
-                    yield RepeatedDevice(twice, Site(ref, number), library)
+            library, value = given
+            twice = _twice(evaluator, frame, value, _DEPTH)
+            if twice is not None and not handles(evaluator, frame, number, "ValueError", "AssertionError"):
+                yield RepeatedDevice(twice, Site(ref, number), library)
 
 
 def _given(evaluator: Evaluator, frame: Frame, call: s.Call) -> tuple[str, int] | None:
