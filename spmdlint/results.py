@@ -42,7 +42,7 @@ class Results:
         self.found = found
         self._store = Store(folder)
         asked = "\n".join(map(str, sorted(found.asked)))
-        what = f"{FORMAT}\n{__version__}\n{sys.version}\n{sys.platform}\n{config!r}\n{asked}"
+        what = f"{FORMAT}\n{__version__}\n{sys.version}\n{sys.platform}\n{sys.path[1:]}\n{config!r}\n{asked}"
         self._name = hashlib.sha256(what.encode("utf-8", "surrogatepass")).hexdigest()
         self._before: Mapping[Path, Status | None] = {}
 
@@ -118,7 +118,7 @@ def _own_files(folder: str) -> Iterator[str]:
 
 def _packages(rules: Sequence[object]) -> list[str]:
     """The folders that packages are installed in, and the files of rules from elsewhere."""
-    folders = {path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}
+    folders = {path for path in sys.path[1:] if os.path.isdir(path)}  # noqa: PTH112
     others = {type(rule).__module__.partition(".")[0] for rule in rules} - {__package__}
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in others]
     files = {getattr(module, "__file__", None) for module in modules} - {None}

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from spmdlint.cli import keeping
 from spmdlint.cli.commands import FAILURE, SUCCESS, complain, wants_traceback
 from spmdlint.cli.progress import ProgressBar
 from spmdlint.config import override
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="hold exclusions against files that are named on the command line, too",
     )
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
+    keeping.add_arguments(parser)
     said = parser.add_argument_group("output")
     said.add_argument(
         "--statistics", action="store_true", help="show how many findings each rule has, not the findings"
@@ -81,7 +83,7 @@ def main(options: argparse.Namespace) -> int:
     if options.verbose:
         complain(f"The project is {config.root}; its configuration is {config.file or 'the default one'}.")
     with ProgressBar() as progress:
-        checked = check(config, paths, stdin=stdin, progress=progress)
+        checked = check(config, paths, stdin=stdin, progress=progress, cache=keeping.folder(options, config))
     for note in checked.notes:
         complain(note)
     if not checked.asked and not checked.notes:
