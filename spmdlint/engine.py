@@ -6,9 +6,8 @@ import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from spmdlint.analysis.explanation import Explanation
-from spmdlint.analysis.program import Program
 from spmdlint.config import Config
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
 from spmdlint.errors import AnalysisError, UsageError
@@ -17,8 +16,13 @@ from spmdlint.files.read import Source, Unreadable, decode, read_all
 from spmdlint.files.suppressions import collect
 from spmdlint.interpreter import deep, uncollected
 from spmdlint.policy import Policy
-from spmdlint.program.load import SyntaxProblem, load
+from spmdlint.results import Findings, Results
 from spmdlint.rule import Problem, Rule, Run, RunRule, load_rules
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.explanation import Explanation
+    from spmdlint.analysis.program import Program
+    from spmdlint.program.load import SyntaxProblem
 
 Progress = Callable[[int, int], None]
 
@@ -72,18 +76,22 @@ def check(
     stdin: Stdin | None = None,
     progress: Progress | None = None,
     edited: Mapping[Path, str] | None = None,
+    cache: Path | None = None,
 ) -> Checked:
     """Lint the project and return the findings in the files asked for: ``paths``, all absolute, and ``stdin``.
 
     The program is always the whole project, so what is said about a file does not depend on how it was asked for.
     ``edited`` holds other texts for some of the files than those that they have on disk.
+    ``cache`` is the folder that results are kept in, None to keep none; what standard input or ``edited`` gave never
+    is.
 
     Raises:
         UsageError: a path does not exist, or the configuration is wrong.
 
     """
     with uncollected():
-        return _check(config, paths, stdin, progress, edited or {})
+        kept = cache if stdin is None and edited is None else None
+        return _check(config, paths, stdin, progress, edited or {}, kept)
 
 
 def _check(
@@ -92,6 +100,7 @@ def _check(
     stdin: Stdin | None,
     progress: Progress | None,
     edited: Mapping[Path, str],
+    cache: Path | None,
 ) -> Checked:
     rules = load_rules()
     enabled = config.enabled(rules)
@@ -103,8 +112,15 @@ def _check(
     found = find(config, paths, typed=None if stdin is None else stdin.path)
     if not found.asked:
         return Checked((), {}, found.asked, notes=(*trial, *found.notes))
+    results = Results(cache, config, found) if cache is not None else None
+    kept = results.look_up() if results is not None else None
+    if kept is not None:
+        return Checked(kept.diagnostics, kept.sources, found.asked, notes=kept.notes, ran=frozenset(enabled))
     sources, failures = _read(found, stdin)
     sources = [replace(source, text=edited.get(source.path, source.text)) for source in sources]
+    # What analyses is imported where it is needed: half of a second that a run with nothing new does not take.
+    from spmdlint.program.load import load
+
     loaded = load(sources, config, progress)
     by_path = {source.path: source for source in sources}
     suppressions = collect(loaded.comments, by_path, rules)
@@ -123,7 +139,10 @@ def _check(
 
     shown = in_order(policy.applied(finding for finding in remaining if finding.place.path in found.asked))
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
-    return Checked(shown, by_path, found.asked, tuple(crashes), (*trial, *found.notes), ran)
+    notes = (*trial, *found.notes)
+    if results is not None and not crashes:
+        results.keep(Findings(shown, notes, by_path), rules)
+    return Checked(shown, by_path, found.asked, tuple(crashes), notes, ran)
 
 
 @dataclass(frozen=True)
@@ -143,6 +162,8 @@ def explain(config: Config, path: Path, row: int) -> Explained:
         UsageError: the path does not exist or does not parse, or the configuration is wrong.
 
     """
+    from spmdlint.program.load import load
+
     with uncollected():
         found = find(config, [path])
         sources, failures = _read(found, None)

@@ -33,4 +33,8 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            # All that lives goes to the oldest generation uncounted: else the first thing that is made now would set
+            # off a collection of everything, most of which is done with anyway.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
-from spmdlint.cli import adoption, fixing
+from spmdlint.cli import adoption, fixing, keeping
 from spmdlint.cli.commands import FAILURE, complain, wants_traceback
 from spmdlint.cli.progress import ProgressBar
 from spmdlint.cli.writing import Wanted, write
@@ -69,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="hold exclusions against files that are named on the command line, too",
     )
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
+    keeping.add_arguments(parser)
     said = parser.add_argument_group("output")
     said.add_argument("--output-format", choices=sorted(FORMATS), default="full", metavar="FORMAT", help=_one_of())
     said.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the findings there")
@@ -88,11 +89,12 @@ def main(options: argparse.Namespace) -> int:
     config = override(config, {name: getattr(options, name) for name in _OVERRIDES})
     if options.verbose:
         complain(f"The project is {config.root}; its configuration is {config.file or 'the default one'}.")
+    cache = keeping.folder(options, config)
     baseline = adoption.file_of(options, config)
 
     def look(edited: Mapping[Path, str] | None = None) -> Checked:
         with ProgressBar() as progress:
-            return check(config, paths, stdin=stdin, progress=progress, edited=edited)
+            return check(config, paths, stdin=stdin, progress=progress, edited=edited, cache=cache)
 
     def look_past(edited: Mapping[Path, str]) -> Checked:
         checked = look(edited)

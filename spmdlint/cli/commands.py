@@ -47,6 +47,7 @@ COMMANDS = (
     Command("check", "spmdlint.cli.check", "Find SPMD hazards in files and folders."),
     Command("rule", "spmdlint.cli.rule", "Explain a rule, or list all of them."),
     Command("explain", "spmdlint.cli.explain", "Say what the linter knows of a line, and where its knowledge ends."),
+    Command("clean", "spmdlint.cli.clean", "Delete what earlier runs have kept."),
     Command("run", "spmdlint.cli.run", "Rehearse a program on several processes of this machine."),
     Command("ledger", "spmdlint.cli.ledger", "Compare the recordings of a job, or show them as a trace."),
 )

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from spmdlint.program.summary import Call, Const, Function, Load, StoreAttribute, Summary
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionRef:
+class FunctionRef(NamedTuple):
     """One function of the project: the file it stands in and its number there."""
 
     path: Path
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a reference
 
 
 @dataclass

@@ -33,19 +33,14 @@ def repeated_devices(evaluator: Evaluator) -> Iterator[RepeatedDevice]:
     """Every map and mesh that is surely given one device twice."""
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
-        function = evaluator.function(frame)
-        for block in sorted(evaluator.live_blocks(frame)):
-            for number in function.blocks[block].operations:
-                operation = function.operations[number]
-                if not isinstance(operation, s.Call):
-                    continue
-                given = _given(evaluator, frame, operation)
-                if given is None or expects_failure(evaluator, frame, number):
-                    continue
-                library, value = given
-                twice = _twice(evaluator, frame, value, _DEPTH)
-                if twice is not None and not handles(evaluator, frame, number, "ValueError", "AssertionError"):
-                    yield RepeatedDevice(twice, Site(ref, number), library)
+        for number, operation in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
+            given = _given(evaluator, frame, operation)
+            if given is None or expects_failure(evaluator, frame, number):
+                continue
+            library, value = given
+            twice = _twice(evaluator, frame, value, _DEPTH)
+            if twice is not None and not handles(evaluator, frame, number, "ValueError", "AssertionError"):
+                yield RepeatedDevice(twice, Site(ref, number), library)
 
 
 def _given(evaluator: Evaluator, frame: Frame, call: s.Call) -> tuple[str, int] | None:

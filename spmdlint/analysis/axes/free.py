@@ -69,13 +69,11 @@ class FreeAxes:
 
     def _needs(self, frame: Frame) -> tuple[Need, ...]:
         found: dict[tuple[str, Site], Need] = {}
-        function = self.ev.function(frame)
-        for block in sorted(self.certainty.blocks(frame)):
-            for number in function.blocks[block].operations:
-                operation = function.operations[number]
-                if isinstance(operation, s.Call) and len(found) < MAX_NEEDS:
-                    for need in self.needs_of_call(frame, number, operation):
-                        found.setdefault((need.axis, need.site), need)
+        for number, operation in frame.code.calls_in(sorted(self.certainty.blocks(frame))):
+            if len(found) >= MAX_NEEDS:
+                break
+            for need in self.needs_of_call(frame, number, operation):
+                found.setdefault((need.axis, need.site), need)
         return tuple(found.values())
 
     def needs_of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[Need]:
@@ -228,14 +226,11 @@ class FreeAxes:
         for frame in self.reach.frames:
             if frame.ref in self.reach.traced or frame not in self.reach.trusted or not self._is_host(frame):
                 continue
-            function = self.ev.function(frame)
-            for block in sorted(self.ev.live_blocks(frame)):
-                for number in function.blocks[block].operations:
-                    operation = function.operations[number]
-                    if isinstance(operation, s.Call) and not self._calls_map(frame, operation):
-                        for need in self.needs_of_call(frame, number, operation):
-                            path = need.path if need.path[:1] != (Site(frame.ref, number),) else need.path[1:]
-                            yield Unbound(replace(need, path=path), Site(frame.ref, number), "call", NO_AXES)
+            for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+                if not self._calls_map(frame, operation):
+                    for need in self.needs_of_call(frame, number, operation):
+                        path = need.path if need.path[:1] != (Site(frame.ref, number),) else need.path[1:]
+                        yield Unbound(replace(need, path=path), Site(frame.ref, number), "call", NO_AXES)
 
     def _is_host(self, frame: Frame) -> bool:
         """Module level, or a function that itself calls something mapped over devices."""

@@ -67,12 +67,8 @@ class Inside:
         return self._memo.once(frame, lambda: tuple(self._uses(frame))[:MAX_USES])
 
     def _uses(self, frame: Frame) -> Iterator[NameUse]:
-        function = self.ev.function(frame)
-        for block in sorted(self.reach.certainty.blocks(frame)):
-            for number in function.blocks[block].operations:
-                operation = function.operations[number]
-                if isinstance(operation, s.Call):
-                    yield from self._of_call(frame, number, operation)
+        for number, operation in frame.code.calls_in(sorted(self.reach.certainty.blocks(frame))):
+            yield from self._of_call(frame, number, operation)
 
     def _of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[NameUse]:
         callee = certain(self.ev.value(frame, operation.function))

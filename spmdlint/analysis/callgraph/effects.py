@@ -75,14 +75,11 @@ class Effects:
     def of_blocks(self, frame: Frame, blocks: Iterable[int]) -> tuple[ParallelCall, ...]:
         """The parallel calls in some blocks of a function, in the order of the blocks."""
         found: list[ParallelCall] = []
-        function = self.ev.function(frame)
-        for block in blocks:
-            for number in function.blocks[block].operations:
-                operation = function.operations[number]
-                if isinstance(operation, s.Call) and not operation.decorator:
-                    found.extend(self.of_call(frame, number, operation))
-                    if len(found) >= MAX_CALLS:
-                        return tuple(found[:MAX_CALLS])
+        for number, operation in frame.code.calls_in(blocks):
+            if not operation.decorator:
+                found.extend(self.of_call(frame, number, operation))
+                if len(found) >= MAX_CALLS:
+                    return tuple(found[:MAX_CALLS])
         return tuple(found)
 
     def of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:

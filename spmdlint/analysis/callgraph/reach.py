@@ -66,6 +66,7 @@ class Reach:
     applications: list[MapUse] = field(default_factory=list)
     inner: set[Site] = field(default_factory=set)
     use_calls: dict[Site, list[Site]] = field(default_factory=dict)
+    library_calls: dict[str, set[FunctionRef]] = field(default_factory=dict)
     around: dict[FunctionRef, Axes] = field(default_factory=dict)
     trusted: set[Frame] = field(default_factory=set)
     traced: set[FunctionRef] = field(default_factory=set)
@@ -109,10 +110,11 @@ class Visitor:
                 pending.append(edge.target.frame)
 
     def _edges(self, frame: Frame) -> Iterator[CallEdge]:
-        function = self.ev.function(frame)
+        code = frame.code
+        function = code.function
         certain = self.reach.certainty.blocks(frame)
         for block in sorted(self.ev.live_blocks(frame)):
-            for number in function.blocks[block].operations:
+            for number in code.visited[block]:
                 operation = function.operations[number]
                 if isinstance(operation, s.Collected) and self._makes_known(frame, function, operation.element):
                     yield from self._made_in_rounds(frame, number, block in certain)
@@ -122,8 +124,10 @@ class Visitor:
                 site = Site(frame.ref, number)
                 arguments = self.ev.arguments(frame, operation)
                 for callee in self.ev.value(frame, operation.function):
-                    if callee == UNKNOWN:
+                    if callee is UNKNOWN:
                         continue
+                    if isinstance(callee, External):
+                        self.reach.library_calls.setdefault(callee.name, set()).add(frame.ref)
                     if isinstance(callee, Applied):
                         self.reach.use_calls.setdefault(callee.site, []).append(site)
                     for target in self.calls.targets(callee, arguments, frame.depth + 1):

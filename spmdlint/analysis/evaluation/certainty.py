@@ -40,7 +40,6 @@ class Certainty:
                 arms = [number]
             elif len(arms) < 2 or self.ev.decided(frame, block.test) is not None:
                 continue
-            join = flow.joins_at(number)
             for arm in arms:
-                guarded |= flow.reachable(arm, without=join)
+                guarded |= flow.guarded(number, arm)
         yield from (b for b in live if b not in guarded or b in (ENTRY, EXIT))

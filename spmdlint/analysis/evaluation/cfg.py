@@ -6,6 +6,9 @@ Post-dominators by the iterative algorithm of Cooper, Harvey and Kennedy ("A Sim
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from functools import cached_property
+
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Delete, Function, Store, ValueId
 
 
@@ -23,22 +26,27 @@ class Flow:
         self._last: list[dict[str, ValueId]] | None = None
         self._postdominator: dict[int, int] | None = None
         self._bodies: dict[int, frozenset[int]] = {}
+        self._guarded: dict[tuple[int, int], frozenset[int]] = {}
 
     # -- reaching definitions
 
     def reaching(self, number: ValueId, name: str) -> frozenset[ValueId]:
         """The stores to a local name that may be its last before an operation."""
         block = self.function.block_of[number]
-        before: ValueId | None = None
-        for other in self.function.blocks[block].operations:
-            if other == number:
-                break
-            operation = self.function.operations[other]
-            if isinstance(operation, Store) and operation.name == name:
-                before = other
-        if before is not None:
-            return frozenset((before,))
-        return self._at_start(block, name)
+        stores = self._stores_in.get((block, name), ())
+        before = bisect_left(stores, number)
+        return frozenset((stores[before - 1],)) if before else self._at_start(block, name)
+
+    @cached_property
+    def _stores_in(self) -> dict[tuple[int, str], list[ValueId]]:
+        """The stores to each name in each block, in order."""
+        found: dict[tuple[int, str], list[ValueId]] = {}
+        for number, block in enumerate(self.function.blocks):
+            for position in block.operations:
+                operation = self.function.operations[position]
+                if isinstance(operation, Store):
+                    found.setdefault((number, operation.name), []).append(position)
+        return found
 
     def at_end(self, name: str) -> frozenset[ValueId]:
         """The stores to a name that may be its last when the function is done."""
@@ -90,6 +98,13 @@ class Flow:
             found.add(block)
             pending.extend(self.successors[block])
         return found
+
+    def guarded(self, block: int, arm: int) -> frozenset[int]:
+        """The blocks that control can come to from one arm of a branch before its arms meet."""
+        key = (block, arm)
+        if key not in self._guarded:
+            self._guarded[key] = frozenset(self.reachable(arm, without=self.joins_at(block)))
+        return self._guarded[key]
 
     def order(
         self, start: int, without: int | None = None, closed: frozenset[tuple[int, int]] = frozenset()

@@ -13,6 +13,7 @@ from typing import Any
 from spmdlint.analysis.evaluation import comprehension, folding, standard
 from spmdlint.analysis.evaluation.bindings import bind
 from spmdlint.analysis.evaluation.cfg import Flow
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.names import Names
 from spmdlint.analysis.evaluation.objects import Objects
@@ -51,6 +52,7 @@ from spmdlint.program.link import FunctionRef, Project
 
 MAX_DEPTH = 12  # frames above one another
 MAX_FRAMES = 48  # different bindings of one function's parameters
+_RETURN = -1  # the number that stands for what a frame returns
 
 
 class Evaluator:
@@ -63,7 +65,9 @@ class Evaluator:
         self.memo: Memo[Values] = Memo(NOTHING, ANYTHING)
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._count: dict[FunctionRef, int] = {}
-        self._flows: dict[FunctionRef, Flow] = {}
+        self._codes: dict[FunctionRef, Code] = {}
+        self._free: dict[FunctionRef, Frame] = {}
+        self._members: dict[tuple[str, str], Values] = {}
         self._live: dict[Frame, frozenset[int]] = {}
         self._computing_live: set[Frame] = set()
         self.objects = Objects(self)
@@ -106,28 +110,38 @@ class Evaluator:
             if bindings and self._count.get(ref, 0) >= MAX_FRAMES:
                 return self.frame(ref, {}, outer, depth)
             self._count[ref] = self._count.get(ref, 0) + 1
-            found = self._frames[key] = Frame(ref, bindings, outer, depth, arrays)
+            found = self._frames[key] = Frame(self.code(ref), ref, bindings, outer, depth, arrays)
         return found
 
     def free_frame(self, ref: FunctionRef) -> Frame:
         """The frame of a function of which no call is known: its parameters are free, and those around it."""
-        parent = self.project.function(ref).parent
-        outer = self.free_frame(FunctionRef(ref.path, parent)) if parent is not None else None
-        return self.frame(ref, {}, outer, 0)
+        found = self._free.get(ref)
+        if found is None:
+            parent = self.project.function(ref).parent
+            outer = self.free_frame(FunctionRef(ref.path, parent)) if parent is not None else None
+            found = self._free[ref] = self.frame(ref, {}, outer, 0)
+        return found
+
+    def code(self, ref: FunctionRef) -> Code:
+        """What holds of a function in all its frames."""
+        found = self._codes.get(ref)
+        if found is None:
+            summary = self.project.modules[ref.path].summary
+            found = self._codes[ref] = Code(summary, summary.functions[ref.index])
+        return found
 
     def flow(self, ref: FunctionRef) -> Flow:
-        if ref not in self._flows:
-            self._flows[ref] = Flow(self.project.function(ref))
-        return self._flows[ref]
+        return self.code(ref).flow
 
     def function(self, frame: Frame) -> s.Function:
-        return self.project.function(frame.ref)
+        return frame.code.function
 
     def live_blocks(self, frame: Frame) -> frozenset[int]:
         """The blocks that can run in this frame: branches on what is known go one way."""
-        if frame in self._live:
-            return self._live[frame]
-        function = self.function(frame)
+        known = self._live.get(frame)
+        if known is not None:
+            return known
+        function = frame.code.function
         if frame in self._computing_live:
             return frozenset(range(len(function.blocks)))
         self._computing_live.add(frame)
@@ -160,20 +174,33 @@ class Evaluator:
 
     def value(self, frame: Frame, number: int) -> Values:
         """What an operation's value may be in a frame."""
-        known = self.memo.get((frame, number))
-        if known is not None:
-            return known
+        code = frame.code
+        root = code.roots.get(number)
+        if root is None:
+            root = code.root_of(number)
+        known = frame.known.get(root)
+        if known is None:
+            known = code.known.get(root)
+            if known is None:
+                known = self._found(frame, root)
+        return known
 
-        def compute() -> Values:
-            operation = self.function(frame).operations[number]
-            method = self._by_class.get(type(operation))
-            return method(frame, number, operation) if method is not None else ANYTHING
-
-        return self.memo.once((frame, number), compute)
+    def _found(self, frame: Frame, root: int) -> Values:
+        code = frame.code
+        operation = code.operations[root]
+        method = self._by_class.get(type(operation))
+        if method is None:
+            return ANYTHING
+        if code.is_fixed(root):
+            return self.memo.at(code.known, root, (code, root), method, frame, root, operation)
+        return self.memo.at(frame.known, root, (frame, root), method, frame, root, operation)
 
     def each(self, values: Values, step: Callable[[Value], Values]) -> Values:
         """Apply a step to every value; the unknown stays unknown."""
-        return join(*(ANYTHING if value == UNKNOWN else step(value) for value in values))
+        if len(values) == 1:
+            (value,) = values
+            return ANYTHING if value is UNKNOWN else step(value)
+        return join(*[ANYTHING if value is UNKNOWN else step(value) for value in values])
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Values:
         bound = frame.bindings.get(operation.name)
@@ -194,11 +221,10 @@ class Evaluator:
         """The default of a parameter, evaluated where the function is defined."""
         if frame.outer is None:
             return None
-        for operation in self.function(frame.outer).operations:
-            if isinstance(operation, s.MakeFunction) and operation.function == frame.ref.index:
-                for parameter, number in operation.defaults:
-                    if parameter == name:
-                        return self.value(frame.outer, number)
+        made = frame.outer.code.made_functions.get(frame.ref.index)
+        for parameter, number in made.defaults if made is not None else ():
+            if parameter == name:
+                return self.value(frame.outer, number)
         return None
 
     # -- attributes and elements
@@ -209,7 +235,11 @@ class Evaluator:
         if modelled is not None:
             return modelled
         if isinstance(base, External):
-            return one(External(self.knowledge.canonical(f"{base.name}.{name}")))
+            found = self._members.get((base.name, name))
+            if found is None:
+                found = one(External(self.knowledge.canonical(f"{base.name}.{name}")))
+                self._members[base.name, name] = found
+            return found
         if isinstance(base, ModuleValue):
             return self.names.module_attribute(self.project.modules[base.path], name)
         if isinstance(base, Namespace):
@@ -386,7 +416,7 @@ class Evaluator:
         if function.receiver is not None:
             receiver = one(function.receiver)
             arguments = Arguments((receiver, *arguments.positional), arguments.keywords, arguments.open)
-        definition = self.project.function(function.ref)
+        definition = self.code(function.ref).function
         bindings = bind(definition, arguments)
         frame = self.frame(function.ref, bindings, function.outer, depth, arrays)
         if not arrays and not arguments.open:
@@ -399,7 +429,10 @@ class Evaluator:
 
     def returned(self, frame: Frame) -> Values:
         """What a function may return in a frame."""
-        return self.memo.once((frame, "return"), lambda: self._returned(frame))
+        known = frame.known.get(_RETURN)
+        if known is not None:
+            return known
+        return self.memo.at(frame.known, _RETURN, (frame, _RETURN), self._returned, frame)
 
     def _returned(self, frame: Frame) -> Values:
         function = self.function(frame)

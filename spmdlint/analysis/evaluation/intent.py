@@ -25,13 +25,11 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
         called = _calls(around, function)
         if called and all(expects_failure(evaluator, frame.outer, number) for number in called):
             return True
-    for entered, operation in enumerate(function.operations[:number]):
-        if isinstance(operation, s.Enter) and _is_raises(function, operation.manager):
+    for entered, operation in frame.code.entered:
+        if entered < number and _is_raises(function, operation.manager):
             ends = [n for n, o in enumerate(function.operations) if _leaves(o, operation.manager)]
             if not ends or number < max(ends):
                 return True
-        if entered > number:
-            break
     return any(
         isinstance(operation, s.Call)
         and _names_raises(function, operation.function)
@@ -116,9 +114,9 @@ def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bo
 def _suppressed(evaluator: Evaluator, frame: Frame, number: int, wanted: set[str]) -> bool:
     """Is an operation inside of `with contextlib.suppress(...)` for one of these errors."""
     function = evaluator.function(frame)
-    for entered, operation in enumerate(function.operations[:number]):
-        manager = function.operations[operation.manager] if isinstance(operation, s.Enter) else None
-        if not isinstance(operation, s.Enter) or not isinstance(manager, s.Call):
+    for entered, operation in frame.code.entered:
+        manager = function.operations[operation.manager]
+        if entered >= number or not isinstance(manager, s.Call):
             continue
         callee = evaluator.value(frame, manager.function)
         if External("contextlib.suppress") not in callee:

@@ -8,9 +8,11 @@ forgotten when that is done. One pass from the bottom, not a full iteration: eno
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 Result = TypeVar("Result")
+Key = TypeVar("Key")
+Given = ParamSpec("Given")
 _NO_CYCLE = 1 << 30
 MAX_DEPTH = 250
 """Results that need one another are followed this deep."""
@@ -24,7 +26,7 @@ class Memo(Generic[Result]):
         self.too_deep = too_deep
         self._known: dict[object, Result] = {}
         self._active: dict[object, int] = {}
-        self._provisional: list[object] = []
+        self._provisional: list[tuple[dict[Any, Result], object]] = []
         self._cycle = _NO_CYCLE  # how deep the outermost computation lies that a cycle came back to
 
     def get(self, key: object) -> Result | None:
@@ -34,29 +36,41 @@ class Memo(Generic[Result]):
     def once(self, key: object, compute: Callable[[], Result]) -> Result:
         """The result for a key, computed if it is not known."""
         known = self._known.get(key)
-        if known is not None:
-            return known
-        if key in self._active:
-            self._cycle = min(self._cycle, self._active[key])
+        return known if known is not None else self.at(self._known, key, key, compute)
+
+    def at(
+        self,
+        store: dict[Key, Result],
+        place: Key,
+        key: object,
+        compute: Callable[Given, Result],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Result:
+        """The result for a key, computed and kept at a place in a store that does not have it."""
+        active = self._active
+        if key in active:
+            self._cycle = min(self._cycle, active[key])
             return self.bottom
-        depth = len(self._active)
+        depth = len(active)
         if depth >= MAX_DEPTH:
             self._cycle = 0  # asked again from elsewhere, there may be room to find out
             return self.too_deep
-        self._active[key] = depth
+        active[key] = depth
         outer, self._cycle = self._cycle, _NO_CYCLE
         kept = len(self._provisional)
         try:
-            result = compute()
+            result = compute(*args, **kwargs)
         finally:
-            del self._active[key]
+            del active[key]
             reached = self._cycle
             self._cycle = min(outer, reached) if reached < depth else outer
         if reached >= depth:
-            for provisional in self._provisional[kept:]:
-                self._known.pop(provisional, None)
-            del self._provisional[kept:]
+            if len(self._provisional) > kept:
+                for other, provisional in self._provisional[kept:]:
+                    other.pop(provisional, None)
+                del self._provisional[kept:]
         else:
-            self._provisional.append(key)
-        self._known[key] = result
+            self._provisional.append((store, place))
+        store[place] = result
         return result

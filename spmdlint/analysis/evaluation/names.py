@@ -22,11 +22,8 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Module
 
 if TYPE_CHECKING:
+    from spmdlint.analysis.evaluation.code import Code
     from spmdlint.analysis.evaluation.evaluate import Evaluator
-
-_MUTATORS = frozenset(
-    "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
-)
 
 
 class Names:
@@ -37,10 +34,11 @@ class Names:
 
     def load(self, frame: Frame, number: int, operation: s.Load) -> Values:
         module = self.ev.project.modules[frame.ref.path]
-        function = self.ev.function(frame)
-        scope = module.summary.scope_of(function, operation.name)
+        code = frame.code
+        function = code.function
+        scope = code.scope_of(operation.name)
         if scope is function:
-            stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+            stores = code.flow.reaching(number, operation.name)
             live = self.ev.live_blocks(frame) if len(stores) > 1 else frozenset()
             values = join(
                 *(
@@ -51,31 +49,32 @@ class Names:
             )
             if not stores and function.kind == "class":
                 return self.global_name(module, operation.name)
-            return self._opened(values, function, operation.name)
+            return self._opened(values, code, operation.name)
         if scope is not None:
             outer: Frame | None = frame.outer
-            while outer is not None and self.ev.function(outer) is not scope:
+            while outer is not None and outer.code.function is not scope:
                 outer = outer.outer
             if outer is None:
                 return ANYTHING
-            return self.name_in(outer, scope, operation.name)
+            return self.name_in(outer, operation.name)
         if function.kind == "module" and operation.name in function.stores:
-            values = self._top(frame, module, self.ev.flow(frame.ref).reaching(number, operation.name))
-            return self._opened(values, function, operation.name) or self.global_name(module, operation.name)
+            values = self._top(frame, module, code.flow.reaching(number, operation.name))
+            return self._opened(values, code, operation.name) or self.global_name(module, operation.name)
         return self.global_name(module, operation.name)
 
-    def name_in(self, frame: Frame, scope: s.Function, name: str) -> Values:
+    def name_in(self, frame: Frame, name: str) -> Values:
         """What a name of an enclosing function may be: any of its stores that can run."""
+        scope = frame.code.function
         live = self.ev.live_blocks(frame)
         stores = [number for number in scope.stores.get(name, ()) if scope.block_of[number] in live]
         values = join(*(self.ev.value(frame, n) for n in stores if isinstance(scope.operations[n], s.Store)))
-        return self._opened(values, scope, name)
+        return self._opened(values, frame.code, name)
 
-    def _opened(self, values: Values, function: s.Function, name: str) -> Values:
+    def _opened(self, values: Values, code: Code, name: str) -> Values:
         """Collections that the function changes in place may hold anything."""
         if not any(isinstance(v, (Collection, DictionaryValue)) for v in values):
             return values
-        return frozenset((*values, UNKNOWN)) if name in mutated_names(function) else values
+        return frozenset((*values, UNKNOWN)) if name in code.mutated_names else values
 
     def global_name(self, module: Module, name: str) -> Values:
         """What a module's global, or a builtin, may be."""
@@ -91,7 +90,7 @@ class Names:
             if name in function.globals and name in function.stores:
                 sets.append(ANYTHING)
         if sets:
-            return self._opened(join(*sets), module.top, name)
+            return self._opened(join(*sets), frame.code, name)
         for operation in module.top.operations:
             if isinstance(operation, s.ImportStar):
                 dotted = self.ev.project.absolute(module, operation.module, operation.level)
@@ -154,30 +153,3 @@ class Names:
             if path is not None:
                 return one(ModuleValue(path))
         return ANYTHING
-
-
-def mutated_names(function: s.Function) -> frozenset[str]:
-    """The names whose value the function changes in place."""
-    cached: frozenset[str] | None = function.__dict__.get("_mutated_names")
-    if cached is not None:
-        return cached
-    operations = function.operations
-    found: set[str] = set()
-
-    def note(number: int) -> None:
-        operation = operations[number]
-        if isinstance(operation, s.Load):
-            found.add(operation.name)
-
-    for operation in operations:
-        if (isinstance(operation, s.Attribute) and operation.name in _MUTATORS) or isinstance(
-            operation, (s.StoreSubscript,)
-        ):
-            note(operation.base)
-        elif isinstance(operation, s.Binary) and operation.inplace:
-            note(operation.left)
-        elif isinstance(operation, s.Delete) and operation.base is not None:
-            note(operation.base)
-    result = frozenset(found)
-    function.__dict__["_mutated_names"] = result
-    return result

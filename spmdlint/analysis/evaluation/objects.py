@@ -81,12 +81,11 @@ class Objects:
     def _find_bases(self, cls: ClassValue) -> Iterator[Value]:
         if cls.outer is None:
             return
-        for operation in self.ev.function(cls.outer).operations:
-            if isinstance(operation, s.MakeClass) and operation.body == cls.ref.index:
-                for base in operation.bases:
-                    value = certain(self.ev.value(cls.outer, base))
-                    if value is not None:
-                        yield value
+        made = cls.outer.code.made_classes.get(cls.ref.index)
+        for base in made.bases if made is not None else ():
+            value = certain(self.ev.value(cls.outer, base))
+            if value is not None:
+                yield value
 
     def lineage(self, cls: ClassValue) -> list[ClassValue]:
         """The class and its bases in the project, nearest first, each once."""
@@ -109,19 +108,9 @@ class Objects:
             return True
         if cls.outer is None:
             return False
-        return any(self._is_field_maker(cls.outer, call) for call in self._decorators(cls.outer, cls))
-
-    def _decorators(self, frame: Frame, cls: ClassValue) -> Iterator[s.Call]:
-        """The decorators of a class, innermost first."""
-        decorated: int | None = None
-        for number, operation in enumerate(self.ev.function(frame).operations):
-            if isinstance(operation, s.MakeClass) and operation.body == cls.ref.index:
-                decorated = number
-            elif not isinstance(operation, s.Call) or not operation.decorator or not operation.arguments:
-                continue
-            elif operation.arguments[0].value == decorated:
-                decorated = number
-                yield operation
+        return any(
+            self._is_field_maker(cls.outer, call) for call in cls.outer.code.class_decorators.get(cls.ref.index, ())
+        )
 
     def _is_field_maker(self, frame: Frame, call: s.Call) -> bool:
         names = {v.name for v in self.ev.value(frame, call.function) if isinstance(v, (External, Applied))}

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ValueId
 
+if TYPE_CHECKING:
+    from spmdlint.analysis.evaluation.code import Code
 
-@dataclass(frozen=True, slots=True)
-class Site:
+
+class Site(NamedTuple):
     """One operation of the program."""
 
     ref: FunctionRef
@@ -61,19 +63,22 @@ class Namespace:
     importer: Path
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Frame:
     """One function with what its parameters are bound to, in the frame that it was defined in.
 
     Frames are interned by the evaluator, so identity is equality. Parameters without a binding are free.
     ``arrays`` says that the caller is a map or transformation, which passes arrays: what has a default keeps it.
+    ``known`` is what the evaluator has found of its values so far.
     """
 
+    code: Code
     ref: FunctionRef
     bindings: dict[str, Values] = field(default_factory=dict)
     outer: Frame | None = None
     depth: int = 0
     arrays: bool = False
+    known: dict[int, Values] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +212,17 @@ def one(value: Value) -> Values:
 
 def join(*sets: Values) -> Values:
     """What may be any of these; too many are anything."""
-    result = frozenset().union(*sets)
+    if len(sets) == 1:
+        return sets[0] if len(sets[0]) <= WIDTH else ANYTHING
+    result: Values = NOTHING.union(*sets)
     return ANYTHING if len(result) > WIDTH else result
 
 
 def certain(values: Values) -> Value | None:
     """The value, where there can be no other."""
     if len(values) == 1:
-        value = next(iter(values))
-        return None if value == UNKNOWN else value
+        (value,) = values
+        return None if value is UNKNOWN else value
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
@@ -68,7 +69,7 @@ class Inputs:
 
     def shapes(self) -> Iterator[Given]:
         """Arguments whose shape differs between processes."""
-        for frame, operation, call in self._calls():
+        for frame, operation, call in self._calls:
             if call.strength == "weak" and not self._counts(frame, call):
                 continue
             for argument in operation.arguments:
@@ -81,7 +82,7 @@ class Inputs:
 
     def short_batches(self) -> Iterator[Given]:
         """Arguments that are short by another number of rows on every process, when the data ends."""
-        for frame, operation, call in self._calls():
+        for frame, operation, call in self._calls:
             if call.strength == "weak" and not self._counts(frame, call):
                 continue
             for argument in operation.arguments:
@@ -93,7 +94,7 @@ class Inputs:
 
     def statics(self) -> Iterator[Given]:
         """Static arguments that differ between processes."""
-        for frame, operation, call in self._calls():
+        for frame, operation, call in self._calls:
             if call.strength == "weak" and not (self.preview or self.multi.written_for(frame.ref.path)):
                 continue
             for parameter, value in self._static(frame, operation):
@@ -101,19 +102,20 @@ class Inputs:
                 if reason is not None and self._sure(frame, reason):
                     yield Given(Site(frame.ref, value), call, reason, parameter)
 
-    def _calls(self) -> Iterator[tuple[Frame, s.Call, ParallelCall]]:
+    @cached_property
+    def _calls(self) -> list[tuple[Frame, s.Call, ParallelCall]]:
+        return list(self._find_calls())
+
+    def _find_calls(self) -> Iterator[tuple[Frame, s.Call, ParallelCall]]:
         for ref in self.ev.project.functions():
             if ref not in self.reach.host:
                 continue
             frame = self.ev.free_frame(ref)
-            function = self.ev.function(frame)
-            for block in sorted(self.ev.live_blocks(frame)):
-                for number in function.blocks[block].operations:
-                    operation = function.operations[number]
-                    if isinstance(operation, s.Call) and not operation.decorator:
-                        for call in self.effects.of_call(frame, number, operation):
-                            if len(call.path) == 1:
-                                yield frame, operation, call
+            for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+                if not operation.decorator:
+                    for call in self.effects.of_call(frame, number, operation):
+                        if len(call.path) == 1:
+                            yield frame, operation, call
 
     def _counts(self, frame: Frame, call: ParallelCall) -> bool:
         return call.carried and (self.preview or self.multi.written_for(frame.ref.path))

@@ -144,18 +144,13 @@ class Seeds:
     def _given(self, parameter: str) -> Iterator[tuple[Frame, int, Known, int]]:
         """Calls of library functions with such a parameter, and what they pass for it."""
         for frame in self._frames():
-            function = self.ev.function(frame)
-            for block in sorted(self.ev.live_blocks(frame)):
-                for number in function.blocks[block].operations:
-                    operation = function.operations[number]
-                    if not isinstance(operation, s.Call):
-                        continue
-                    for callee in self.ev.value(frame, operation.function):
-                        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
-                        wanted = getattr(known, parameter) if known is not None else None
-                        value = _passed(operation, known, wanted) if known is not None and wanted else None
-                        if known is not None and value is not None:
-                            yield frame, number, known, value
+            for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+                for callee in self.ev.value(frame, operation.function):
+                    known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+                    wanted = getattr(known, parameter) if known is not None else None
+                    value = _passed(operation, known, wanted) if known is not None and wanted else None
+                    if known is not None and value is not None:
+                        yield frame, number, known, value
 
 
 def _passed(operation: s.Call, known: Known, parameter: str) -> int | None:

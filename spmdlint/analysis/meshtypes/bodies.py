@@ -264,7 +264,7 @@ class Bodies:
 
     def _typed(self, typer: Typer, use: MapUse, function: Value, types: list[Type]) -> Type:
         # A frame of its own: what is around the map is not in the body.
-        root = Scope(Frame(use.frame.ref, depth=use.frame.depth), {}, None, 0)
+        root = Scope(Frame(use.frame.code, use.frame.ref, depth=use.frame.depth), {}, None, 0)
         if isinstance(function, FunctionValue):
             return transforms.run(typer, root, function, types, use.site)
         passed = application.Passed(tuple(types), (), Arguments(), False)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.callgraph.upstream import imported, upstream
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
 from spmdlint.analysis.evaluation.memo import Memo
@@ -116,9 +118,13 @@ class Starting:
 
     def _entries(self) -> Iterator[FunctionRef]:
         """The functions to look at: those that come to initialize."""
-        for ref in self.ev.project.functions():
+        for ref in sorted(self._upstream):
             if any(event.kind == "initialize" for event in self.trace(self.ev.free_frame(ref))):
                 yield ref
+
+    @cached_property
+    def _upstream(self) -> set[FunctionRef]:
+        return upstream(self.ev.project, self.reach, self.known.initialize)
 
     def _whole(self, ref: FunctionRef) -> tuple[Event, ...]:
         """What a function does, after its module if nothing in the program calls it: the module has run by then."""
@@ -219,8 +225,8 @@ class Starting:
         operation = self.ev.function(frame).operations[number]
         site = Site(frame.ref, number)
         if isinstance(operation, s.Import):
-            for path in self._imported(frame, operation):
-                yield from self._below(site, self.ev.free_frame(FunctionRef(path.path, 0)))
+            for path in imported(self.ev.project, self.ev.project.modules[frame.ref.path], operation):
+                yield from self._below(site, self.ev.free_frame(FunctionRef(path, 0)))
         elif isinstance(operation, s.MakeClass):
             yield from self._below(site, self.ev.free_frame(FunctionRef(frame.ref.path, operation.body)))
         elif isinstance(operation, s.Call):
@@ -232,16 +238,6 @@ class Starting:
             if event.kind == "initialize" and caught:
                 continue
             yield replace(event, path=(site, *event.path))
-
-    def _imported(self, frame: Frame, operation: s.Import) -> Iterator[FunctionRef]:
-        module = self.ev.project.modules[frame.ref.path]
-        dotted = self.ev.project.absolute(module, operation.module, operation.level)
-        names = [dotted, f"{dotted}.{operation.name}"] if operation.name is not None else [dotted]
-        parts = dotted.split(".")
-        for name in [".".join(parts[:end]) for end in range(1, len(parts))] + names:
-            path = self.ev.project.find_module(name, module)
-            if path is not None and path != frame.ref.path:
-                yield FunctionRef(path, 0)
 
     def _call(self, frame: Frame, site: Site, operation: s.Call) -> Iterator[Event]:
         callee = certain(self.ev.value(frame, operation.function))

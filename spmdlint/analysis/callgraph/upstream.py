@@ -1,0 +1,52 @@
+"""Which functions may come to a call of a library's function: themselves, by calls, imports or class statements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef, Module, Project
+
+
+def upstream(project: Project, reach: Reach, names: Collection[str]) -> set[FunctionRef]:
+    """Every function that may come to a call of one of these; more than do, never fewer."""
+    found: set[FunctionRef] = set()
+    pending = [ref for name in names for ref in reach.library_calls.get(name, ())]
+    if not pending:
+        return found
+    entered = _entered(project)
+    while pending:
+        ref = pending.pop()
+        if ref not in found:
+            found.add(ref)
+            pending.extend(edge.caller.ref for edge in reach.callers.get(ref, ()))
+            pending.extend(entered.get(ref, ()))
+    return found
+
+
+def imported(project: Project, module: Module, operation: s.Import) -> Iterator[Path]:
+    """The files of the project that run when a name is imported, packages first."""
+    dotted = project.absolute(module, operation.module, operation.level)
+    names = [dotted, f"{dotted}.{operation.name}"] if operation.name is not None else [dotted]
+    parts = dotted.split(".")
+    for name in [".".join(parts[:end]) for end in range(1, len(parts))] + names:
+        path = project.find_module(name, module)
+        if path is not None and path != module.path:
+            yield path
+
+
+def _entered(project: Project) -> dict[FunctionRef, list[FunctionRef]]:
+    """The functions that run a module, by importing it, or the body of a class, by defining it."""
+    found: dict[FunctionRef, list[FunctionRef]] = {}
+    for path, module in project.modules.items():
+        for function in module.summary.functions:
+            ref = FunctionRef(path, function.index)
+            for operation in function.operations:
+                if isinstance(operation, s.Import):
+                    for other in imported(project, module, operation):
+                        found.setdefault(FunctionRef(other, 0), []).append(ref)
+                elif isinstance(operation, s.MakeClass):
+                    found.setdefault(FunctionRef(path, operation.body), []).append(ref)
+    return found

@@ -1,0 +1,198 @@
+"""What holds of one function in all its frames: found once, where a frame of its own would find it again.
+
+A store, and a load that one store reaches, are what is stored: their *root* is the operation that makes the value.
+A root is *fixed* if nothing in it depends on the frame: constants, globals, their attributes, and what operators make
+of these. Calls never are, because how deep they are followed depends on how deep the frame lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from spmdlint.analysis.evaluation.cfg import Flow
+from spmdlint.analysis.evaluation.values import Values
+from spmdlint.program import summary as s
+
+_MUTATORS = frozenset(
+    "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
+)
+_MADE_IN_FRAMES = (s.Call, s.MakeFunction, s.MakeClass, s.Parameter, s.Collected)
+
+
+class Code:
+    """One function, its control flow, and its values that are the same in every frame. One per run and function."""
+
+    def __init__(self, summary: s.Summary, function: s.Function) -> None:
+        self.summary = summary
+        self.function = function
+        self.operations = function.operations
+        self.flow = Flow(function)
+        self.known: dict[int, Values] = {}
+        """The values of fixed roots."""
+        self.roots: dict[int, int] = {}
+        """The roots that are known; ask :meth:`root_of` for the others."""
+        self._fixed: dict[int, bool] = {}
+        self._scopes: dict[str, s.Function | None] = {}
+
+    def scope_of(self, name: str) -> s.Function | None:
+        """The scope that binds a name as seen from here; None where it is global or built in."""
+        if name not in self._scopes:
+            self._scopes[name] = self.summary.scope_of(self.function, name)
+        return self._scopes[name]
+
+    # -- values that are other values
+
+    def root_of(self, number: int) -> int:
+        """The operation that makes the value of one."""
+        root, seen = number, {number}
+        while True:
+            before = self._before(root)
+            if before is None:
+                break
+            if before in seen:
+                root = number  # a name that is only ever set to itself
+                break
+            seen.add(before)
+            root = before
+        self.roots[number] = root
+        return root
+
+    def _before(self, number: int) -> int | None:
+        operation = self.operations[number]
+        if isinstance(operation, (s.Store, s.Await)):
+            return operation.value
+        if isinstance(operation, s.Load) and self.scope_of(operation.name) is self.function:
+            stores = self.flow.reaching(number, operation.name)
+            if len(stores) == 1 and operation.name not in self.mutated_names:
+                return next(iter(stores))
+        return None
+
+    # -- values that no frame changes
+
+    def is_fixed(self, root: int) -> bool:
+        """Is the value of a root the same in every frame."""
+        known = self._fixed.get(root)
+        if known is None:
+            self._fixed[root] = False  # what depends on itself, in a loop
+            known = self._fixed[root] = self._find_fixed(self.operations[root])
+        return known
+
+    def _find_fixed(self, operation: s.Operation) -> bool:
+        if isinstance(operation, _MADE_IN_FRAMES):
+            return False
+        if isinstance(operation, s.Load):
+            return self.function.kind != "module" and self.scope_of(operation.name) is None
+        roots = self.roots
+        return all(
+            self.is_fixed(roots[number] if number in roots else self.root_of(number)) for number in _operands(operation)
+        )
+
+    @cached_property
+    def mutated_names(self) -> frozenset[str]:
+        """The names whose value the function changes in place."""
+        changed: list[int] = []
+        for operation in self.operations:
+            if isinstance(operation, s.StoreSubscript):
+                changed.append(operation.base)
+            elif isinstance(operation, s.Attribute):
+                if operation.name in _MUTATORS:
+                    changed.append(operation.base)
+            elif isinstance(operation, s.Binary):
+                if operation.inplace:
+                    changed.append(operation.left)
+            elif isinstance(operation, s.Delete) and operation.base is not None:
+                changed.append(operation.base)
+        return frozenset(o.name for o in (self.operations[number] for number in changed) if isinstance(o, s.Load))
+
+    # -- what is defined and called here
+
+    @cached_property
+    def calls(self) -> tuple[tuple[int, ...], ...]:
+        """The calls in each block, in order."""
+        operations = self.operations
+        return tuple(
+            tuple(number for number in block.operations if isinstance(operations[number], s.Call))
+            for block in self.function.blocks
+        )
+
+    @cached_property
+    def visited(self) -> tuple[tuple[int, ...], ...]:
+        """The calls and comprehensions in each block, in order: where other functions may be entered."""
+        operations = self.operations
+        return tuple(
+            tuple(number for number in block.operations if isinstance(operations[number], (s.Call, s.Collected)))
+            for block in self.function.blocks
+        )
+
+    def calls_in(self, blocks: Iterable[int]) -> Iterator[tuple[int, s.Call]]:
+        """The calls in some blocks, in order."""
+        operations = self.operations
+        for block in blocks:
+            for number in self.calls[block]:
+                operation = operations[number]
+                assert isinstance(operation, s.Call)
+                yield number, operation
+
+    @cached_property
+    def entered(self) -> tuple[tuple[int, s.Enter], ...]:
+        """Where context managers are entered, in the order of the text."""
+        return tuple((number, o) for number, o in enumerate(self.operations) if isinstance(o, s.Enter))
+
+    @cached_property
+    def made_functions(self) -> dict[int, s.MakeFunction]:
+        """Where functions are defined, by the number of the function."""
+        found: dict[int, s.MakeFunction] = {}
+        for operation in self.operations:
+            if isinstance(operation, s.MakeFunction):
+                found.setdefault(operation.function, operation)
+        return found
+
+    @cached_property
+    def made_classes(self) -> dict[int, s.MakeClass]:
+        """Where classes are defined, by the number of the body."""
+        return {o.body: o for o in self.operations if isinstance(o, s.MakeClass)}
+
+    @cached_property
+    def class_decorators(self) -> dict[int, tuple[s.Call, ...]]:
+        """The decorators of each class that is defined here, innermost first, by the number of its body."""
+        found: dict[int, list[s.Call]] = {}
+        decorated: dict[int, int] = {}  # the class or the decorator around it that an operation is
+        for number, operation in enumerate(self.operations):
+            if isinstance(operation, s.MakeClass):
+                decorated[number] = operation.body
+            elif isinstance(operation, s.Call) and operation.decorator and operation.arguments:
+                body = decorated.get(operation.arguments[0].value)
+                if body is not None:
+                    decorated[number] = body
+                    found.setdefault(body, []).append(operation)
+        return {body: tuple(calls) for body, calls in found.items()}
+
+
+def _operands(operation: s.Operation) -> tuple[int, ...]:
+    """The values that one is made from; none for what is not followed at all."""
+    if isinstance(operation, s.Attribute):
+        return (operation.base,)
+    if isinstance(operation, s.Subscript):
+        return (operation.base, operation.index)
+    if isinstance(operation, s.Unary):
+        return (operation.operand,)
+    if isinstance(operation, s.Binary):
+        return (operation.left, operation.right)
+    if isinstance(operation, (s.Compare, s.BoolOp)):
+        return operation.operands
+    if isinstance(operation, s.IfExp):
+        return (operation.test, operation.body, operation.orelse)
+    if isinstance(operation, s.Display):
+        return operation.elements
+    if isinstance(operation, s.DictDisplay):
+        return (*(key for key in operation.keys if key is not None), *operation.values)
+    if isinstance(operation, s.FString):
+        return operation.parts
+    if isinstance(operation, s.Next):
+        return (operation.iterable,)
+    if isinstance(operation, (s.Item, s.Store, s.Await)):
+        return (operation.value,)
+    if isinstance(operation, s.Enter):
+        return (operation.manager,)
+    return ()

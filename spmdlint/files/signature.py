@@ -1,0 +1,49 @@
+"""Has a file changed: told from its status, and from its text where the status says that it may have."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from spmdlint.files.read import Source, Unreadable, read
+
+Status: TypeAlias = list[int]
+Signature: TypeAlias = tuple[Status | None, str]
+"""The status of a file, None where it proves nothing, and the digest of what was read from it."""
+
+_TICKS = 2_000_000_000
+"""Nanoseconds within which a file may change twice and have the same times."""
+
+
+def status(path: str | Path) -> Status | None:
+    """What changes with every change of a file; None for no file."""
+    try:
+        found = os.stat(path)  # noqa: PTH116  (asked for thousands of files)
+    except OSError:
+        return None
+    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
+
+
+def settled(paths: Iterable[Path]) -> dict[Path, Status | None]:
+    """The status of files before they are read, where it is old enough to tell of any later change."""
+    now = time.time_ns()
+    found = {path: status(path) for path in paths}
+    return {path: s if s is not None and max(s[0], s[1]) < now - _TICKS else None for path, s in found.items()}
+
+
+def digest(outcome: Source | Unreadable) -> str:
+    """A digest of what reading a file gave."""
+    text = outcome.text if isinstance(outcome, Source) else f"\0{outcome.row} {outcome.column} {outcome.message}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def unchanged(signatures: Mapping[Path, Signature]) -> bool:
+    """Do all these files read as they did."""
+    return all(
+        (before is not None and status(path) == before) or digest(read(path)) == text
+        for path, (before, text) in signatures.items()
+    )

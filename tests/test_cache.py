@@ -1,0 +1,217 @@
+"""What a run keeps for the next one: never seen but by the time it takes, and never wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from spmdlint.files import store
+from spmdlint.program import load as loading
+
+LOSSES = "import jax\n\n\ndef mean(x):\n    return jax.lax.pmean(x, 'batch')\n"
+TRAIN = "import losses\n\nlosses.mean(1.0)\n"
+
+
+@pytest.fixture
+def analysed(monkeypatch):
+    """How often a program was analysed."""
+    counted = []
+    real = loading.load
+    monkeypatch.setattr(loading, "load", lambda *args, **kwargs: (counted.append(1), real(*args, **kwargs))[1])
+    return counted
+
+
+@pytest.fixture
+def known(project):
+    """A project whose finding needs two files, and a run that has kept it."""
+    project.write({"losses.py": LOSSES, "train.py": TRAIN, "spmdlint.toml": ""})
+    assert project.check().found == [("losses.py", 5, "SPMD101")]
+    return project
+
+
+def kept(project):
+    return sorted((project.root / store.FOLDER).glob("*.json"))
+
+
+def test_nothing_new_is_not_analysed_and_reads_the_same(known, analysed):
+    for form in ("full", "concise", "json", "github"):
+        cold = known.run("check", "--no-cache", "--output-format", form)
+        analysed.clear()
+        warm = known.run("check", "--output-format", form)
+        assert (warm.status, warm.out, warm.err) == (cold.status, cold.out, cold.err)
+        assert not analysed
+
+
+def test_notes_are_told_again(known, analysed):
+    known.write({"notes.txt": ""})
+    first, second = known.run("check", "notes.txt", "train.py"), known.run("check", "notes.txt", "train.py")
+    assert "notes.txt is not linted" in first.err
+    assert first.err == second.err
+
+
+def test_a_file_that_was_only_touched_is_nothing_new(known, analysed):
+    os.utime(known.root / "losses.py", (1, 1))
+    assert known.check().found == [("losses.py", 5, "SPMD101")]
+    assert not analysed
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"losses.py": LOSSES.replace("\n\n\ndef", "\n\n\n\n\ndef")}, [("losses.py", 7, "SPMD101")]),
+        ({"train.py": "import losses\n\nlosses.meen(1.0)\n"}, []),
+        ({"lib.py": "import jax\nimport losses\n\njax.pmap(losses.mean, axis_name='rows')(1.0)\n"}, None),
+        ({"losses/__init__.py": "def mean(x):\n    return x\n"}, []),
+        ({"spmdlint.toml": "ignore = ['SPMD101']\n"}, []),
+        ({".gitignore": "losses.py\n"}, []),
+    ],
+)
+def test_what_changes_a_finding_is_seen(known, analysed, files, found):
+    """An edit, one that keeps length and times, a file that comes, one that takes another's name, a setting."""
+    times = (known.root / "train.py").stat()
+    known.write(files)
+    for name in files:
+        os.utime(known.root / name, ns=(times.st_atime_ns, times.st_mtime_ns))
+    warm = known.check()
+    assert analysed
+    assert warm.json == known.check("--no-cache").json
+    assert found is None or warm.found == found
+
+
+def test_a_rule_that_is_installed_later_is_asked(known, plugin):
+    env = plugin(
+        "from spmdlint.rule import Rule\n\n\n"
+        "class Loud(Rule):\n    code, name = 'ACM001', 'loud'\n\n"
+        "    def check(self, program):\n        raise RuntimeError('asked')\n"
+    )
+    assert known.spawn("check").status == 1
+    assert known.spawn("check", env=env).status == 2
+
+
+def test_a_file_that_goes_is_seen(known):
+    (known.root / "train.py").unlink()
+    assert known.check().json == known.check("--no-cache").json == []
+
+
+def test_other_paths_and_other_rules_are_other_results(known):
+    assert known.check("train.py").found == []
+    assert known.check("--ignore", "SPMD101").found == []
+    assert known.check().found == known.check("losses.py").found == [("losses.py", 5, "SPMD101")]
+
+
+def test_many_edits(project):
+    """Whatever is edited, the run that keeps says what the one that does not keep says."""
+    chance = random.Random(7)
+    texts = {"losses.py": LOSSES, "train.py": TRAIN, "more.py": "import train\n", "late.py": project.hazard}
+    project.write({**texts, "spmdlint.toml": ""})
+    for _ in range(12):
+        name = chance.choice(sorted(texts))
+        lines = texts[name].split("\n")
+        edited = chance.choice((lines[::-1], lines[:-1], ["", *lines]))
+        project.write({name: "\n".join(edited)})
+        if chance.random() < 0.5:
+            texts[name] = "\n".join(edited)
+        assert project.check().json == project.check("--no-cache").json
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: b"",
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace(b"SPMD101", b"SPMD102"),
+        lambda text: b"\xff\xfe" + text,
+        lambda text: b"[" * 100_000,
+    ],
+)
+def test_damage_is_no_news(known, damage):
+    (file,) = kept(known)
+    file.write_bytes(damage(file.read_bytes()))
+    assert known.check().found == [("losses.py", 5, "SPMD101")]
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {"tool": 1}, "text"])
+def test_what_another_version_kept_is_no_news(known, document):
+    (file,) = kept(known)
+    store.Store(file.parent).write(file.stem, document)
+    assert known.check().found == [("losses.py", 5, "SPMD101")]
+
+
+def test_where_nothing_can_be_kept_all_else_is_as_ever(known):
+    known.write({"taken": "a file where a folder would be"})
+    outcome = known.check("--cache-dir", "taken")
+    assert (outcome.status, outcome.found, outcome.err) == (1, [("losses.py", 5, "SPMD101")], "")
+    assert (known.root / "taken").read_text().startswith("a file")
+
+
+def test_a_full_disk_keeps_nothing(known, monkeypatch):
+    known.write({"train.py": TRAIN + "\n"})
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.Path, "replace", full)
+    outcome = known.check()
+    assert (outcome.status, outcome.found, outcome.err) == (1, [("losses.py", 5, "SPMD101")], "")
+    assert not list((known.root / store.FOLDER).glob("*.partial"))
+
+
+def test_runs_at_the_same_time(known):
+    known.write({"train.py": TRAIN + "\n"})
+    command = [sys.executable, "-m", "spmdlint", "check", "--output-format", "concise"]
+    runs = [subprocess.Popen(command, cwd=known.root, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert len({run.communicate(timeout=120)[0] for run in runs}) == 1
+    assert known.check().found == [("losses.py", 5, "SPMD101")]
+
+
+def test_the_oldest_go_first(known, monkeypatch):
+    for number in range(4):
+        known.check("--ignore", f"SPMD60{number + 1}")
+    (size,) = {file.stat().st_size for file in kept(known)}
+    monkeypatch.setattr(store, "MAX_BYTES", 2 * size + 1)
+    known.check("--ignore", "SPMD605")
+    assert len(kept(known)) == 2
+
+
+def test_standard_input_is_not_kept(known, analysed):
+    before = kept(known)
+    for _ in range(2):
+        assert known.run("check", "-", "--stdin-filename", "losses.py", stdin=LOSSES.encode()).status == 1
+    assert kept(known) == before
+    assert len(analysed) == 2
+
+
+def test_nothing_is_written_where_no_project_is(project):
+    project.write({"a.py": project.hazard})
+    (project.root / "spmdlint.toml").unlink()
+    assert project.check("a.py").status == 1
+    assert not (project.root / store.FOLDER).exists()
+
+
+def test_no_cache(project):
+    project.write({"a.py": project.hazard, "spmdlint.toml": ""})
+    assert project.check("--no-cache").status == 1
+    assert not (project.root / store.FOLDER).exists()
+
+
+def test_clean(known):
+    assert known.run("clean").out == f"Deleted {known.root / store.FOLDER}.\n"
+    assert not (known.root / store.FOLDER).exists()
+    outcome = known.run("clean")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "nothing to delete" in outcome.out
+
+
+def test_clean_leaves_alone_what_is_not_ours(known):
+    known.write({"data/a.json": "{}"})
+    outcome = known.run("clean", "--cache-dir", "data")
+    assert outcome.status == 2
+    assert "left alone" in outcome.err
+    assert (known.root / "data/a.json").exists()
+    known.write({f"{store.FOLDER}/mine.txt": "keep"})
+    assert known.run("clean").status == 0
+    assert [path.name for path in (known.root / store.FOLDER).iterdir()] == ["mine.txt"]
