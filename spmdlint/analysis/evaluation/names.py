@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING
 
+from spmdlint.analysis.evaluation.filled import changed_names, filled_name
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     UNKNOWN,
@@ -23,10 +24,6 @@ from spmdlint.program.link import FunctionRef, Module
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
-
-_MUTATORS = frozenset(
-    "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
-)
 
 
 class Names:
@@ -51,7 +48,7 @@ class Names:
             )
             if not stores and function.kind == "class":
                 return self.global_name(module, operation.name)
-            return self._opened(values, function, operation.name)
+            return self._opened(values, frame, operation.name, number)
         if scope is not None:
             outer: Frame | None = frame.outer
             while outer is not None and self.ev.function(outer) is not scope:
@@ -61,7 +58,7 @@ class Names:
             return self.name_in(outer, scope, operation.name)
         if function.kind == "module" and operation.name in function.stores:
             values = self._top(frame, module, self.ev.flow(frame.ref).reaching(number, operation.name))
-            return self._opened(values, function, operation.name) or self.global_name(module, operation.name)
+            return self._opened(values, frame, operation.name, number) or self.global_name(module, operation.name)
         return self.global_name(module, operation.name)
 
     def name_in(self, frame: Frame, scope: s.Function, name: str) -> Values:
@@ -69,13 +66,15 @@ class Names:
         live = self.ev.live_blocks(frame)
         stores = [number for number in scope.stores.get(name, ()) if scope.block_of[number] in live]
         values = join(*(self.ev.value(frame, n) for n in stores if isinstance(scope.operations[n], s.Store)))
-        return self._opened(values, scope, name)
+        return self._opened(values, frame, name)
 
-    def _opened(self, values: Values, function: s.Function, name: str) -> Values:
-        """Collections that the function changes in place may hold anything."""
+    def _opened(self, values: Values, frame: Frame, name: str, number: int | None = None) -> Values:
+        """Collections that the function changes in place may hold anything; lists that it fills, what it puts there."""
         if not any(isinstance(v, (Collection, DictionaryValue)) for v in values):
             return values
-        return frozenset((*values, UNKNOWN)) if name in mutated_names(function) else values
+        if name not in changed_names(self.ev.function(frame)):
+            return values
+        return filled_name(self.ev, frame, name, values, number) or frozenset((*values, UNKNOWN))
 
     def global_name(self, module: Module, name: str) -> Values:
         """What a module's global, or a builtin, may be."""
@@ -91,7 +90,7 @@ class Names:
             if name in function.globals and name in function.stores:
                 sets.append(ANYTHING)
         if sets:
-            return self._opened(join(*sets), module.top, name)
+            return self._opened(join(*sets), frame, name)
         for operation in module.top.operations:
             if isinstance(operation, s.ImportStar):
                 dotted = self.ev.project.absolute(module, operation.module, operation.level)
@@ -154,30 +153,3 @@ class Names:
             if path is not None:
                 return one(ModuleValue(path))
         return ANYTHING
-
-
-def mutated_names(function: s.Function) -> frozenset[str]:
-    """The names whose value the function changes in place."""
-    cached: frozenset[str] | None = function.__dict__.get("_mutated_names")
-    if cached is not None:
-        return cached
-    operations = function.operations
-    found: set[str] = set()
-
-    def note(number: int) -> None:
-        operation = operations[number]
-        if isinstance(operation, s.Load):
-            found.add(operation.name)
-
-    for operation in operations:
-        if (isinstance(operation, s.Attribute) and operation.name in _MUTATORS) or isinstance(
-            operation, (s.StoreSubscript,)
-        ):
-            note(operation.base)
-        elif isinstance(operation, s.Binary) and operation.inplace:
-            note(operation.left)
-        elif isinstance(operation, s.Delete) and operation.base is not None:
-            note(operation.base)
-    result = frozenset(found)
-    function.__dict__["_mutated_names"] = result
-    return result

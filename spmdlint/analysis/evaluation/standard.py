@@ -22,6 +22,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
     constant,
+    join,
     one,
 )
 
@@ -48,7 +49,7 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
     if name in ("builtins.tuple", "builtins.list") and len(given) == 1:
         inner = certain(given[0])
         if isinstance(inner, Collection) and inner.kind != "set":
-            return one(Collection(name.removeprefix("builtins."), inner.elements, inner.open))
+            return one(Collection(name.removeprefix("builtins."), inner.elements, inner.open, inner.each))
         elements = listed(given[0])
         if elements is not None and not isinstance(inner, Collection):
             return one(Collection(name.removeprefix("builtins."), tuple(elements)))
@@ -139,6 +140,20 @@ def listed(values: Values) -> list[Values] | None:
     if isinstance(value, Applied) and not value.arguments.open and not value.arguments.keywords:
         return _produced(value)
     return None
+
+
+def iterated(base: Value) -> Values:
+    """What iterating a value may give in any round."""
+    if isinstance(base, Collection):
+        return join(*base.elements) if not base.open else base.each or ANYTHING
+    if not isinstance(base, Applied) or base.arguments.open or base.arguments.keywords:
+        return ANYTHING
+    rounds = [ANYTHING if value is None else iterated(value) for value in map(certain, base.arguments.positional)]
+    if base.name == "builtins.zip":
+        return one(Collection("tuple", tuple(rounds)))
+    if base.name == "builtins.enumerate" and rounds:
+        return one(Collection("tuple", (ANYTHING, rounds[0])))
+    return rounds[0] if base.name == "builtins.reversed" and rounds else ANYTHING
 
 
 def _produced(value: Applied) -> list[Values] | None:
