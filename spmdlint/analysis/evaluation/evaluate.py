@@ -369,7 +369,7 @@ class Evaluator:
         if isinstance(callee, Applied):
             return self._call_applied(callee, arguments, site, frame)
         if isinstance(callee, Member):
-            return standard.method(callee, arguments) or one(Called(callee, site))
+            return standard.method(self, callee, arguments) or one(Called(callee, site))
         return ANYTHING
 
     def entered_frame(

@@ -174,12 +174,14 @@ class Objects:
             self._active.discard(key)
 
     def _of_library(self, cls: ClassValue, name: str, receiver: Instance | None) -> Values:
-        """A method that a library's base class has, where it runs one of the object's own."""
-        for base in self.library_bases(cls) if receiver is not None else ():
+        """A method that a library gives the class, where it runs one of the object's own, or copies it."""
+        if receiver is None:
+            return ANYTHING
+        for base in self.library_bases(cls):
             known = self.ev.knowledge.get(f"{base}.{name}")
-            if known is not None and known.kind == "forward" and receiver is not None:
+            if known is not None and known.kind in ("forward", "copy"):
                 return one(Member(receiver, known.name))
-        return ANYTHING
+        return one(Member(receiver, name)) if name in standard.COPIES and self.field_names(cls) else ANYTHING
 
     def _stored(self, lineage: list[ClassValue], name: str, instance: Instance) -> Values:
         sets: list[Values] = []

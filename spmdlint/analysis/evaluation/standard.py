@@ -33,6 +33,8 @@ MAX_ELEMENTS = 64
 """More elements of a computed collection are not told one by one."""
 ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
+COPIES = ("replace", "_replace")
+"""Methods of records that give a copy with other fields."""
 _FIELD = ("dataclasses.field", "flax.struct.field", "equinox.field")
 
 
@@ -58,7 +60,7 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
     if name == "builtins.dict" and not arguments.open and not given:
         return one(DictionaryValue(arguments.keywords))
     if name == "dataclasses.replace" and len(given) == 1:
-        return ev.each(given[0], lambda v: _replaced(v, arguments))
+        return ev.each(given[0], lambda v: _replaced(ev, v, arguments))
     return None
 
 
@@ -76,8 +78,11 @@ def _folded(function: Callable[..., object], given: tuple[Values, ...]) -> Value
     return one(Constant(result)) if type(result) is int else None
 
 
-def method(callee: Member, arguments: Arguments) -> Values | None:
+def method(ev: Evaluator, callee: Member, arguments: Arguments) -> Values | None:
     """What a method of a known dictionary or record gives."""
+    known = ev.knowledge.get(callee.name)
+    if callee.name in COPIES or (known is not None and known.kind == "copy"):
+        return _replaced(ev, callee.base, arguments)
     if isinstance(callee.base, DictionaryValue) and callee.name in ("items", "keys", "values"):
         pairs = [(one(Constant(key)), values) for key, values in callee.base.items]
         chosen = {"keys": 0, "values": 1}.get(callee.name)
@@ -122,12 +127,17 @@ def default_of(values: Values) -> Values:
     return values
 
 
-def _replaced(value: Value, arguments: Arguments) -> Values:
+def _replaced(ev: Evaluator, value: Value, arguments: Arguments) -> Values:
     """A copy of a record with other fields."""
-    if not isinstance(value, Instance) or value.arguments is None or arguments.open or value.arguments.positional:
+    made = value.arguments if isinstance(value, Instance) else None
+    if not isinstance(value, Instance) or made is None or made.open or arguments.open or arguments.positional:
         return ANYTHING
-    kept = tuple((n, v) for n, v in value.arguments.keywords if arguments.keyword(n) is None)
-    return one(replace(value, arguments=replace(value.arguments, keywords=(*kept, *arguments.keywords))))
+    names = ev.objects.field_names(value.cls) if made.positional else []
+    if names is None or len(names) < len(made.positional):
+        return ANYTHING
+    given = (*zip(names, made.positional, strict=False), *made.keywords)
+    kept = tuple((name, values) for name, values in given if arguments.keyword(name) is None)
+    return one(replace(value, arguments=Arguments((), (*kept, *arguments.keywords))))
 
 
 def listed(values: Values) -> list[Values] | None:
