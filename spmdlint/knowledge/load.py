@@ -19,7 +19,7 @@ else:
 
 Kind = Literal[
     "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
-    "constraint", "context", "decorator", "layer", "forward", "record",
+    "constraint", "context", "decorator", "layer", "forward", "copy", "record",
 ]  # fmt: skip
 Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash"]
 
@@ -37,10 +37,12 @@ class Known:
     - *sharding*: puts a spec on a mesh; *constraint*: shards a value by a spec, inside of what is traced;
     - *decorator*: gives back what it decorates, or, without that, a decorator which does;
     - *layer*: makes something that, when it is called, communicates over ``axes``, but not ``unless`` that parameter is
-      true or only ``when`` it is, of itself or, by position in ``called``, of the call;
+      true or only ``when`` it is, of itself or, by position in ``called``, of the call; ``off``: it is false where
+      neither says, unless the program uses one of the methods ``switched_by``, which change that later;
     - *forward*: a method that hands what follows its ``parameters`` to ``method`` of the same object, without the
       keywords in ``drops``; of what a library made from functions, to these, or to that method of each, with something
       in the place of the parameter ``inserts`` of that one;
+    - *copy*: a method that gives the same object with other fields;
     - *record*: makes an object with its parameters as attributes;
     - *context*: sets its mesh for the code after it or in its block.
 
@@ -86,6 +88,8 @@ class Known:
     called: tuple[str, ...] = ()
     when: str | None = None
     unless: str | None = None
+    off: bool = False
+    switched_by: tuple[str, ...] = ()
     method: str | None = None
     drops: tuple[str, ...] = ()
     specs: tuple[str, ...] = ()
@@ -236,6 +240,7 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
                 "needs": tuple(table.get("needs", ())),
                 "called": tuple(table.get("called", ())),
                 "drops": tuple(table.get("drops", ())),
+                "switched_by": tuple(table.get("switched_by", ())),
                 "function": (function,) if isinstance(function, str) else tuple(function),
             }
         )

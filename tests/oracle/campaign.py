@@ -25,42 +25,48 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import hypothesis
 import jax
-from collectives import BY_NAME
 from hypothesis import HealthCheck, Phase, given, settings
 from judging import Judged, judge
-from maps import STACKS
 from programs import FAULTS, NO_FAULT, Case, Program, cases, programs
 
-FAULTY = 0.72
-"""The share of programs with a fault: so, 10,000 programs hold every pair of map, collective and fault 30 times."""
+AT_LEAST = 34
+"""How often every pair of a map, a collective and a fault stands in 10,000 programs."""
 
 
 def schedule(total: int, seed: int) -> list[Case]:
-    """The case of each program: within one fault, every map and every collective alike."""
+    """The case of each program: every pair often enough first, and programs without a fault for the rest."""
     chance = random.Random(seed)
-    by_fault: dict[str, list[Case]] = {fault: [] for fault in (NO_FAULT, *FAULTS)}
-    for case in cases():
-        by_fault[case.fault].append(case)
-    for held in by_fault.values():
-        held.sort(key=_diagonal)
-    # A fault that few cases can have gets fewer programs than one of all maps and collectives.
-    weights = {
-        fault: max(len({case.stack for case in held}), len({case.collective for case in held}))
-        for fault, held in by_fault.items()
-        if fault
-    }
-    scale = FAULTY * total / sum(weights.values())
-    counts = {fault: round(weight * scale) for fault, weight in weights.items()}
-    counts[NO_FAULT] = total - sum(counts.values())
-    chosen = [by_fault[fault][n % len(by_fault[fault])] for fault, count in counts.items() for n in range(count)]
+    every = cases()
+    chance.shuffle(every)
+    with_pair: dict[Pair, list[Case]] = {}
+    for case in every:
+        for pair in pairs(case):
+            with_pair.setdefault(pair, []).append(case)
+    missing = Counter(dict.fromkeys(with_pair, -(-AT_LEAST * total // 10_000)))
+    seen: Counter[Case] = Counter()
+    # Those first that few cases have: what these add to other pairs need not be added again.
+    for pair, held in sorted(with_pair.items(), key=lambda item: len(item[1])):
+        while missing[pair] > 0:
+            best = max(held, key=lambda case: (sum(max(missing[p], 0) for p in pairs(case)), -seen[case]))
+            seen[best] += 1
+            missing.subtract(pairs(best))
+    chosen = list(seen.elements())
+    right = [case for case in every if case.fault == NO_FAULT]
+    chosen += [right[n % len(right)] for n in range(total - len(chosen))]
     chance.shuffle(chosen)
-    return chosen
+    return chosen[:total]
 
 
-def _diagonal(case: Case) -> tuple[int, int]:
-    """An order in which neighbours differ both in the map and in the collective."""
-    stack, collective = STACKS.index(case.stack), list(BY_NAME).index(case.collective)
-    return ((collective - stack) % len(BY_NAME), stack)
+Pair = tuple[str, str, str]
+
+
+def pairs(case: Case) -> tuple[Pair, Pair, Pair]:
+    """What the case has two by two, with the names of the two kinds."""
+    return (
+        ("map, collective", case.stack, case.collective),
+        ("map, fault", case.stack, case.fault),
+        ("collective, fault", case.collective, case.fault),
+    )
 
 
 def drawn(case: Case, count: int, seed: int) -> list[Program]:
@@ -168,18 +174,13 @@ def summary(results: list[Result]) -> dict[str, object]:
 
 
 def _least_pairs(results: list[Result]) -> dict[str, list[object]]:
-    """How often the rarest pair of each two of map, collective and fault was seen, among the possible ones."""
-    every = cases()
-    keys = {
-        "map, collective": lambda case: (case.stack, case.collective),
-        "map, fault": lambda case: (case.stack, case.fault),
-        "collective, fault": lambda case: (case.collective, case.fault),
-    }
+    """How often the rarest pair of each two of map, collective and fault was judged, among the possible ones."""
+    seen = Counter(pair for each in results if each.verdict != "other" for pair in pairs(each.case))
     found: dict[str, list[object]] = {}
-    for label, key in keys.items():
-        seen = Counter(key(each.case) for each in results)
-        rarest = min({key(case) for case in every}, key=lambda pair: (seen[pair], pair))
-        found[label] = [seen[rarest], *rarest]
+    for pair in sorted({pair for case in cases() for pair in pairs(case)}):
+        label, *two = pair
+        if label not in found or seen[pair] < found[label][0]:
+            found[label] = [seen[pair], *two]
     return found
 
 

@@ -148,7 +148,36 @@ def _overridden(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -
     return draw.pick(f"{cls}().reduce", f"(lambda x: {cls}().reduce(x))")
 
 
-FORMS = (_plain, _parameter, _default, _closure, _field, _static, _overridden)
+def _listed(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -> str:
+    """A method of an object that is taken out of a list which is filled by `append`."""
+    cls, models = writer.fresh("Model"), writer.fresh("models")
+    writer.add(home, f"class {cls}:", "    def __init__(self, axis):", "        self.axis = axis")
+    writer.add(home, "    def reduce(self, x):", f"        return {call('x', 'self.axis', home)}{HERE}")
+    there, axis = writer.refer(draw, cls, home, MAIN), spell(draw, writer, MAIN, name)
+    style = draw.pick("after", "loop", "built", "comprehension", "field")
+    if style == "after":
+        writer.add(MAIN, f"{models} = [{draw.pick('', f'{there}(None)')}]", f"{models}.append({there}({axis}))")
+        return f"{models}[-1].reduce"
+    if style == "loop":
+        writer.add(MAIN, f"{models} = []", "for _ in range(2):", f"    {models}.append({there}({axis}))")
+    elif style == "built":
+        build = writer.fresh("build_models")
+        body = ["    found = []", "    for _ in range(count):", f"        found.append({there}(axis))"]
+        writer.add(MAIN, f"def {build}(axis, count=2):", *body, "    return found")
+        writer.add(MAIN, f"{models} = {build}({axis})")
+    elif style == "comprehension":
+        writer.add(MAIN, f"{models} = [{there}({axis}) for _ in range(len(jax.devices()))]")
+    else:
+        holder = writer.fresh("Stack")
+        writer.add(MAIN, f"class {holder}:", "    def __init__(self, axis):", "        self.parts = []")
+        writer.add(MAIN, f"        self.parts.append({there}(axis))", "", "    def run(self, x):")
+        turn = draw.pick("part in self.parts", "_, part in enumerate(self.parts)")
+        writer.add(MAIN, f"        for {turn}:", "            y = part.reduce(x)", "        return y")
+        return f"{holder}({axis}).run"
+    return f"{models}[{draw.pick(0, 1)}].reduce"
+
+
+FORMS = (_plain, _parameter, _default, _closure, _field, _static, _overridden, _listed)
 
 
 def surround(draw: Draw, writer: Writer, core: str, *, array: bool = False) -> str:

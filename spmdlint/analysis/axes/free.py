@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
@@ -60,6 +61,7 @@ class FreeAxes:
         self.reach = reach
         self._memo: Memo[tuple[Need, ...]] = Memo((), ())
         self.certainty = reach.certainty
+        self._in_use: dict[tuple[int, tuple[str, ...]], bool] = {}
 
     # -- needs
 
@@ -124,7 +126,22 @@ class FreeAxes:
             values = arguments.positional[position]
         if values is None and not arguments.open:
             values = self.ev.argument(layer, switch)
+        if values is None and known.off and not (arguments.open or layer.arguments.open):
+            return None if self._used(layer.site.ref, known.switched_by) else False
         return truth(values) if values is not None else None
+
+    def _used(self, ref: FunctionRef, methods: tuple[str, ...]) -> bool:
+        """Does a file that has to do with this one use one of these methods of anything."""
+        project = self.ev.project
+        key = (project.component[ref.path], methods)
+        if key not in self._in_use:
+            self._in_use[key] = any(
+                isinstance(operation, s.Attribute) and operation.name in methods
+                for each in (project.functions() if methods else ())
+                if project.component[each.path] == key[0]
+                for operation in project.function(each).operations
+            )
+        return self._in_use[key]
 
     def left_over(self, target: Target) -> Iterator[Need]:
         """The needs of a target that the map on the way to it does not meet."""
@@ -224,13 +241,35 @@ class FreeAxes:
 
     def _at_calls(self) -> Iterator[Unbound]:
         for frame in self.reach.frames:
-            if frame.ref in self.reach.traced or frame not in self.reach.trusted or not self._is_host(frame):
+            if frame.ref in self.reach.traced or frame not in self.reach.trusted:
+                continue
+            is_host, mapped_here = self._is_host(frame), self._mapped_here.get(frame, frozenset())
+            if not is_host and not mapped_here:
                 continue
             for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                if not self._calls_map(frame, operation):
-                    for need in self.needs_of_call(frame, number, operation):
-                        path = need.path if need.path[:1] != (Site(frame.ref, number),) else need.path[1:]
-                        yield Unbound(replace(need, path=path), Site(frame.ref, number), "call", NO_AXES)
+                for need in self.needs_of_call(frame, number, operation):
+                    if is_host or need.axis in mapped_here:
+                        yield self._at_call(frame, number, operation, need)
+
+    def _at_call(self, frame: Frame, number: int, operation: s.Call, need: Need) -> Unbound:
+        """A need that a call on the host leaves: of something mapped, for what only the arguments of the call show."""
+        site = Site(frame.ref, number)
+        need = replace(need, path=need.path if need.path[:1] != (site,) else need.path[1:])
+        callee = certain(self.ev.value(frame, operation.function))
+        if isinstance(callee, Applied) and self._spans(callee):
+            binds = self.calls.bound(callee)
+            library = callee.name.rsplit(".", 1)[-1]
+            return Unbound(need, callee.site, library, binds, mesh=self.calls.mesh_site(callee))
+        return Unbound(need, site, "call", NO_AXES)
+
+    @cached_property
+    def _mapped_here(self) -> dict[Frame, frozenset[str]]:
+        """The axes of the maps over devices that each frame makes: it does not run inside of one over the same axis."""
+        found: dict[Frame, frozenset[str]] = {}
+        for use in self.reach.uses:
+            if self._spans(use.applied):
+                found[use.frame] = found.get(use.frame, frozenset()) | self.calls.bound(use.applied).names
+        return found
 
     def _is_host(self, frame: Frame) -> bool:
         """Module level, or a function that itself calls something mapped over devices."""

@@ -8,8 +8,21 @@ from dataclasses import dataclass
 from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse
 from spmdlint.analysis.evaluation.arrays import Arrays
-from spmdlint.analysis.evaluation.values import Applied, Arguments, Collection, FunctionValue, Site, Value, certain
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    Called,
+    Collection,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    certain,
+)
 from spmdlint.program import summary as s
+
+MAX_CALLS = 6
+"""Calls of compiled or mapped functions, one returned by another, that are seen through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +122,7 @@ class Structure:
             return
         for target in self._targets(function, use):
             name = self.ev.function(target.frame).name
-            result = certain(self.ev.returned(target.frame))
+            result = self._result(target.frame)
             if isinstance(result, Collection) and not result.open and result.kind == "tuple":
                 due = len(result.elements)
                 if count != due:
@@ -117,17 +130,18 @@ class Structure:
             elif self.arrays.returned(target.frame):
                 yield WrongStructure(use.site, "out_specs", count, 1, 1, name, results=True, single=True)
 
+    def _result(self, frame: Frame, depth: int = MAX_CALLS) -> Value | None:
+        """What a function returns, also where it returns what a compiled or mapped one gives."""
+        result = certain(self.ev.returned(frame))
+        if isinstance(result, Called) and depth and self.calls.keeps_results(result.function):
+            targets = list(self.calls.targets(result.function, Arguments(), frame.depth + 1, arrays=True))
+            return self._result(targets[0].frame, depth - 1) if len(targets) == 1 else None
+        return result
+
     def _targets(self, function: Value, use: MapUse) -> Iterator[Target]:
         """The frames whose result is the map's: not those of a function that a transformation changes."""
-        ways = ["call", "jit", "map"]
-        if isinstance(function, Applied):
-            known = self.ev.knowledge.get(function.name)
-            if known is None or not (known.keeps or known.kind in ("currying", "jit", "map")):
-                return
-            ways += ["transform"] if known.keeps else []
-        for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
-            if target.way in ways:
-                yield target
+        if self.calls.keeps_results(function):
+            yield from self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True)
 
 
 def _curried(signature: _Positional, arguments: Arguments) -> _Positional | None:

@@ -215,6 +215,15 @@ class Calls:
             elif value is not None:
                 yield value
 
+    def keeps_results(self, function: Value, depth: int = MAX_WRAPPED) -> bool:
+        """Does a call give what the project's function behind it returns: no transformation on the way changes it."""
+        if not isinstance(function, Applied):
+            return isinstance(function, (FunctionValue, Instance))
+        known = self.knowledge.get(function.name)
+        if depth == 0 or known is None or not (known.keeps or known.kind in ("currying", "jit", "map")):
+            return False
+        return all(self.keeps_results(inner, depth - 1) for inner in self.functions_in(known, function.arguments))
+
     def libraries(self, callee: Value, arguments: Arguments, depth: int = MAX_WRAPPED) -> Iterator[Reached]:
         """The library's functions that run when a value is called: itself, or what wraps of them give."""
         if depth == 0:

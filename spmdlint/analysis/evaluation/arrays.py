@@ -67,9 +67,7 @@ class Arrays:
 
     def result(self, callee: FunctionValue | Applied, frame: Frame, operation: s.Call, depth: int) -> bool:
         """Does a call give one array: of a function, or of one mapped or compiled, which keeps the tree."""
-        if isinstance(callee, Applied):
-            known = self.ev.knowledge.get(callee.name)
-            if known is None or known.kind not in ("map", "jit", "currying"):
-                return False
+        if not self.calls.keeps_results(callee):
+            return False
         targets = list(self.calls.targets(callee, self.ev.arguments(frame, operation), frame.depth + 1))
-        return bool(targets) and all(t.way != "transform" and self.returned(t.frame, depth) for t in targets)
+        return bool(targets) and all(self.returned(target.frame, depth) for target in targets)

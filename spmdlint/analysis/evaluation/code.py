@@ -91,19 +91,9 @@ class Code:
     @cached_property
     def mutated_names(self) -> frozenset[str]:
         """The names whose value the function changes in place."""
-        changed: list[int] = []
-        for operation in self.operations:
-            if isinstance(operation, s.StoreSubscript):
-                changed.append(operation.base)
-            elif isinstance(operation, s.Attribute):
-                if operation.name in _MUTATORS:
-                    changed.append(operation.base)
-            elif isinstance(operation, s.Binary):
-                if operation.inplace:
-                    changed.append(operation.left)
-            elif isinstance(operation, s.Delete) and operation.base is not None:
-                changed.append(operation.base)
-        return frozenset(o.name for o in (self.operations[number] for number in changed) if isinstance(o, s.Load))
+        changed = (changed_in_place(operation) for operation in self.operations)
+        loads = (self.operations[number] for number in changed if number is not None)
+        return frozenset(load.name for load in loads if isinstance(load, s.Load))
 
     # -- what is defined and called here
 
@@ -196,3 +186,12 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.Enter):
         return (operation.manager,)
     return ()
+
+
+def changed_in_place(operation: s.Operation) -> int | None:
+    """The collection that an operation changes in place."""
+    if isinstance(operation, s.Attribute):
+        return operation.base if operation.name in _MUTATORS else None
+    if isinstance(operation, s.Binary):
+        return operation.left if operation.inplace else None
+    return operation.base if isinstance(operation, (s.StoreSubscript, s.Delete)) else None

@@ -271,12 +271,7 @@ class Evaluator:
         return self.each(self.value(frame, operation.value), lambda base: self.element(base, operation.index))
 
     def _next(self, frame: Frame, number: int, operation: s.Next) -> Values:
-        def step(base: Value) -> Values:
-            if isinstance(base, Collection) and not base.open:
-                return join(*base.elements)
-            return ANYTHING
-
-        return self.each(self.value(frame, operation.iterable), step)
+        return self.each(self.value(frame, operation.iterable), standard.iterated)
 
     # -- operators and displays
 
@@ -404,7 +399,7 @@ class Evaluator:
         if isinstance(callee, Applied):
             return self._call_applied(callee, arguments, site, frame)
         if isinstance(callee, Member):
-            return standard.method(callee, arguments) or one(Called(callee, site))
+            return standard.method(self, callee, arguments) or one(Called(callee, site))
         return ANYTHING
 
     def entered_frame(
@@ -504,7 +499,9 @@ class Evaluator:
 
     def element(self, base: Value, index: object) -> Values:
         """The element of a known collection or dictionary at a constant index."""
-        if isinstance(base, Collection) and isinstance(index, int) and not base.open and base.kind != "set":
+        if isinstance(base, Collection) and isinstance(index, int) and base.kind != "set":
+            if base.open:
+                return base.each or ANYTHING
             if -len(base.elements) <= index < len(base.elements):
                 return base.elements[index]
         elif isinstance(base, DictionaryValue):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING
 
+from spmdlint.analysis.evaluation.filled import filled_name
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     UNKNOWN,
@@ -22,7 +23,6 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Module
 
 if TYPE_CHECKING:
-    from spmdlint.analysis.evaluation.code import Code
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 
@@ -49,7 +49,7 @@ class Names:
             )
             if not stores and function.kind == "class":
                 return self.global_name(module, operation.name)
-            return self._opened(values, code, operation.name)
+            return self._opened(values, frame, operation.name, number)
         if scope is not None:
             outer: Frame | None = frame.outer
             while outer is not None and outer.code.function is not scope:
@@ -59,7 +59,7 @@ class Names:
             return self.name_in(outer, operation.name)
         if function.kind == "module" and operation.name in function.stores:
             values = self._top(frame, module, code.flow.reaching(number, operation.name))
-            return self._opened(values, code, operation.name) or self.global_name(module, operation.name)
+            return self._opened(values, frame, operation.name, number) or self.global_name(module, operation.name)
         return self.global_name(module, operation.name)
 
     def name_in(self, frame: Frame, name: str) -> Values:
@@ -68,13 +68,15 @@ class Names:
         live = self.ev.live_blocks(frame)
         stores = [number for number in scope.stores.get(name, ()) if scope.block_of[number] in live]
         values = join(*(self.ev.value(frame, n) for n in stores if isinstance(scope.operations[n], s.Store)))
-        return self._opened(values, frame.code, name)
+        return self._opened(values, frame, name)
 
-    def _opened(self, values: Values, code: Code, name: str) -> Values:
-        """Collections that the function changes in place may hold anything."""
+    def _opened(self, values: Values, frame: Frame, name: str, number: int | None = None) -> Values:
+        """Collections that the function changes in place may hold anything; lists that it fills, what it puts there."""
         if not any(isinstance(v, (Collection, DictionaryValue)) for v in values):
             return values
-        return frozenset((*values, UNKNOWN)) if name in code.mutated_names else values
+        if name not in frame.code.mutated_names:
+            return values
+        return filled_name(self.ev, frame, name, values, number) or frozenset((*values, UNKNOWN))
 
     def global_name(self, module: Module, name: str) -> Values:
         """What a module's global, or a builtin, may be."""
@@ -90,7 +92,7 @@ class Names:
             if name in function.globals and name in function.stores:
                 sets.append(ANYTHING)
         if sets:
-            return self._opened(join(*sets), frame.code, name)
+            return self._opened(join(*sets), frame, name)
         for operation in module.top.operations:
             if isinstance(operation, s.ImportStar):
                 dotted = self.ev.project.absolute(module, operation.module, operation.level)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spmdlint.analysis.evaluation import standard
+from spmdlint.analysis.evaluation.filled import appended_to_attribute, opened
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     NOTHING,
@@ -162,12 +163,14 @@ class Objects:
             self._active.discard(key)
 
     def _of_library(self, cls: ClassValue, name: str, receiver: Instance | None) -> Values:
-        """A method that a library's base class has, where it runs one of the object's own."""
-        for base in self.library_bases(cls) if receiver is not None else ():
+        """A method that a library gives the class, where it runs one of the object's own, or copies it."""
+        if receiver is None:
+            return ANYTHING
+        for base in self.library_bases(cls):
             known = self.ev.knowledge.get(f"{base}.{name}")
-            if known is not None and known.kind == "forward" and receiver is not None:
+            if known is not None and known.kind in ("forward", "copy"):
                 return one(Member(receiver, known.name))
-        return ANYTHING
+        return one(Member(receiver, name)) if name in standard.COPIES and self.field_names(cls) else ANYTHING
 
     def _stored(self, lineage: list[ClassValue], name: str, instance: Instance) -> Values:
         sets: list[Values] = []
@@ -178,7 +181,23 @@ class Objects:
                 assert isinstance(operation, s.StoreAttribute)
                 if self.project.function(method).block_of[number] in self.ev.live_blocks(frame):
                     sets.append(self.ev.value(frame, operation.value))
-        return join(*sets)
+        values = join(*sets)
+        return self._filled(lineage, name, instance, values) if isinstance(certain(values), Collection) else values
+
+    def _filled(self, lineage: list[ClassValue], name: str, instance: Instance, values: Values) -> Values:
+        """A collection with what the methods of its owner append to it; anything where they change it otherwise."""
+        added: list[Values] = []
+        for cls in lineage:
+            for method in self.project.methods(cls.ref).values():
+                function = self.project.function(method)
+                found = appended_to_attribute(function, function.formals[0].name, name) if function.formals else []
+                if found is None:
+                    return join(values, ANYTHING)
+                frame = self._method_frame(method, instance, cls) if found else None
+                added += [self.ev.value(frame, value) for _, value in found] if frame is not None else []
+        made = certain(values)
+        assert isinstance(made, Collection)
+        return one(opened(made, added)) if added else values
 
     def _method_frame(self, method: FunctionRef, instance: Instance, cls: ClassValue) -> Frame:
         body = self.ev.frame(cls.ref, {}, cls.outer, 0)

@@ -22,6 +22,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
     constant,
+    join,
     one,
 )
 
@@ -32,6 +33,8 @@ MAX_ELEMENTS = 64
 """More elements of a computed collection are not told one by one."""
 ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
+COPIES = ("replace", "_replace")
+"""Methods of records that give a copy with other fields."""
 _FIELD = ("dataclasses.field", "flax.struct.field", "equinox.field")
 
 
@@ -48,7 +51,7 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
     if name in ("builtins.tuple", "builtins.list") and len(given) == 1:
         inner = certain(given[0])
         if isinstance(inner, Collection) and inner.kind != "set":
-            return one(Collection(name.removeprefix("builtins."), inner.elements, inner.open))
+            return one(Collection(name.removeprefix("builtins."), inner.elements, inner.open, inner.each))
         elements = listed(given[0])
         if elements is not None and not isinstance(inner, Collection):
             return one(Collection(name.removeprefix("builtins."), tuple(elements)))
@@ -57,7 +60,7 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
     if name == "builtins.dict" and not arguments.open and not given:
         return one(DictionaryValue(arguments.keywords))
     if name == "dataclasses.replace" and len(given) == 1:
-        return ev.each(given[0], lambda v: _replaced(v, arguments))
+        return ev.each(given[0], lambda v: _replaced(ev, v, arguments))
     return None
 
 
@@ -75,8 +78,11 @@ def _folded(function: Callable[..., object], given: tuple[Values, ...]) -> Value
     return one(Constant(result)) if type(result) is int else None
 
 
-def method(callee: Member, arguments: Arguments) -> Values | None:
+def method(ev: Evaluator, callee: Member, arguments: Arguments) -> Values | None:
     """What a method of a known dictionary or record gives."""
+    known = ev.knowledge.get(callee.name)
+    if callee.name in COPIES or (known is not None and known.kind == "copy"):
+        return _replaced(ev, callee.base, arguments)
     if isinstance(callee.base, DictionaryValue) and callee.name in ("items", "keys", "values"):
         pairs = [(one(Constant(key)), values) for key, values in callee.base.items]
         chosen = {"keys": 0, "values": 1}.get(callee.name)
@@ -121,12 +127,17 @@ def default_of(values: Values) -> Values:
     return values
 
 
-def _replaced(value: Value, arguments: Arguments) -> Values:
+def _replaced(ev: Evaluator, value: Value, arguments: Arguments) -> Values:
     """A copy of a record with other fields."""
-    if not isinstance(value, Instance) or value.arguments is None or arguments.open or value.arguments.positional:
+    made = value.arguments if isinstance(value, Instance) else None
+    if not isinstance(value, Instance) or made is None or made.open or arguments.open or arguments.positional:
         return ANYTHING
-    kept = tuple((n, v) for n, v in value.arguments.keywords if arguments.keyword(n) is None)
-    return one(replace(value, arguments=replace(value.arguments, keywords=(*kept, *arguments.keywords))))
+    names = ev.objects.field_names(value.cls) if made.positional else []
+    if names is None or len(names) < len(made.positional):
+        return ANYTHING
+    given = (*zip(names, made.positional, strict=False), *made.keywords)
+    kept = tuple((name, values) for name, values in given if arguments.keyword(name) is None)
+    return one(replace(value, arguments=Arguments((), (*kept, *arguments.keywords))))
 
 
 def listed(values: Values) -> list[Values] | None:
@@ -139,6 +150,20 @@ def listed(values: Values) -> list[Values] | None:
     if isinstance(value, Applied) and not value.arguments.open and not value.arguments.keywords:
         return _produced(value)
     return None
+
+
+def iterated(base: Value) -> Values:
+    """What iterating a value may give in any round."""
+    if isinstance(base, Collection):
+        return join(*base.elements) if not base.open else base.each or ANYTHING
+    if not isinstance(base, Applied) or base.arguments.open or base.arguments.keywords:
+        return ANYTHING
+    rounds = [ANYTHING if value is None else iterated(value) for value in map(certain, base.arguments.positional)]
+    if base.name == "builtins.zip":
+        return one(Collection("tuple", tuple(rounds)))
+    if base.name == "builtins.enumerate" and rounds:
+        return one(Collection("tuple", (ANYTHING, rounds[0])))
+    return rounds[0] if base.name == "builtins.reversed" and rounds else ANYTHING
 
 
 def _produced(value: Applied) -> list[Values] | None:

@@ -128,11 +128,12 @@ class SuperValue:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A tuple, list or set; ``open`` where it may hold other elements too."""
+    """A tuple, list or set; ``open`` where it may hold other elements too, each of which is then ``each`` if given."""
 
     kind: str
     elements: tuple[Values, ...]
     open: bool = False
+    each: Values | None = None
 
 
 @dataclass(frozen=True, slots=True)
