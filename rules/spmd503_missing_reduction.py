@@ -21,7 +21,8 @@ class MissingReduction(Rule):
     gradients that are applied to parameters without a reduction, and where the host takes the first row (`loss[0]`,
     `unreplicate(metrics)`) of a sum or mean that each device has of its own data. With `--preview`, finds also where
     some processes tell a number that comes from the rows of their own devices (outputs of a `pmap`,
-    `addressable_shards`): a metric computed on process 0 covers the examples of process 0.
+    `addressable_shards`): a metric computed on process 0 covers the examples of process 0; and calls in a mapped body
+    that leave a helper's `axis_name` at None, so that it reduces nothing, where the body reduces elsewhere.
 
     ## Why it matters
 
@@ -79,6 +80,28 @@ class MissingReduction(Rule):
         yield from self._in_bodies(program)
         yield from self._on_the_host(program)
         yield from self._of_one_process(program)
+        yield from self._left_out(program)
+
+    def _left_out(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.optional_axes():
+            place = program.place(found.site)
+            at = program.where(found.collective, place.path)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity="warning",
+                message=(
+                    f"This leaves {found.parameter!r} at None, so {found.library} ({at}) is not made, although the "
+                    f"body runs under {found.axis!r} and reduces over it elsewhere."
+                ),
+                place=place,
+                help=f"Pass {found.parameter}={found.axis!r}; what comes back is of one device otherwise.",
+                related=(
+                    Related(program.place(found.collective), "This is left out."),
+                    Related(program.place(found.sibling), f"The body reduces over {found.axis!r} here."),
+                    Related(program.place(found.map), "This runs the body."),
+                ),
+            )
 
     def _of_one_process(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.local_numbers():

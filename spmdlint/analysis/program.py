@@ -11,6 +11,7 @@ from spmdlint.analysis.axes.devices import RepeatedDevice, repeated_devices
 from spmdlint.analysis.axes.edits import Edits
 from spmdlint.analysis.axes.free import FreeAxes, Unbound
 from spmdlint.analysis.axes.inside import Inside
+from spmdlint.analysis.axes.optional import LeftOut, OptionalAxes
 from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.callgraph.calls import Calls
@@ -234,6 +235,11 @@ class Program:
     def regions(self) -> Regions:
         """Collectives and constraints, and the maps that they run inside of."""
         return Regions(Inside(self.calls, self.reach), self.specs, self.reach)
+
+    def optional_axes(self) -> Iterator[LeftOut]:
+        """Reductions that helpers leave out because a body does not tell them its axis. Only with ``preview``."""
+        if self.preview:
+            yield from OptionalAxes(self.calls, self.regions.regions()).found()
 
     @cached_property
     def own_parts(self) -> tuple[OwnPart, ...]:

@@ -1,0 +1,103 @@
+"""Reductions that a helper makes only if it is told the axis, and that a mapped function forgot to ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.axes.inside import Region
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.evaluation.values import Arguments, Constant, External, Frame, Site, certain
+from spmdlint.program import summary as s
+
+_DEPTH = 6
+_NONE = frozenset((Constant(None),))
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A call inside a map that leaves an axis parameter at None; ``collective`` is what the helper would have done."""
+
+    site: Site
+    parameter: str
+    collective: Site
+    library: str
+    axis: str
+    map: Site
+    sibling: Site
+
+
+class OptionalAxes:
+    """Looks at the calls inside of every map whose body reduces over its axis elsewhere."""
+
+    def __init__(self, calls: Calls, regions: tuple[Region, ...]) -> None:
+        self.ev = calls.ev
+        self.calls = calls
+        self.regions = regions
+
+    def found(self) -> Iterator[LeftOut]:
+        """Each such call once."""
+        told: set[Site] = set()
+        for region in self.regions:
+            axis = self._reduced(region)
+            known = self.ev.knowledge.get(region.map.applied.name)
+            if axis is None or known is None:
+                continue
+            for function in self.calls.functions_in(known, region.map.applied.arguments):
+                for target in self.calls.targets(function, Arguments(), region.map.frame.depth + 1, arrays=True):
+                    for site, parameter, collective, library in self._in(target.frame, _DEPTH, set()):
+                        if site not in told:
+                            told.add(site)
+                            here = region.map.site
+                            yield LeftOut(site, parameter, collective, library, axis, here, region.use.site)
+
+    def _reduced(self, region: Region) -> str | None:
+        """The one axis of a map over which its body makes a collective."""
+        known = self.ev.knowledge.get(region.use.applied.name)
+        if known is None or known.kind != "collective" or known.axes is None or len(region.binds.names) != 1:
+            return None
+        (axis,) = region.binds.names
+        given = certain(self.ev.argument(region.use.applied, known.axes) or frozenset())
+        return axis if given == Constant(axis) else None
+
+    def _in(self, frame: Frame, depth: int, seen: set[Frame]) -> Iterator[tuple[Site, str, Site, str]]:
+        if depth == 0 or frame in seen:
+            return
+        seen.add(frame)
+        for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+            callee = certain(self.ev.value(frame, operation.function))
+            if callee is None or any(argument.star for argument in operation.arguments):
+                continue
+            for target in self.calls.targets(callee, self.ev.arguments(frame, operation), frame.depth + 1):
+                left = self._left_out(target.frame) if target.way == "call" else None
+                if left is not None and all(argument.keyword != left[0] for argument in operation.arguments):
+                    yield Site(frame.ref, number), *left
+                yield from self._in(target.frame, depth - 1, seen)
+
+    def _left_out(self, frame: Frame) -> tuple[str, Site, str] | None:
+        """A parameter that is None by default here, and the collective over it that is not made for that."""
+        function = self.ev.function(frame)
+        names = {
+            formal.name
+            for formal in function.formals
+            if formal.default and "axis" in formal.name and frame.bindings.get(formal.name) == _NONE
+        }
+        if not names:
+            return None
+        live = self.ev.live_blocks(frame)
+        for number, operation in enumerate(function.operations):
+            if not isinstance(operation, s.Call) or function.block_of[number] in live:
+                continue
+            over = [function.operations[argument.value] for argument in operation.arguments]
+            parameter = next((o.name for o in over if isinstance(o, s.Load) and o.name in names), None)
+            library = self._collective(frame, operation)
+            if parameter is not None and library is not None:
+                return parameter, Site(frame.ref, number), library
+        return None
+
+    def _collective(self, frame: Frame, operation: s.Call) -> str | None:
+        for callee in self.ev.value(frame, operation.function):
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is not None and known.kind == "collective":
+                return known.name
+        return None
