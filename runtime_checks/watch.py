@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
 TICK = 0.25
+SETUP = 5  # intervals until a process looks again how another is set up
 SELDOM = 20  # intervals until a process looks unasked whether there is a word for it
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict by itself
 PATIENCE = 30.0  # seconds for which background mode bears a store that does not answer
@@ -38,7 +39,7 @@ class Watcher:
         self._wake = threading.Event()
         self._word = False
         self._verdict: Mapping[str, Any] | None = None
-        self._asked = 0.0
+        self._asked = self._looked_at_setup = 0.0
         self._lost_since: float | None = None
 
     def start(self) -> None:
@@ -135,10 +136,12 @@ class Watcher:
             background.leader.report_on_demand()
         if word:
             background.answer()
-        seldom = SELDOM if session.setup.compared else 5
-        if word or now - self._asked > seldom * background.cadence.interval:
-            self._asked = now
+        interval = background.cadence.interval
+        if not session.setup.compared and now - self._looked_at_setup > SETUP * interval:
+            self._looked_at_setup = now
             self._look_at_setup()
+        if word or now - self._asked > SELDOM * interval:
+            self._asked = now
             background.hear()
             session.ending.look()
 
