@@ -35,7 +35,8 @@ class Known:
     - *apply*: calls its function now; *currying*: `functools.partial`; *identity*: a decorator that changes nothing;
     - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec;
     - *sharding*: puts a spec on a mesh; *constraint*: shards a value by a spec, inside of what is traced;
-    - *decorator*: gives back what it decorates, or, without that, a decorator which does;
+    - *decorator*: gives back what it decorates, or, without that, a decorator which does, but something else where
+      the parameter ``unless`` is given;
     - *layer*: makes something that, when it is called, communicates over ``axes``, but not ``unless`` that parameter is
       true or only ``when`` it is, of itself or, by position in ``called``, of the call; ``off``: it is false where
       neither says, unless the program uses one of the methods ``switched_by``, which change that later;

@@ -29,7 +29,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from judging import Judged, judge
 from programs import FAULTS, NO_FAULT, Case, Program, cases, programs
 
-AT_LEAST = 34
+AT_LEAST = 35
 """How often every pair of a map, a collective and a fault stands in 10,000 programs."""
 
 

@@ -151,8 +151,9 @@ def _overridden(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -
 def _listed(draw: Draw, writer: Writer, call: Call, name: Name, home: str) -> str:
     """A method of an object that is taken out of a list which is filled by `append`."""
     cls, models = writer.fresh("Model"), writer.fresh("models")
+    line = call("x", "self.axis", home)
     writer.add(home, f"class {cls}:", "    def __init__(self, axis):", "        self.axis = axis")
-    writer.add(home, "    def reduce(self, x):", f"        return {call('x', 'self.axis', home)}{HERE}")
+    writer.add(home, "    def reduce(self, x):", f"        return {line}{HERE}")
     there, axis = writer.refer(draw, cls, home, MAIN), spell(draw, writer, MAIN, name)
     style = draw.pick("after", "loop", "built", "comprehension", "field")
     if style == "after":

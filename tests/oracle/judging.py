@@ -12,7 +12,7 @@ from typing import Literal
 
 import jax
 import numpy as np
-from programs import PERMUTATION_FAULTS, Program
+from programs import GROUP_FAULTS, NAME_FAULTS, PERMUTATION_FAULTS, Program
 from writing import MAIN, MODULES
 
 from spmdlint.config import Config
@@ -25,7 +25,7 @@ _ERRORS = re.compile(
     r"unbound axis name|is not found in mesh|must refer to an axis marked as manual|to be a subset of mesh.axis_names"
     r"|has duplicate entries|DuplicateSpec|multiple times|can only refer to Auto axes|contains a manual axes"
     r"|shard_map (in|out)_specs|in_specs|out_specs|must be unique|does not represent a permutation|axis_index_groups"
-    r"|missing 1 required positional argument: 'fun'|replica group|replica_groups"
+    r"|can only accept axis_name|missing 1 required positional argument: 'fun'|replica group|replica_groups"
 )
 
 
@@ -70,7 +70,7 @@ def trace(program: Program) -> tuple[Verdict, str]:
             _trace(sys.modules[MAIN].run, program)
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
-        return ("faulty" if _ERRORS.search(text) or _about_groups(program, error) else "other"), text
+        return ("faulty" if _ERRORS.search(text) or _without_words(program, error) else "other"), text
     finally:
         for name in MODULES:
             sys.modules.pop(name, None)
@@ -89,9 +89,12 @@ def _trace(run, program: Program) -> None:
         lowered.compile()
 
 
-def _about_groups(program: Program, error: Exception) -> bool:
-    """Groups for another axis size than the real one make the lowering index out of range."""
-    return program.case.fault.startswith("groups") and isinstance(error, IndexError)
+def _without_words(program: Program, error: Exception) -> bool:
+    """Some faults JAX meets with an error that names nothing: an index out of range, or a bare assertion."""
+    fault = program.case.fault
+    if fault in NAME_FAULTS:
+        return isinstance(error, AssertionError) and not str(error)
+    return fault in (*GROUP_FAULTS, "perm-range") and isinstance(error, IndexError)
 
 
 def lint(program: Program) -> tuple[tuple[str, int, str], ...]:

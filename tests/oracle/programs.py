@@ -44,7 +44,8 @@ class Case:
         if fault == "half":
             return collective.tuples and (collective.name != "all_gather" or "vmap" not in kinds)
         if fault == "unnamed":
-            return "pmap" in kinds or kinds[-1] == "vmap"
+            # Where both maps have one name, the other one binds it, and the program is about another axis, not wrong.
+            return ("pmap" in kinds or kinds[-1] == "vmap") and "shadowing" not in self.stack
         if fault == "no-function":
             return kinds[0] in ("pmap", "vmap")
         if fault == "level":

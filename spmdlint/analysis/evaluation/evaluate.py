@@ -447,7 +447,8 @@ class Evaluator:
         if known is not None and known.kind == "identity":
             return one(External("spmdlint.identity"))
         if known is not None and known.kind == "decorator" and arguments.positional:
-            return arguments.positional[0]
+            changed = known.unless is not None and (arguments.open or arguments.keyword(known.unless) is not None)
+            return ANYTHING if changed else arguments.positional[0]
         if name == "spmdlint.identity":
             return arguments.positional[0] if arguments.positional else ANYTHING
         modelled = standard.call(self, name, arguments, frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Collection, External, Frame, Values
+from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Values, certain
 from spmdlint.program import summary as s
 
 _RAISES = ("raises", "assertRaises", "assertRaisesRegex", "assert_raises", "assertRaisesWithPredicateMatch")
@@ -79,6 +79,45 @@ def _holds(function: s.Function, call: s.Call, number: int) -> bool:
     return any(
         function.spans[argument.value][0] <= start and end <= function.spans[argument.value][1]
         for argument in call.arguments
+    )
+
+
+def decorated_with(evaluator: Evaluator, frame: Frame | None, word: str) -> bool:
+    """Does a decorator that no library is known for take a word, on the function of a frame or one around it.
+
+    `@with_mesh(("data",))` may bind what it names around all that the function does.
+    """
+    while frame is not None and frame.outer is not None:
+        outer = evaluator.function(frame.outer)
+        made = {
+            n for n, o in enumerate(outer.operations) if isinstance(o, s.MakeFunction) and o.function == frame.ref.index
+        }
+        for number, operation in enumerate(outer.operations):
+            if not isinstance(operation, s.Call) or not operation.decorator or not operation.arguments:
+                continue
+            if operation.arguments[0].value in made:
+                made.add(number)
+                if _takes(evaluator, frame.outer, operation.function, word):
+                    return True
+        frame = frame.outer
+    return False
+
+
+def _takes(evaluator: Evaluator, frame: Frame, number: int, word: str) -> bool:
+    """Is a decorator a call that is given a word, and none of a library that is known."""
+    call = evaluator.function(frame).operations[number]
+    if not isinstance(call, s.Call):
+        return False
+    made_by = certain(evaluator.value(frame, call.function))
+    if isinstance(made_by, External) and evaluator.knowledge.get(made_by.name) is not None:
+        return False
+    return any(_spells(evaluator.value(frame, argument.value), word) for argument in call.arguments)
+
+
+def _spells(values: Values, word: str) -> bool:
+    return any(
+        value == Constant(word) or (isinstance(value, Collection) and any(_spells(e, word) for e in value.elements))
+        for value in values
     )
 
 

@@ -113,6 +113,10 @@ class Objects:
             self._is_field_maker(cls.outer, call) for call in cls.outer.code.class_decorators.get(cls.ref.index, ())
         )
 
+    def _constructed(self, cls: ClassValue) -> bool:
+        """Has the class a constructor that is made from its fields: it writes none itself."""
+        return self.has_fields(cls) and not any("__init__" in self.project.methods(c.ref) for c in self.lineage(cls))
+
     def _is_field_maker(self, frame: Frame, call: s.Call) -> bool:
         names = {v.name for v in self.ev.value(frame, call.function) if isinstance(v, (External, Applied))}
         return any(name in _FIELD_MAKERS or name.endswith(".dataclass") for name in names)
@@ -157,7 +161,9 @@ class Objects:
             if name in self.project.fields_set_from_outside:
                 return join(stored, found, ANYTHING)
             if stored:
-                return stored if not found else join(stored, found)
+                # What is declared and stored is no parameter, unless Python makes the constructor from declarations.
+                declared = () if self._constructed(cls) else (Free(each.ref, name) for each in lineage)
+                return join(stored, found.difference(declared))
             return found or self._of_library(cls, name, receiver)
         finally:
             self._active.discard(key)
@@ -216,7 +222,7 @@ class Objects:
             if not stores:
                 continue
             frame = self.ev.frame(cls.ref, {}, cls.outer, 0)
-            if isinstance(receiver, Instance) and self.has_fields(receiver.cls):
+            if isinstance(receiver, Instance) and self._constructed(receiver.cls):
                 field = self._field(lineage, cls, name, receiver)
                 if field is not None:
                     return field
@@ -225,7 +231,8 @@ class Objects:
                 return one(Free(cls.ref, name))
             if isinstance(receiver, ClassValue) and isinstance(last, s.Store) and self._is_enum(receiver):
                 return self.ev.each(self.ev.value(frame, stores[-1]), lambda v: self._enum_member(v, receiver))
-            return self.ev.each(self.ev.value(frame, stores[-1]), lambda v: self._bound(v, receiver))
+            values = standard.default_of(self.ev.value(frame, stores[-1]), one(Free(cls.ref, name)))
+            return self.ev.each(values, lambda v: self._bound(v, receiver))
         return NOTHING
 
     def _is_enum(self, cls: ClassValue) -> bool:

@@ -60,7 +60,7 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
     if name == "builtins.dict" and not arguments.open and not given:
         return one(DictionaryValue(arguments.keywords))
     if name == "dataclasses.replace" and len(given) == 1:
-        return ev.each(given[0], lambda v: _replaced(ev, v, arguments))
+        return ev.each(given[0], lambda v: _replaced(ev, v, replace(arguments, positional=())))
     return None
 
 
@@ -119,11 +119,11 @@ def enum_member(cls: ClassValue, value: Value) -> Values:
     return one(Instance(cls, Arguments((one(value),))))
 
 
-def default_of(values: Values) -> Values:
-    """The default of a dataclass field that is written as a call of `field`."""
+def default_of(values: Values, without: Values = ANYTHING) -> Values:
+    """The default of a dataclass field that is written as a call of `field`, which may be ``without`` one."""
     value = certain(values)
     if isinstance(value, Applied) and value.name in _FIELD:
-        return value.arguments.keyword("default") or ANYTHING
+        return value.arguments.keyword("default") or without
     return values
 
 
