@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.diagnostics import Diagnostic, Fix, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
+    from spmdlint.rule import AxisNotInMesh as Found
     from spmdlint.rule import Program
 
 
@@ -80,4 +81,10 @@ class AxisNotInMesh(Rule):
                 place=place,
                 help=f"Name one of the mesh's axes{guess}, or give the mesh an axis {found.axis!r}.",
                 related=spelled if found.user == found.site else (use, *spelled),
+                fix=self._fix(program, found, near[0]) if near else None,
             )
+
+    def _fix(self, program: Program, found: Found, near: str) -> Fix | None:
+        """The nearest name that the mesh has, where the spec spells the other one."""
+        edits = program.edits.renamed_in_spec(found.site, found.axis, near)
+        return Fix("unsafe", f"Name the axis {near!r}.", edits) if edits else None

@@ -20,6 +20,16 @@ run = jax.pmap(jax.vmap(f, axis_name="model"), axis_name="data")
 """,
         "axis_name=('data', \"model\")",
     ),
+    "the nearest name of a mesh": (
+        """\
+import jax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("data", "model"))
+rows = NamedSharding(mesh, P(None, ("data", "modle")))
+""",
+        'P(None, ("data", "model"))',
+    ),
     "no name": (
         'import jax\n\ndef f(x):\n    return jax.lax.psum(x, "data")\n\nrun = jax.pmap(f,)\n',
         'jax.pmap(f, axis_name="data",)',
@@ -47,6 +57,14 @@ def test_a_fix_mends_what_was_found(project, case):
     "text",
     [
         'import jax\nAXIS = "dat"\ndef f(x):\n    return jax.lax.psum(x, AXIS)\nrun = jax.pmap(f, axis_name="data")\n',
+        """\
+import jax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+AXIS = "modle"
+mesh = jax.make_mesh((4, 2), ("data", "model"))
+rows = NamedSharding(mesh, P(AXIS))
+""",
         'import jax\n\n@jax.pmap(axis_name="i")\ndef f(x):\n    return x\n',
         'import jax\n\ndef f(x):\n    return jax.lax.psum(x, "data")\n\nrun = jax.pmap((f))\n',
         'import functools\nimport jax\n\n@jax.pmap (axis_name="i")\ndef f(x):\n    return x\n',
@@ -54,6 +72,7 @@ def test_a_fix_mends_what_was_found(project, case):
     ],
     ids=[
         "the name stands elsewhere",
+        "the name of a spec stands elsewhere",
         "functools is not imported",
         "parentheses around the function",
         "a gap before the call's parenthesis",

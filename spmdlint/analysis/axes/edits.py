@@ -26,6 +26,16 @@ class Edits:
         given = passed(call, known.axes, known.positional)
         return tuple(self._replace(site, n, repr_of(new)) for n in self._spelled(site, given, old))
 
+    def renamed_in_spec(self, site: Site, old: str, new: str) -> tuple[Edit, ...]:
+        """Another name where a spec spells the axis itself; nothing where it stands elsewhere."""
+        call = self._call(site)
+        callee = certain(self.ev.value(self.ev.free_frame(site.ref), call.function)) if call is not None else None
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+        if call is None or known is None or known.kind != "spec":
+            return ()
+        spelled = (n for argument in call.arguments for n in self._spelled(site, argument.value, old))
+        return tuple(self._replace(site, number, repr_of(new)) for number in spelled)
+
     def added_keyword(self, site: Site, text: str) -> tuple[Edit, ...]:
         """One more keyword argument behind the others of a call; nothing where the last may stand in parentheses."""
         call = self._call(site)
