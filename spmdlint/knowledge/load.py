@@ -56,7 +56,8 @@ class Known:
     ``specs``: the parameters that are partition specs for the axes of ``mesh``. ``needs_function``: it cannot be called
     without its function, to be a decorator. ``spans``: it runs over several devices. ``by_hand``: it hands every
     process the rows of its own devices, so that arrays beside it are local. ``keeps``: what a transformed function
-    returns has the structure of what its function returns. ``parallel``: every process must make the
+    returns has the structure of what its function returns. ``refs``: its function is a kernel, which is given
+    references: what it takes and gives itself is something else. ``parallel``: every process must make the
     call. ``attribute`` marks a source that is a value, not a function. ``unseeded``: it is a source only without
     arguments, ``at_most`` with so many, and unless the program calls ``seeded_by``. ``callback``: the parameter that is
     a function which runs at a time of its own; what that one stores is the source. ``needs``: for a method, what a
@@ -99,6 +100,7 @@ class Known:
     spans: bool = False
     by_hand: bool = False
     keeps: bool = False
+    refs: bool = False
     parallel: bool = False
     checkpoint: bool = False
     agreement: bool = False

@@ -90,7 +90,7 @@ class Structure:
             bound = 1 if value.receiver is not None else 0
             return _Positional(definition.name, tuple((f.name, f.default) for f in positional[bound:]))
         known = self.ev.knowledge.get(value.name) if isinstance(value, Applied) else None
-        if known is None or known.kind not in ("currying", "jit", "map", "transform"):
+        if known is None or known.refs or known.kind not in ("currying", "jit", "map", "transform"):
             return None
         assert isinstance(value, Applied)
         functions = list(self.calls.functions_in(known, value.arguments))

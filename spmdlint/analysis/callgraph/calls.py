@@ -220,7 +220,7 @@ class Calls:
         if not isinstance(function, Applied):
             return isinstance(function, (FunctionValue, Instance))
         known = self.knowledge.get(function.name)
-        if depth == 0 or known is None or not (known.keeps or known.kind in ("currying", "jit", "map")):
+        if depth == 0 or known is None or known.refs or not (known.keeps or known.kind in ("currying", "jit", "map")):
             return False
         return all(self.keeps_results(inner, depth - 1) for inner in self.functions_in(known, function.arguments))
 
@@ -261,7 +261,8 @@ class Calls:
         if known.axes is not None:
             given = self.ev.argument(applied, known.axes)
             if given is None:
-                return ANY_AXES if applied.arguments.open else NO_AXES
+                mesh = self.ev.argument(applied, known.mesh) if known.mesh is not None else None
+                return self.of_mesh(mesh) if mesh is not None else ANY_AXES if applied.arguments.open else NO_AXES
             axes = self.names(given)
             return replace(axes, sizes=frozenset((name, self._own_size(applied)) for name in axes.names))
         if known.mesh is None:
