@@ -39,8 +39,9 @@ def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: 
     found = [(call, value) for call, value in appended if function.block_of[call] in live]
     block = function.block_of[stores[0]]
     if all(function.block_of[call] == block for call, _ in found):
-        here = before is not None and function.block_of[before] == block
-        elements = [ev.value(frame, value) for call, value in found if not here or before is None or call < before]
+        # Behind the list in its block, only what was appended before; elsewhere, and in another round, all.
+        until = before if before is not None and stores[0] < before and function.block_of[before] == block else None
+        elements = [ev.value(frame, value) for call, value in found if until is None or call < until]
         return one(replace(made, elements=(*made.elements, *elements)))
     return one(opened(made, [ev.value(frame, value) for _, value in found]))
 
