@@ -123,9 +123,9 @@ def run(total: int, seed: int, only: str = "", state: Path | None = None) -> Ite
     wanted = Counter(case for case in schedule(total, seed) if only in f"{case.stack}/{case.collective}/{case.fault}")
     held = _held(state)
     for number, (case, count) in enumerate(wanted.items()):
-        done = held.get(case, [])
-        yield from ((result, None) for result in done[:count])
-        if len(done) >= count:
+        done = held.get(case, [])[:count]
+        if len(done) == count:
+            yield from ((result, None) for result in done)
             continue
         judged = [judge(program) for program in drawn(case, count, seed)]
         results = [_result(each) for each in judged]

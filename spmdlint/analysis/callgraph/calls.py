@@ -261,8 +261,8 @@ class Calls:
         if known.axes is not None:
             given = self.ev.argument(applied, known.axes)
             if given is None:
-                mesh = self.ev.argument(applied, known.mesh) if known.mesh is not None else None
-                return self.of_mesh(mesh) if mesh is not None else ANY_AXES if applied.arguments.open else NO_AXES
+                holder = self.ev.argument(applied, known.mesh) if known.mesh is not None else None
+                return self.of_mesh(holder) if holder is not None else ANY_AXES if applied.arguments.open else NO_AXES
             axes = self.names(given)
             return replace(axes, sizes=frozenset((name, self._own_size(applied)) for name in axes.names))
         if known.mesh is None:
