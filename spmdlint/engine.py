@@ -77,13 +77,14 @@ def check(
     progress: Progress | None = None,
     edited: Mapping[Path, str] | None = None,
     cache: Path | None = None,
+    jobs: int | None = None,
 ) -> Checked:
     """Lint the project and return the findings in the files asked for: ``paths``, all absolute, and ``stdin``.
 
     The program is always the whole project, so what is said about a file does not depend on how it was asked for.
     ``edited`` holds other texts for some of the files than those that they have on disk.
     ``cache`` is the folder that results are kept in, None to keep none; what standard input or ``edited`` gave never
-    is.
+    is. ``jobs``: processes to work in, None for as many as suit.
 
     Raises:
         UsageError: a path does not exist, or the configuration is wrong.
@@ -91,7 +92,7 @@ def check(
     """
     with uncollected():
         kept = cache if stdin is None and edited is None else None
-        return _check(config, paths, stdin, progress, edited or {}, kept)
+        return _check(config, paths, stdin, progress, edited or {}, kept, jobs)
 
 
 def _check(
@@ -101,6 +102,7 @@ def _check(
     progress: Progress | None,
     edited: Mapping[Path, str],
     cache: Path | None,
+    jobs: int | None,
 ) -> Checked:
     rules = load_rules()
     enabled = config.enabled(rules)
@@ -121,7 +123,7 @@ def _check(
     # What analyses is imported where it is needed: half of a second that a run with nothing new does not take.
     from spmdlint.program.load import load
 
-    loaded = load(sources, config, progress)
+    loaded = load(sources, config, progress, jobs=jobs)
     by_path = {source.path: source for source in sources}
     suppressions = collect(loaded.comments, by_path, rules)
 

@@ -70,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
     keeping.add_arguments(parser)
+    parser.add_argument("-j", "--jobs", type=_count, metavar="N", help="processes to work in; else as many as suit")
     said = parser.add_argument_group("output")
     said.add_argument("--output-format", choices=sorted(FORMATS), default="full", metavar="FORMAT", help=_one_of())
     said.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the findings there")
@@ -94,7 +95,7 @@ def main(options: argparse.Namespace) -> int:
 
     def look(edited: Mapping[Path, str] | None = None) -> Checked:
         with ProgressBar() as progress:
-            return check(config, paths, stdin=stdin, progress=progress, edited=edited, cache=cache)
+            return check(config, paths, stdin=stdin, progress=progress, edited=edited, cache=cache, jobs=options.jobs)
 
     def look_past(edited: Mapping[Path, str]) -> Checked:
         checked = look(edited)
@@ -172,6 +173,12 @@ def _absolute(paths: Iterable[str | Path]) -> Iterator[Path]:
         else:
             folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  (resolve follows the last link, too)
             yield Path(os.path.realpath(folder), name)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes; name one from 1 on")
+    return int(text)
 
 
 def _list(text: str) -> list[str]:

@@ -113,12 +113,17 @@ class Project:
 
     def methods(self, class_ref: FunctionRef) -> dict[str, FunctionRef]:
         """The functions defined by `def` in a class body, by name; the last definition counts."""
-        module = self.modules[class_ref.path]
-        return {
-            function.name: FunctionRef(class_ref.path, function.index)
-            for function in module.summary.functions
-            if function.parent == class_ref.index and function.kind == "function"
-        }
+        return self._methods.get(class_ref, {})
+
+    @cached_property
+    def _methods(self) -> dict[FunctionRef, dict[str, FunctionRef]]:
+        found: dict[FunctionRef, dict[str, FunctionRef]] = {}
+        for path, module in self.modules.items():
+            for function in module.summary.functions:
+                if function.parent is not None and function.kind == "function":
+                    own = found.setdefault(FunctionRef(path, function.parent), {})
+                    own[function.name] = FunctionRef(path, function.index)
+        return found
 
     @cached_property
     def methods_by_name(self) -> dict[str, list[FunctionRef]]:

@@ -49,8 +49,11 @@ def lower(text: str) -> Summary:
     """
     with deep(), uncollected():
         try:
-            module = cst.parse_module(text)
-            return ModuleLowerer(module, text).summary()
+            lowerer = ModuleLowerer(cst.parse_module(text), text)
+            try:
+                return lowerer.summary()
+            finally:
+                lowerer.forget()
         except cst.ParserSyntaxError as error:
             raise LoweringError(error.raw_line, error.raw_column + 1, error.message) from None
         except RecursionError:
@@ -78,6 +81,11 @@ class ModuleLowerer:
         summary = Summary(self.functions, starts)
         summary.comments = tuple(self._comments(summary))
         return summary
+
+    def forget(self) -> None:
+        """Let go of the syntax tree. What lowered it refers to itself, and nothing is collected for the time being."""
+        self.spans.clear()
+        self.module = cst.Module(())
 
     def _comments(self, summary: Summary) -> Iterator[Comment]:
         for offset, text in self.comments:

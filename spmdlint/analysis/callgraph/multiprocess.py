@@ -21,10 +21,13 @@ class MultiProcess:
         self.project = project
         self.always = always
         self._known: dict[Path, bool] = {}
+        self._written: dict[Path, bool] = {}
 
     def written_for(self, path: Path) -> bool:
         """Does a file, or a module that it imports directly, name anything that only several processes need."""
-        return self.always or self.says(path) or any(self.says(other) for other in self._imported(path))
+        if path not in self._written:
+            self._written[path] = self.says(path) or any(self.says(other) for other in self._imported(path))
+        return self.always or self._written[path]
 
     def around(self, path: Path) -> bool:
         """Does any of the files that a file hangs together with say so."""

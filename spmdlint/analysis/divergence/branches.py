@@ -80,13 +80,21 @@ class Divergences:
             if ref in self.reach.host:
                 told: set[Site] = set()
                 frame = self.ev.free_frame(ref)
-                yield from self._in_frame(frame, told)
+                if self._makes_calls(frame):
+                    yield from self._in_frame(frame, told)
                 for other in self._entered(frame):
                     yield from self._in_frame(other, told)
 
+    def _makes_calls(self, frame: Frame) -> bool:
+        """Is there any parallel call to differ about: far faster to ask than what varies."""
+        return any(
+            next(self.effects.of_call(frame, number, call), None) is not None
+            for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame)))
+        )
+
     def _entered(self, frame: Frame) -> list[Frame]:
         """The ways in which a function is entered with functions to call, where a branch of it varies."""
-        frames = self.entries.of(frame.ref)
+        frames = [entered for entered in self.entries.of(frame.ref) if self._makes_calls(entered)]
         if not frames:
             return []
         blocks = self.ev.function(frame).blocks
@@ -186,8 +194,7 @@ class Divergences:
         flow = self.ev.flow(frame.ref)
         blocks = self.ev.function(frame).blocks
         arms = [edge.target for edge in blocks[branch].edges if edge.kind in ("true", "false")]
-        for header in range(len(blocks)):
-            body = flow.loop_body(header)
+        for header, body in flow.loops.items():
             if branch in body and len({arm in body or arm == header for arm in arms}) == 2:
                 return True
         return False
@@ -247,7 +254,7 @@ class Divergences:
         tried = {
             b for b, o in enumerate(function.blocks) if any(e.kind == "except" and e.target == number for e in o.edges)
         }
-        loops = [body for header in range(len(function.blocks)) if tried & (body := flow.loop_body(header))]
+        loops = [body for body in flow.loops.values() if tried & body]
         body = min(loops, key=len, default=frozenset())
         for block in sorted(tried & body & self.ev.live_blocks(frame)):
             for asked in function.blocks[block].operations:

@@ -136,6 +136,12 @@ class Flow:
                 out.append(block)
         return out[::-1]
 
+    @cached_property
+    def loops(self) -> dict[int, frozenset[int]]:
+        """The blocks of every loop, by its header."""
+        headers = range(len(self.function.blocks))
+        return {header: body for header in headers if (body := self.loop_body(header))}
+
     def loop_body(self, header: int) -> frozenset[int]:
         """The blocks of the loop at a header: what can come back to it without leaving through it."""
         if header not in self._bodies:

@@ -211,9 +211,8 @@ class Origins:
         return None
 
     def _load(self, frame: Frame, number: int, operation: s.Load) -> Reason | None:
-        module = self.ev.project.modules[frame.ref.path]
-        function = self.ev.function(frame)
-        scope = module.summary.scope_of(function, operation.name)
+        function = frame.code.function
+        scope = frame.code.scope_of(operation.name)
         if scope is function:
             live = self.ev.live_blocks(frame)
             reaching = sorted(self.ev.flow(frame.ref).reaching(number, operation.name))
