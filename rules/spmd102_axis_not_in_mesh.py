@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.diagnostics import Diagnostic, Fix, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program
+    from spmdlint.rule import Program, Site
 
 
 class AxisNotInMesh(Rule):
@@ -80,4 +80,11 @@ class AxisNotInMesh(Rule):
                 place=place,
                 help=f"Name one of the mesh's axes{guess}, or give the mesh an axis {found.axis!r}.",
                 related=spelled if found.user == found.site else (use, *spelled),
+                fix=_fix(program, found.site, found.axis, near[0]) if near and found.site != found.user else None,
             )
+
+
+def _fix(program: Program, spec: Site, axis: str, near: str) -> Fix | None:
+    """The nearest of the mesh's axes, where the spec itself spells the name."""
+    edits = program.edits.renamed_in_spec(spec, axis, near)
+    return Fix("unsafe", f"Name the axis {near!r}.", edits) if edits else None

@@ -26,6 +26,14 @@ class Edits:
         given = passed(call, known.axes, known.positional)
         return tuple(self._replace(site, n, repr_of(new)) for n in self._spelled(site, given, old))
 
+    def renamed_in_spec(self, site: Site, old: str, new: str) -> tuple[Edit, ...]:
+        """Another name where the call that makes a spec spells it; nothing where it stands elsewhere."""
+        call = self._call(site)
+        if call is None:
+            return ()
+        spelled = [number for argument in call.arguments for number in self._spelled(site, argument.value, old)]
+        return tuple(self._replace(site, number, repr_of(new)) for number in spelled)
+
     def added_keyword(self, site: Site, text: str) -> tuple[Edit, ...]:
         """One more keyword argument behind the others of a call; nothing where the last may stand in parentheses."""
         call = self._call(site)
