@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -10,4 +11,8 @@ from spmdlint.cli.commands import dispatch
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; never raises for what a user can do."""
-    return dispatch(sys.argv[1:] if argv is None else list(argv))
+    if argv is not None:
+        return dispatch(list(argv))
+    status = dispatch(sys.argv[1:])
+    gc.freeze()  # The process ends now: what a run leaves behind need not be looked through once more.
+    return status
