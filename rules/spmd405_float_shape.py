@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.diagnostics import Diagnostic, Edit, Fix, Related
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program
+    from spmdlint.rule import Program, Site
 
 
 class FloatShape(Rule):
@@ -70,4 +70,15 @@ class FloatShape(Rule):
                 place=place,
                 help="Divide by // after checking that nothing remains." if found.division else "Write an integer.",
                 related=(Related(program.place(found.made), "Here it becomes a float."),),
+                fix=_fix(program, found.made),
             )
+
+
+def _fix(program: Program, made: Site) -> Fix | None:
+    """A division without a remainder; whether nothing remains is for a reader to see."""
+    between = program.slips.division(made)
+    if between is None:
+        return None
+    start, end = (program.location(made, offset) for offset in between)
+    text = " // " if between[1] - between[0] > 1 else "//"
+    return Fix("unsafe", "Divide by //.", (Edit(start, end, text),))

@@ -319,6 +319,10 @@ class Program:
         start, end = self.project.function(site.ref).spans[site.number]
         return Place(site.ref.path, Location(*summary.position(start)), Location(*summary.position(end)))
 
+    def location(self, site: Site, offset: int) -> Location:
+        """A position in the file of an operation."""
+        return Location(*self.project.modules[site.ref.path].summary.position(offset))
+
     def where(self, site: Site, seen_from: Path) -> str:
         """Words such as "line 12", or "line 12 of losses.py" from another file."""
         place = self.place(site)

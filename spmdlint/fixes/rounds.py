@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import libcst
-
 from spmdlint.diagnostics import Fix, fixable
 from spmdlint.engine import Checked
 from spmdlint.fixes.apply import apply
@@ -72,6 +70,8 @@ def _by_file(checked: Checked, *, unsafe: bool) -> dict[Path, list[Fix]]:
 
 def _exact(text: str) -> bool:
     """Whether a text parses, and the parser gives back every character of it: else its spans are not to be trusted."""
+    import libcst  # which a run that fixes nothing need not wait for
+
     try:
         return libcst.parse_module(text).code == text
     except libcst.ParserSyntaxError:

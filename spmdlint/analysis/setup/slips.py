@@ -49,6 +49,15 @@ class Slips:
                     division = isinstance(self.ev.function(frame).operations[made], s.Binary)
                     yield FloatShape(Site(frame.ref, element), Site(frame.ref, made), taker, division)
 
+    def division(self, site: Site) -> tuple[int, int] | None:
+        """The offsets between the sides of a division where only its sign, and a space around it, can stand there."""
+        function = self.ev.project.function(site.ref)
+        operation = function.operations[site.number]
+        if not isinstance(operation, s.Binary) or operation.operator != "/" or operation.inplace:
+            return None
+        start, end = function.spans[operation.left][1], function.spans[operation.right][0]
+        return (start, end) if end - start in (len("/"), len(" / ")) else None
+
     def uncalled(self) -> Iterator[UncalledMethod]:
         """Methods of arrays that nobody calls."""
         for frame, number, operation in self._calls():
