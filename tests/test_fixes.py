@@ -123,6 +123,7 @@ CASES = {
     "beside another tool's": ("x = 1  # noqa: E501, SPMD301\n", "x = 1  # noqa: E501\n", None),
     "before another tool's": ("x = 1  # spmdlint: ignore[SPMD301] y # z\n", "x = 1  # z\n", None),
     "behind another tool's": ("x = 1  # type: ignore  # noqa: SPMD301\n", "x = 1  # type: ignore\n", None),
+    "on the last line": ("x = 1\n# spmdlint: ignore[SPMD301] y", "x = 1\n", None),
     "on a line of its own": ("    # spmdlint: ignore[SPMD301] y\nx = 1\n", "x = 1\n", None),
 }
 

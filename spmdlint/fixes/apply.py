@@ -29,7 +29,7 @@ class _Change:
 
 def apply(text: str, fixes: Iterable[Fix]) -> Applied:
     """Put fixes into a text, those that start first before the others; a fix that overlaps one that is in is left."""
-    starts = [0, *(found.end() for found in _NEWLINE.finditer(text))]
+    starts = [0, *(found.end() for found in _NEWLINE.finditer(text)), len(text)]  # the last row may lack a line end
     wanted = sorted((tuple(sorted(_change(edit, starts) for edit in fix.edits)) for fix in fixes), key=_first)
     taken: set[_Change] = set()
     count = 0
