@@ -78,6 +78,17 @@ def test_they_part(rank):
         multihost_utils.process_allgather(np.array([rank]))
 
 
+@pytest.mark.spmd(processes=1)
+@pytest.mark.xfail(strict=True, reason="not yet")
+def test_expected_to_fail():
+    assert jax.process_count() == 2
+
+
+@pytest.mark.spmd(processes=1)
+def test_skipping():
+    pytest.skip("not on this host")
+
+
 @pytest.mark.spmd(processes=2)
 @pytest.mark.skip(reason="never started")
 def test_marked_as_skipped(rank):
@@ -99,9 +110,11 @@ def test_each_process_says_how_it_went(tmp_path):
         "test_together": "PASSED",
         "test_one_fails": "FAILED",
         "test_they_part": "FAILED",
+        "test_expected_to_fail": "XFAIL",
         "test_beside_them": "PASSED",
     }, text
-    assert "2 failed, 2 passed, 1 skipped" in text
+    assert "2 failed, 2 passed, 2 skipped, 1 xfailed" in text
+    assert "not on this host" in text
     fails, _, parts = text.partition("test_they_part __")
     assert "- process 1 -" in fails
     assert "AssertionError: not the first" in fails

@@ -105,7 +105,7 @@ def _judge(processes: int, results: Path, output: str) -> None:
         report = from_data(json.loads((results / "report.json").read_text()))
     except (OSError, ValueError):
         raise JobFailedError(f"The job did not run:\n{output[-MAX_OUTPUT:]}") from None
-    skipped = {n: found[-1]["reason"] for n, found in phases.items() if any(p["outcome"] == "skipped" for p in found)}
+    skipped = {n: phase["reason"] for n, found in phases.items() for phase in found if phase["outcome"] == "skipped"}
     silent = [number for number, found in phases.items() if not any(phase["when"] == "teardown" for phase in found)]
     if report.verdict in ("clean", "unchecked") and not failed and not silent:
         if len(skipped) == processes:
