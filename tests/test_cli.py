@@ -140,7 +140,7 @@ def test_a_terminal_gets_colours_and_a_file_does_not(project):
 
 @pytest.mark.parametrize(("patience", "shown"), [(0, True), (1000, False)])
 def test_a_slow_run_shows_progress_on_a_terminal_only(project, patience, shown):
-    project.write({f"m{n}.py": "x = 1\n" for n in range(12)})
+    project.write({f"m{n}.py": "import jax\n" for n in range(12)})
     parent, child = pty.openpty()
     code = (
         "import sys, spmdlint.cli, spmdlint.cli.progress as bar;"

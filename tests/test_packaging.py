@@ -128,9 +128,19 @@ def test_the_hook_of_pre_commit(clone, tmp_path):
     checked(*git, "init", "-q", cwd=work)
     checked(*git, "add", "-A", cwd=work)
 
+    def pre_commit(*command: object) -> subprocess.CompletedProcess[str]:
+        return run(sys.executable, "-m", "pre_commit", *command, cwd=work, PRE_COMMIT_HOME=str(tmp_path / "cache"))
+
+    revision = checked(*git, "rev-parse", "HEAD", cwd=hook).strip()
+    hooks = "".join(f"      - id: {name}\n" for name in ("spmdlint", "spmdlint-fix"))
+    (work / ".pre-commit-config.yaml").write_text(f"repos:\n  - repo: {hook}\n    rev: {revision}\n    hooks:\n{hooks}")
+
     def hook_on(*files: str, name: str = "spmdlint") -> subprocess.CompletedProcess[str]:
-        command = (sys.executable, "-m", "pre_commit", "try-repo", hook, name, "--verbose", "--files", *files)
-        return run(*command, cwd=work, PRE_COMMIT_HOME=str(tmp_path / "cache"))
+        return pre_commit("run", name, "--verbose", "--files", *files)
+
+    done = pre_commit("try-repo", hook, "spmdlint", "--verbose", "--files", "losses.py")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "losses.py:5:12" in done.stdout
 
     done = alone = hook_on("losses.py", "excluded.py")
     assert done.returncode == 1, done.stdout + done.stderr

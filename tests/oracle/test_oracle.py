@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+# One worker runs the campaign once for all tests.
+pytestmark = pytest.mark.xdist_group("oracle")
 CAMPAIGN = Path(__file__).parent / "campaign.py"
 
 

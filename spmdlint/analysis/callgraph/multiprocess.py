@@ -12,6 +12,7 @@ _SIGNS = frozenset(
     "broadcast_one_to_all local_devices make_array_from_process_local_data make_array_from_callback "
     "make_array_from_single_device_arrays host_local_array_to_global_array".split()
 )
+_COUNTS = frozenset(("process_count", "host_count"))
 
 
 class MultiProcess:
@@ -28,6 +29,11 @@ class MultiProcess:
         if path not in self._written:
             self._written[path] = self.says(path) or any(self.says(other) for other in self._imported(path))
         return self.always or self._written[path]
+
+    def acts_for(self, path: Path) -> bool:
+        """Does a file do something that only several processes need, besides asking how many there are."""
+        functions = self.project.modules[path].summary.functions
+        return self.always or any(_sign(f, o) and not _asks(o) for f in functions for o in f.operations)
 
     def around(self, path: Path) -> bool:
         """Does any of the files that a file hangs together with say so."""
@@ -55,6 +61,10 @@ class MultiProcess:
                         if other is not None:
                             found.add(other)
         return found
+
+
+def _asks(operation: s.Operation) -> bool:
+    return isinstance(operation, (s.Attribute, s.Import)) and operation.name in _COUNTS
 
 
 def _sign(function: s.Function, operation: s.Operation) -> bool:

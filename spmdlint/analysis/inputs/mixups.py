@@ -79,7 +79,7 @@ class Mixups:
         listed = self.quantities.of(frame, operation.base)
         if listed is None or listed.role != "list" or listed.unit == place.unit:
             return None
-        if (listed.unit, place.unit) == ("device", "local") and not self.multi.written_for(frame.ref.path):
+        if (listed.unit, place.unit) == ("device", "local") and not self.multi.acts_for(frame.ref.path):
             return None
         return Mixup("element", Site(frame.ref, number), listed, place)
 
@@ -172,7 +172,7 @@ class Mixups:
         if any(argument.keyword == self.table.devices for argument in operation.arguments):
             return None
         sizes = self.ev.function(frame).operations[resolved(self.ev, frame, operation.arguments[0].value)]
-        if not isinstance(sizes, s.Display) or sizes.starred or not self.multi.written_for(frame.ref.path):
+        if not isinstance(sizes, s.Display) or sizes.starred or not self.multi.acts_for(frame.ref.path):
             return None
         counts = [self.quantities.of(frame, element) for element in sizes.elements]
         rest = [n for n, count in zip(sizes.elements, counts, strict=True) if count is None]
@@ -185,7 +185,7 @@ class Mixups:
     def _rows(self, frame: Frame, operation: s.Call, callee: Applied) -> Mixup | None:
         """Rows for all devices, given to a map over those of this process."""
         known = self.ev.knowledge.get(callee.name)
-        if known is None or not known.by_hand or not self.multi.written_for(frame.ref.path):
+        if known is None or not known.by_hand or not self.multi.acts_for(frame.ref.path):
             return None
         if any(self.ev.argument(callee, name) is not None for name in ("in_axes", self.table.devices)):
             return None
@@ -219,7 +219,7 @@ class Mixups:
         total = certain(self.ev.value(frame, operation.left))
         if not isinstance(total, Applied) or total.name not in self.table.sums:
             return None
-        if not self.multi.written_for(frame.ref.path) or self.ev.argument(total, "axis_index_groups") is not None:
+        if not self.multi.acts_for(frame.ref.path) or self.ev.argument(total, "axis_index_groups") is not None:
             return None
         return Mixup("mean", Site(frame.ref, number), count)
 
