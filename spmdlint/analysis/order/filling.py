@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.fillings import fillings, fills
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
-
-_FILLERS = frozenset(("append", "extend", "insert", "setdefault", "update"))
 
 
 def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Reason | None:
@@ -19,7 +18,7 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
     assert isinstance(operation, s.Load)
     if not function.binds(operation.name) or sorted_in_place(function, operation.name):
         return None
-    for filled, iterable in _fillings(origins.ev, frame, operation.name):
+    for filled, iterable in fillings(origins.ev, frame, operation.name):
         found = origins.of(frame, iterable)
         if found is not None:
             found = origins.step(frame, iterable, "this loop goes over it", found)
@@ -74,47 +73,16 @@ def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s
     return None
 
 
-def _fillings(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, int]]:
-    """Operations that put an element into a name's value, each with what the loops around it go over."""
-    function = evaluator.function(frame)
-    filling = [number for number, o in enumerate(function.operations) if _fills(function, o, name)]
-    if not filling:
-        return
-    for header, block in enumerate(function.blocks):
-        test = function.operations[block.test] if block.test is not None else None
-        if isinstance(test, s.Next):
-            body = evaluator.flow(frame.ref).loop_body(header)
-            for number in filling:
-                if function.block_of[number] in body:
-                    yield number, test.iterable
-
-
 def _drained(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, frozenset[int]]]:
     """Operations that put an element into a name's value inside a ``while``, each with the blocks of that loop."""
     function = evaluator.function(frame)
     flow = evaluator.flow(frame.ref)
-    filling = [number for number, o in enumerate(function.operations) if _fills(function, o, name)]
+    filling = [number for number, o in enumerate(function.operations) if fills(function, o, name)]
     for header, block in enumerate(function.blocks) if filling else ():
         if block.test is None or isinstance(function.operations[block.test], s.Next):
             continue
         body = flow.loop_body(header)
         yield from ((number, body) for number in filling if function.block_of[number] in body)
-
-
-def _fills(function: s.Function, operation: s.Operation, name: str) -> bool:
-    if isinstance(operation, s.StoreSubscript):
-        base: s.Operation | None = function.operations[operation.base]
-    elif isinstance(operation, s.Call):
-        method = function.operations[operation.function]
-        fills = isinstance(method, s.Attribute) and method.name in _FILLERS
-        base = function.operations[method.base] if isinstance(method, s.Attribute) and fills else None
-    elif isinstance(operation, s.Binary) and operation.inplace and operation.operator == "+":
-        base = function.operations[operation.left]
-        right = function.operations[operation.right]
-        return isinstance(base, s.Load) and base.name == name and isinstance(right, s.Display)
-    else:
-        return False
-    return isinstance(base, s.Load) and base.name == name
 
 
 def sorted_in_place(function: s.Function, name: str) -> bool:

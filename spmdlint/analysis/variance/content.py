@@ -269,11 +269,17 @@ def _is_len(values: Values) -> bool:
 
 
 def _is_length_of_one(function: s.Function, collected: s.Collected, value: Callable[[int], Values]) -> bool:
-    """Is an element of a comprehension the length of what it loops over: ``len(row) for row in rows``."""
+    """Is an element of a comprehension the length of what it loops over: ``len(row)`` or ``row.shape[0]``."""
     element = function.operations[collected.element]
-    if not isinstance(element, s.Call) or len(element.arguments) != 1 or not _is_len(value(element.function)):
+    if isinstance(element, s.Subscript):
+        shape = function.operations[element.base]
+        if not isinstance(shape, s.Attribute) or shape.name != "shape":
+            return False
+        asked = function.operations[shape.base]
+    elif isinstance(element, s.Call) and len(element.arguments) == 1 and _is_len(value(element.function)):
+        asked = function.operations[element.arguments[0].value]
+    else:
         return False
-    asked = function.operations[element.arguments[0].value]
     while isinstance(asked, s.Subscript):
         asked = function.operations[asked.base]
     names = {o.name for o in function.operations if isinstance(o, s.Store) and o.value in collected.loops}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from spmdlint.analysis.evaluation.fillings import fillings
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -22,9 +23,12 @@ _METHODS_KEEP = frozenset(
     "batch map prefetch shuffle cache as_numpy_iterator padded_batch enumerate filter with_options items keys values "
     "copy tolist".split()
 )
+_LISTS = frozenset(("builtins.list", "builtins.tuple"))
 _SPLITTERS = frozenset(("numpy.array_split",))
 _DISTINCT = frozenset(("builtins.set", "builtins.frozenset", "collections.Counter", "numpy.unique"))
 _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
+_READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
+_JOINED = frozenset(f"numpy.{name}" for name in "concatenate stack vstack hstack array asarray split".split())
 _RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
 SHARDERS = frozenset(("shard",))
 
@@ -53,9 +57,9 @@ class Length(Property):
             return origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
         if isinstance(operation, s.Binary):
             return origins.any_of(frame, (operation.left, operation.right)) if operation.operator == "+" else None
-        if isinstance(operation, (s.Load, s.Store, s.Parameter, s.Await, s.BoolOp, s.IfExp)):
-            return CONTINUE
-        if isinstance(operation, s.Attribute):
+        if isinstance(operation, s.Load):
+            return self._filled(origins, frame, operation) or CONTINUE
+        if isinstance(operation, (s.Store, s.Parameter, s.Await, s.BoolOp, s.IfExp, s.Attribute, s.Enter)):
             return CONTINUE
         return None
 
@@ -70,6 +74,17 @@ class Length(Property):
             return None  # what is passed is known, and nothing was found there
         return Reason(Site(frame.ref, number), f"{name!r} is this process's own part, by its name", "named")
 
+    def _filled(self, origins: Origins, frame: Frame, load: s.Load) -> Reason | None:
+        """A list that a loop fills has an element for each round."""
+        function = origins.ev.function(frame)
+        if not function.binds(load.name) or not _starts_empty(function, load.name):
+            return None
+        for number, iterable in fillings(origins.ev, frame, load.name):
+            found = self.of_iteration(origins, frame, iterable)
+            if found is not None:
+                return origins.step(frame, number, f"{load.name!r} gets an element for each of these", found)
+        return None
+
     # -- slices and splits
 
     def _subscript(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
@@ -78,6 +93,8 @@ class Length(Property):
         if isinstance(index, s.Slice):
             return self._slice(origins, frame, number, operation, index)
         base = function.operations[operation.base]
+        if isinstance(index, s.Const) and isinstance(index.value, str):
+            return origins.of(frame, operation.base)  # one of the arrays that a file holds
         if isinstance(base, s.Call):
             names = [v.name for v in origins.ev.value(frame, base.function) if isinstance(v, External)]
             if any(name in _SPLITTERS for name in names):
@@ -178,6 +195,11 @@ class Length(Property):
             return Reason(Site(frame.ref, number), f"{name}() may find other files on every process", "files")
         if name == "builtins.range":
             return self._range(frame, number, arguments)
+        if name in _READERS and arguments:
+            found = self.content.of(frame, arguments[0])
+            return self._data(found, frame, number, "read from a file of its own")
+        if name in _JOINED and arguments:
+            return origins.of(frame, arguments[0])
         if name in _FILLED and arguments:
             return self._leading(frame, arguments[0])
         if name in _DISTINCT and arguments:
@@ -186,6 +208,10 @@ class Length(Property):
                 return origins.of(frame, arguments[0])
             text = "how many different ones there are depends on this process's part of the data"
             return origins.step(frame, number, text, found)
+        if name in _LISTS and arguments:
+            cut = self._islice(frame, arguments[0])
+            if cut is not None:
+                return self.of_iteration(origins, frame, cut)
         if name in _KEEPERS:
             return next((found for a in arguments if (found := self.of_iteration(origins, frame, a)) is not None), None)
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
@@ -214,6 +240,15 @@ class Length(Property):
                 differs = windows.differs(frame, *arguments, cut=False)
                 return self._data(differs, frame, number, "a range by its number")
         return found
+
+    def _islice(self, frame: Frame, number: int) -> int | None:
+        """What ``islice(iterator, n)`` takes from: how many it got tells that the end has come."""
+        ev = self.content.ev
+        call = ev.function(frame).operations[number]
+        if not isinstance(call, s.Call) or len(call.arguments) != 2:
+            return None
+        names = [v.name for v in ev.value(frame, call.function) if isinstance(v, External)]
+        return call.arguments[0].value if "itertools.islice" in names else None
 
     @staticmethod
     def _by_library(origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
@@ -264,12 +299,33 @@ class Length(Property):
         for number in sorted(origins.ev.live_blocks(frame)):
             test = function.blocks[number].test
             operation = function.operations[test] if test is not None else None
-            if isinstance(operation, s.Next) and flow.loop_body(number) & yields:
+            if test is None or not flow.loop_body(number) & yields:
+                continue
+            name = function.name
+            if isinstance(operation, s.Next):
                 found = origins.of(frame, operation.iterable)
                 if found is not None:
-                    name = function.name
                     return origins.step(frame, operation.iterable, f"{name}() yields once for each of these", found)
+            else:
+                found = self.content.of(frame, test)
+                if found is not None and found.kind == "data":
+                    return origins.step(frame, test, f"{name}() yields as long as this holds", found)
         return None
+
+
+def _starts_empty(function: s.Function, name: str) -> bool:
+    """Is an empty list all that a name is ever given, alone or as in ``rows, names = [], []``."""
+    stores = [function.operations[number] for number in function.stores.get(name, ())]
+    for store in stores:
+        made = function.operations[store.value] if isinstance(store, s.Store) else None
+        if isinstance(made, s.Item):
+            written = function.operations[made.value]
+            if not isinstance(written, s.Display) or written.starred or made.index >= len(written.elements):
+                return False
+            made = function.operations[written.elements[made.index]]
+        if not isinstance(made, s.Display) or made.kind != "list" or made.elements:
+            return False
+    return bool(stores)
 
 
 def _names_a_share(name: str) -> bool:

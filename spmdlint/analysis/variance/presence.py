@@ -12,6 +12,7 @@ from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site,
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 
 class Presence(Property):
@@ -41,6 +42,19 @@ class Presence(Property):
             return CONTINUE
         if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.BoolOp, s.Await)):
             return CONTINUE
+        return None
+
+    def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
+        """A field that only some processes fill: the others keep what stood there before."""
+        frame = origins.frame_of(ref)
+        operation = origins.ev.function(frame).operations[number]
+        if not isinstance(operation, s.StoreAttribute) or is_none(origins, frame, operation.value):
+            return None
+        for branch in self.control.choosing(frame, (number,), None):
+            found = self.content.of(frame, branch.test)
+            if found is not None:
+                text = f"whether {operation.name!r} is filled depends on this"
+                return Reason(Site(ref, branch.test), text, found.kind, found)
         return None
 
     def chosen(

@@ -33,7 +33,7 @@ class Shape(Property):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Item):
             found = of_element(origins, frame, operation)
-            return found if found != CONTINUE else None
+            return found if found != CONTINUE else self._of_entry(origins, frame, operation)
         if isinstance(operation, s.Subscript):
             return self._cut(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
@@ -49,6 +49,17 @@ class Shape(Property):
         if isinstance(operation, (s.Load, s.Store, s.Parameter, s.Attribute, s.Await, s.IfExp, s.Import)):
             return CONTINUE
         return None
+
+    @staticmethod
+    def _of_entry(origins: Origins, frame: Frame, operation: s.Item) -> Reason | None:
+        """The value of ``for key, value in arrays.items()``."""
+        function = origins.ev.function(frame)
+        each = function.operations[operation.value]
+        call = function.operations[each.iterable] if isinstance(each, s.Next) else None
+        method = function.operations[call.function] if isinstance(call, s.Call) else None
+        if operation.index != 1 or not isinstance(method, s.Attribute) or method.name != "items":
+            return None
+        return origins.of(frame, method.base)
 
     def _combined(self, origins: Origins, frame: Frame, operation: s.Binary) -> Reason | None:
         found = origins.any_of(frame, (operation.left, operation.right))
@@ -188,6 +199,8 @@ def _has_rest(function: s.Function, sizes: list[int]) -> bool:
     for number in sizes:
         operation = function.operations[number]
         if isinstance(operation, s.Display) and _has_rest(function, list(operation.elements)):
+            return True
+        if isinstance(operation, s.Binary) and _has_rest(function, [operation.left, operation.right]):
             return True
         if isinstance(operation, s.Unary) and operation.operator == "-":
             one = function.operations[operation.operand]
