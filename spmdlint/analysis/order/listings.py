@@ -12,6 +12,9 @@ from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 
 # Methods of paths, on objects that the linter knows nothing of; no other common class has them.
+# What makes a data set of a list, and methods of data sets that keep its order, or mix it in a way of its own.
+_MAKERS = frozenset(("source", "from_tensor_slices", "from_list"))
+_KEEPERS = frozenset("map repeat prefetch cache shuffle seed".split())
 _METHODS = frozenset(("iterdir", "rglob"))
 
 
@@ -57,7 +60,8 @@ class ListingOrder(Property):
                     return Reason(
                         Site(frame.ref, number), f"{callee.name}() gives first what is done first", "completion"
                     )
-                if callee.name in LISTERS or (known is not None and known.stacks):
+                makes = known is None and callee.name.rsplit(".", 1)[-1] in _MAKERS
+                if callee.name in LISTERS or makes or (known is not None and known.stacks):
                     return origins.any_of(frame, [argument.value for argument in operation.arguments])
                 return None
         method = origins.ev.function(frame).operations[operation.function]
@@ -66,6 +70,10 @@ class ListingOrder(Property):
             return order_of_generator(origins, frame, number, operation) or CONTINUE
         if method.name in _METHODS:
             return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
+        if method.name in _MAKERS:
+            return origins.any_of(frame, [argument.value for argument in operation.arguments])
+        if method.name in _KEEPERS:
+            return origins.of(frame, method.base)
         known = self.knowledge.methods.get(method.name)
         if known is not None and known.completion:
             return Reason(Site(frame.ref, number), f".{method.name}() gives first what is done first", "completion")

@@ -11,7 +11,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Values
 from spmdlint.analysis.order.gathered import gathered_orders
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -249,15 +249,23 @@ class Listings:
 
     def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ListingShare]:
         index = self.ev.function(frame).operations[operation.index]
-        if not isinstance(index, s.Slice):
+        if isinstance(index, s.Slice):
+            ends = [end for end in (index.lower, index.upper, index.step) if end is not None]
+        elif self._is_slice(frame, operation.index):
+            ends = [operation.index]
+        else:
             return
         reason = self.listing.of(frame, operation.base)
         if reason is None:
             return
-        ends = [end for end in (index.lower, index.upper, index.step) if end is not None]
         share = self.variance.any_of(frame, ends)
         if share is not None and share.kind == "identity":
             yield ListingShare(Site(frame.ref, number), reason, share)
+
+    def _is_slice(self, frame: Frame, index: int) -> bool:
+        """Is this a ``slice(...)`` that was made elsewhere."""
+        values = self.ev.value(frame, index)
+        return bool(values) and all(isinstance(v, Applied) and v.name == "builtins.slice" for v in values)
 
     def _loop(self, frame: Frame, header: int, test: s.Next) -> Iterator[ListingLoop]:
         flow = self.ev.flow(frame.ref)

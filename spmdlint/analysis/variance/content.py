@@ -39,7 +39,9 @@ from spmdlint.program.link import FunctionRef
 # Functions whose result differs if an argument does, and which decide nothing themselves.
 _CARRIERS = frozenset(
     f"builtins.{name}"
-    for name in "int bool str float abs min max any all divmod round sum repr range list tuple sorted next iter".split()
+    for name in (
+        "int bool str float abs min max any all divmod round sum repr range slice list tuple sorted next iter".split()
+    )
 )
 _CARRYING = ("numpy.", "jax.numpy.", "jax.random.", "math.", "os.path.", "operator.", "random.Random")
 # Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
@@ -196,7 +198,7 @@ class Variance(Property):
             if share is not None:
                 return share if share.kind == "data" else None
         if isinstance(method, s.Attribute) and not any(isinstance(c, (*_OBJECTS, External)) for c in callees):
-            if method.name == "join":  # a text is made of what it joins
+            if method.name in ("join", "index"):  # made of what it joins, or the place of what is looked for
                 return origins.any_of(frame, (method.base, *arguments))
             return origins.of(frame, method.base)
         return CONTINUE
