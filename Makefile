@@ -1,6 +1,7 @@
 # All targets make .venv first where it is missing. Another Python: make PYTHON=python3.12 ...
 BIN := .venv/bin
-WORKERS ?= 2
+# Many tests wait for processes of their own: three workers keep two cores busy.
+WORKERS ?= 3
 
 .PHONY: test lint format demo chaos oracle simulator meshtypes docs docs-rules screenshots dist clean
 
