@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program, ShuffledShare, VaryingSeed
+    from spmdlint.rule import Program, Reason, ShuffledShare, Site, VaryingSeed
 
 
 class SeedsThatVary(Rule):
@@ -69,58 +69,39 @@ class SeedsThatVary(Rule):
             yield self._share(program, share)
 
     def _seed(self, program: Program, found: VaryingSeed) -> Diagnostic:
-        source = found.reason.source
-        place = program.place(found.site)
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
-            message=(
-                f"The seed of this key is not the same on every process: {source.text} "
-                f"({program.where(source.site, place.path)})."
-            ),
-            place=place,
-            help=(
-                "What is made with it differs where JAX takes it to be one value. Take the seed from the "
-                "configuration, or agree on one with multihost_utils.broadcast_one_to_all."
-            ),
-            related=(
-                *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
-                *(Related(program.place(site), "The key goes here.") for site in found.users),
-            ),
+        users = tuple(Related(program.place(site), "The key goes here.") for site in found.users)
+        what = "The seed of this key is not the same on every process"
+        way_out = (
+            "What is made with it differs where JAX takes it to be one value. Take the seed from the "
+            "configuration, or agree on one with multihost_utils.broadcast_one_to_all."
         )
+        return self._diagnostic(program, found.site, found.reason, what, way_out, users)
 
     def _state(self, program: Program, found: VaryingSeed) -> Diagnostic:
-        source = found.reason.source
-        place = program.place(found.site)
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
-            message=(
-                "The parameters are made with a key that is not the same on every process: "
-                f"{source.text} ({program.where(source.site, place.path)})."
-            ),
-            place=place,
-            help=(
-                "Every process then starts from other parameters. Split off the key for the parameters before the "
-                "number of the process is folded in."
-            ),
-            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
+        what = "The parameters are made with a key that is not the same on every process"
+        way_out = (
+            "Every process then starts from other parameters. Split off the key for the parameters before the "
+            "number of the process is folded in."
         )
+        return self._diagnostic(program, found.site, found.reason, what, way_out)
 
     def _share(self, program: Program, found: ShuffledShare) -> Diagnostic:
-        source = found.shuffle.source
-        place = program.place(found.site)
+        what = "This is one process's share of a list that every process shuffled in its own way"
+        way_out = "The shares overlap and leave elements out. Shuffle with a seed that is the same on every process."
+        return self._diagnostic(program, found.site, found.shuffle, what, way_out)
+
+    def _diagnostic(
+        self, program: Program, site: Site, reason: Reason, what: str, way_out: str, more: tuple[Related, ...] = ()
+    ) -> Diagnostic:
+        source = reason.source
+        place = program.place(site)
+        steps = (Related(program.place(step.site), sentence(step.text)) for step in reason.chain())
         return Diagnostic(
             code=self.code,
             name=self.name,
             severity=self.severity,
-            message=(
-                "This is one process's share of a list that every process shuffled in its own way: "
-                f"{source.text} ({program.where(source.site, place.path)})."
-            ),
+            message=f"{what}: {source.text} ({program.where(source.site, place.path)}).",
             place=place,
-            help="The shares overlap and leave elements out. Shuffle with a seed that is the same on every process.",
-            related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.shuffle.chain()),
+            help=way_out,
+            related=(*steps, *more),
         )

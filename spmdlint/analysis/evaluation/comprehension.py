@@ -16,6 +16,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
     constant,
+    element_at,
     one,
     truth,
 )
@@ -102,7 +103,7 @@ def _value(ev: Evaluator, frame: Frame, number: int, at: _Round) -> Values:
         return _value(ev, frame, stores[0].value, at)
     if isinstance(operation, s.Item) and not operation.star:
         index = operation.index
-        return ev.each(_value(ev, frame, operation.value, at), lambda base: ev.element(base, index))
+        return ev.each(_value(ev, frame, operation.value, at), lambda base: element_at(base, index))
     if isinstance(operation, s.Binary):
         left, right = (_value(ev, frame, n, at) for n in (operation.left, operation.right))
         return folding.binary(operation.operator, left, right)
@@ -113,7 +114,7 @@ def _value(ev: Evaluator, frame: Frame, number: int, at: _Round) -> Values:
         known = constant(one(position)) if position is not None else None
         if known is None:
             return ANYTHING
-        return ev.each(_value(ev, frame, operation.base, at), lambda base: ev.element(base, known.value))
+        return ev.each(_value(ev, frame, operation.base, at), lambda base: element_at(base, known.value))
     if isinstance(operation, s.Compare) and len(operation.operators) == 1:
         first, second = (_value(ev, frame, n, at) for n in operation.operands)
         return folding.binary(operation.operators[0], first, second)

@@ -42,6 +42,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
     constant,
+    element_at,
     join,
     one,
     truth,
@@ -261,14 +262,14 @@ class Evaluator:
         index = constant(self.value(frame, operation.index))
 
         def step(base: Value) -> Values:
-            return ANYTHING if index is None else self.element(base, index.value)
+            return ANYTHING if index is None else element_at(base, index.value)
 
         return self.each(self.value(frame, operation.base), step)
 
     def _item(self, frame: Frame, number: int, operation: s.Item) -> Values:
         if operation.star:
             return ANYTHING
-        return self.each(self.value(frame, operation.value), lambda base: self.element(base, operation.index))
+        return self.each(self.value(frame, operation.value), lambda base: element_at(base, operation.index))
 
     def _next(self, frame: Frame, number: int, operation: s.Next) -> Values:
         return self.each(self.value(frame, operation.iterable), standard.iterated)
@@ -497,14 +498,3 @@ class Evaluator:
 
     def _entered(self, managers: Values) -> Values:
         return frozenset(v if isinstance(v, (Applied, Instance)) else UNKNOWN for v in managers)
-
-    def element(self, base: Value, index: object) -> Values:
-        """The element of a known collection or dictionary at a constant index."""
-        if isinstance(base, Collection) and isinstance(index, int) and base.kind != "set":
-            if base.open:
-                return base.each or ANYTHING
-            if -len(base.elements) <= index < len(base.elements):
-                return base.elements[index]
-        elif isinstance(base, DictionaryValue):
-            return base.get(index) or ANYTHING
-        return ANYTHING

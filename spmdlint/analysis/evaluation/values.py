@@ -250,3 +250,15 @@ def _truth(value: Value) -> bool | None:
     if isinstance(value, Collection):
         return True if value.elements else None if value.open or value.kind != "tuple" else False
     return None
+
+
+def element_at(base: Value, index: object) -> Values:
+    """The element of a known collection or dictionary at a constant index."""
+    if isinstance(base, Collection) and isinstance(index, int) and base.kind != "set":
+        if base.open:
+            return base.each or ANYTHING
+        if -len(base.elements) <= index < len(base.elements):
+            return base.elements[index]
+    elif isinstance(base, DictionaryValue):
+        return base.get(index) or ANYTHING
+    return ANYTHING

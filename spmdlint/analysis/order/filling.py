@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import fillings, fills
@@ -64,12 +65,10 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
 def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | None:
     """Why what a call of the project's own generator function gives comes in such an order."""
     for callee in origins.ev.value(frame, operation.function):
-        if isinstance(callee, FunctionValue) and origins.ev.project.function(callee.ref).generator:
-            arguments = origins.ev.arguments(frame, operation)
-            inner = origins.ev.entered_frame(callee, arguments, frame.depth + 1)
-            if inner is not None:
-                with origins.entered(origins.context(inner, frame, number)):
-                    return order_of_yields(origins, inner)
+        if isinstance(callee, FunctionValue):
+            found = origins.in_generator(frame, number, operation, callee, partial(order_of_yields, origins))
+            if found is not None:
+                return found
     return None
 
 

@@ -8,6 +8,7 @@ an array made from one.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Values, certain
@@ -70,7 +71,7 @@ class LastBatch(Property):
         arguments = [argument.value for argument in operation.arguments]
         for callee in origins.ev.value(frame, operation.function):
             if isinstance(callee, FunctionValue):
-                found = self._generator(origins, frame, number, operation, callee)
+                found = origins.in_generator(frame, number, operation, callee, partial(self._yielded, origins))
                 return found if found is not None else CONTINUE
             if isinstance(callee, External):
                 return self._library(origins, frame, number, operation, callee.name, arguments)
@@ -188,24 +189,20 @@ class LastBatch(Property):
             operation = function.operations[resolved(self.content.ev, frame, inner)]
         return isinstance(operation, s.Attribute) and operation.name == "shape"
 
-    def _generator(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call, callee: FunctionValue
-    ) -> Reason | None:
+    @staticmethod
+    def _yielded(origins: Origins, frame: Frame) -> Reason | None:
         """What a generator of the project yields."""
-        if not origins.ev.project.function(callee.ref).generator:
-            return None
-        inner = origins.ev.entered_frame(callee, origins.ev.arguments(frame, operation), frame.depth + 1)
-        if inner is None:
-            return None
-        function = origins.ev.function(inner)
-        with origins.entered(origins.context(inner, frame, number)):
-            for place in sorted(origins.ev.live_blocks(inner)):
-                for each in function.blocks[place].operations:
-                    yielded = function.operations[each]
-                    if isinstance(yielded, s.Yield) and yielded.value is not None:
-                        found = origins.of(inner, yielded.value)
-                        if found is not None:
-                            return found
+        operations = frame.code.operations
+        for block in sorted(origins.ev.live_blocks(frame)):
+            for each in frame.code.function.blocks[block].operations:
+                yielded = operations[each]
+                found = (
+                    origins.of(frame, yielded.value)
+                    if isinstance(yielded, s.Yield) and yielded.value is not None
+                    else None
+                )
+                if found is not None:
+                    return found
         return None
 
 

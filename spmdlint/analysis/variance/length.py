@@ -7,6 +7,7 @@ which nothing promises. A generator gives as many elements as the loops around i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from spmdlint.analysis.evaluation.fillings import fillings
@@ -175,7 +176,7 @@ class Length(Property):
             if isinstance(callee, External):
                 return self._external(origins, frame, number, callee.name, arguments)
             if isinstance(callee, FunctionValue):
-                found = self._generator(origins, frame, number, operation, callee)
+                found = origins.in_generator(frame, number, operation, callee, partial(self.of_yields, origins))
                 return found if found is not None else CONTINUE
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute):
@@ -262,17 +263,6 @@ class Length(Property):
         return Reason(Site(frame.ref, number), f"{short} goes over this process's part of the data", "ragged", found)
 
     # -- iteration over the project's own objects
-
-    def _generator(
-        self, origins: Origins, frame: Frame, number: int, operation: s.Call, callee: FunctionValue
-    ) -> Reason | None:
-        if not origins.ev.project.function(callee.ref).generator:
-            return None
-        inner = origins.ev.entered_frame(callee, origins.ev.arguments(frame, operation), frame.depth + 1)
-        if inner is None:
-            return None
-        with origins.entered(origins.context(inner, frame, number)):
-            return self.of_yields(origins, inner)
 
     def of_iteration(self, origins: Origins, frame: Frame, iterable: int) -> Reason | None:
         """Why a loop over a value makes another number of steps; objects are asked for their ``__iter__``."""

@@ -170,6 +170,18 @@ class Origins:
             self.cut, self._cut = self._cut and found is None, False
         return found
 
+    def in_generator(
+        self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, ask: Callable[[Frame], Reason | None]
+    ) -> Reason | None:
+        """What a question about the body of a generator of the project says, entered by a call."""
+        if not self.ev.project.function(callee.ref).generator:
+            return None
+        inner = self.ev.entered_frame(callee, self.ev.arguments(frame, call), frame.depth + 1)
+        if inner is None:
+            return None
+        with self.entered(self.context(inner, frame, number)):
+            return ask(inner)
+
     def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
         """The first reason among some values of one function."""
         for number in numbers:
