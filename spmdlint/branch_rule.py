@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from spmdlint.rule import Program
 
 
+_VARIES = "This condition is not the same on every process."
+
+
 class BranchRule(Rule):
     """A rule on branches whose condition varies and whose arms make different parallel calls."""
 
@@ -30,8 +33,9 @@ class BranchRule(Rule):
         frames = len(found.call.path) - 1
         through = f" ({frames} call{'' if frames == 1 else 's'} below)" if frames else ""
         more = f", and {len(found.others)} more after it" if found.others else ""
-        guard = "the early exit" if found.early_exit else "the loop" if found.loop else "the condition"
-        related = [Related(program.place(found.branch), "This condition is not the same on every process.")]
+        guard = _guard(found)
+        told = "An exception leads here on some processes only." if found.handler else _VARIES
+        related = [Related(program.place(found.branch), told)]
         related += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
         return Diagnostic(
@@ -46,3 +50,10 @@ class BranchRule(Rule):
             help=f"The others never join it, and the job hangs or pairs the wrong calls. {self.way_out}",
             related=tuple(related),
         )
+
+
+def _guard(found: Divergence) -> str:
+    """What lets only some processes make the call, in words."""
+    if found.handler:
+        return "the handler"
+    return "the early exit" if found.early_exit else "the loop" if found.loop else "the condition"

@@ -52,5 +52,7 @@ def relevant(texts: Mapping[Path, str], component: Mapping[Path, int], knowledge
 
 
 def _triggers(knowledge: Knowledge) -> Iterable[str]:
-    libraries = {name.split(".")[0] for name in (*knowledge.functions, *knowledge.aliases)}
+    # That reading a file can fail matters only where something else does.
+    functions = (name for name, known in knowledge.functions.items() if not known.reads and known.raised is None)
+    libraries = {name.split(".")[0] for name in (*functions, *knowledge.aliases)}
     return (libraries - sys.stdlib_module_names - {"spmdlint"}) | knowledge.ranks | _OWN_WORDS

@@ -67,6 +67,7 @@ class Known:
     ``gives_global``: it gives an array over the devices of a sharding, and ``local`` is the parameter that is this
     process's own part of it.
     ``batches``: the parameter that is the number of rows in a batch, of which the last one may be short.
+    ``raised``: for an exception, what of the outside raises it; ``reads``: it reads a file, which can fail.
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
     """
 
@@ -113,6 +114,8 @@ class Known:
     gives_global: bool = False
     local: str | None = None
     batches: str | None = None
+    raised: Source | None = None
+    reads: bool = False
     unseeded: bool = False
     at_most: int | None = None
     seeded_by: str = ""
@@ -266,7 +269,7 @@ def _verify(name: str, table: object, where: str) -> None:
             raise KnowledgeError(f"{where}: {name!r} has the key {key!r}. {_nearest(key, expected)}")
         if not _fits(expected[key], value) and not (key == "function" and isinstance(value, str)):
             raise KnowledgeError(f"{where}: {key!r} of {name!r} is {value!r}; it must be {_words(expected[key])}.")
-    for key, choices in (("kind", get_args(Kind)), ("source", get_args(Source))):
+    for key, choices in (("kind", get_args(Kind)), ("source", get_args(Source)), ("raised", get_args(Source))):
         if key in table and table[key] not in choices:
             raise KnowledgeError(f"{where}: {key!r} of {name!r} is {table[key]!r}. {_nearest(table[key], choices)}")
     function = table.get("function", ())

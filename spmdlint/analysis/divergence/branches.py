@@ -21,6 +21,7 @@ from spmdlint.analysis.evaluation.values import External, Frame, Member, Site
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
+from spmdlint.analysis.variance.raised import ways
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE
@@ -40,6 +41,8 @@ class Divergence:
     others: tuple[ParallelCall, ...]
     early_exit: bool
     loop: bool
+    handler: bool = False
+    """The branch is a clause of a `try`, which an exception on one process leads to."""
 
     @property
     def hazard(self) -> Hazard:
@@ -115,7 +118,7 @@ class Divergences:
             if isinstance(test, s.Next):
                 divergence = self._at_loop(frame, number, test)
             elif isinstance(test, s.Caught):
-                divergence = self._at_end(frame, number, test)
+                divergence = self._at_end(frame, number, test) or self._at_handler(frame, number)
             elif test is not None and len(arms) == 2 and live.issuperset(arms.values()):
                 divergence = self._at_branch(frame, number, arms["true"], arms["false"])
             else:
@@ -264,6 +267,26 @@ class Divergences:
                     if any(isinstance(v, External) and v.name == "builtins.next" for v in callees):
                         return self._in_loop(frame, number, operation.arguments[0].value, sorted(body))
         return None
+
+    def _at_handler(self, frame: Frame, number: int) -> Divergence | None:
+        """A handler that leaves out calls behind its `try`. Those inside the `try`, or its own, are another hazard."""
+        function, flow = self.ev.function(frame), self.ev.flow(frame.ref)
+        found, test = ways(function, flow, number), function.blocks[number].test
+        if found is None or test is None or self._fails(frame, found[0]):
+            return None
+        handler, join, tried = found
+        if self.effects.of_blocks(frame, tried) or self._calls(frame, handler, join, None):
+            return None
+        missed = self._calls(frame, tried[0], join, None)
+        reason = self.facets.content.of(frame, test) if missed else None
+        if reason is None or (reason.kind in _UNSURE and not self.preview):
+            return None
+        if self.conditions.one_process(self.conditions.assumed(frame, number)):
+            return None
+        missed = self._surely_parallel(frame, missed, reason)
+        if not missed:
+            return None
+        return Divergence(Site(frame.ref, test), reason, missed[0], missed[1:], False, loop=False, handler=True)
 
     @staticmethod
     def _edges_to(function: s.Function, target: int) -> Iterator[s.Edge]:

@@ -1,7 +1,7 @@
 """Exceptions on one process only: parallel calls in handlers, and handlers that go on as if nothing had been missed.
 
-What a file system, a network or a process's own data raise, they raise on one process. What the program itself raises
-alike everywhere is no divergence; so only handlers count that catch everything, or what input and output raise.
+Only handlers count that catch everything, or what comes from outside (see `variance/raised.py`). A handler that leaves
+out calls *behind* its `try` is a branch like any other, and `branches.py` looks at it.
 """
 
 from __future__ import annotations
@@ -15,22 +15,11 @@ from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Collection, External, Frame, FunctionValue, Site, Values
+from spmdlint.analysis.evaluation.values import Frame, Site
+from spmdlint.analysis.variance.raised import Raised, is_calm, tried_by
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT
-
-_BROAD = frozenset(f"builtins.{name}" for name in "Exception BaseException KeyboardInterrupt".split())
-_INPUT = frozenset(
-    f"builtins.{name}"
-    for name in "OSError IOError FileNotFoundError PermissionError ConnectionError TimeoutError EOFError".split()
-) | frozenset(
-    "urllib.error.URLError urllib.error.HTTPError socket.timeout socket.error queue.Empty queue.Full "
-    "subprocess.CalledProcessError subprocess.TimeoutExpired http.client.HTTPException".split()
-)
-_CALM = ("builtins.", "os.path.", "time.", "math.", "functools.", "itertools.")
-_DEPTH = 3
-"""Calls of the project's own functions that are looked into for what may fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +50,7 @@ class ExceptionPaths:
         self.effects = effects
         self.multi = multi
         self.preview = preview
+        self.raised = Raised(evaluator)
 
     def found(self) -> Iterator[ExceptionPath]:
         """Function by function."""
@@ -93,65 +83,35 @@ class ExceptionPaths:
                 return
 
     def _handler(self, frame: Frame, block: int, site: Site, caught: s.Caught) -> Iterator[ExceptionPath]:
-        if caught.kind is not None and not _happens_to_one(self.ev.value(frame, caught.kind)):
+        if caught.kind is not None and not self.raised.happens_to_one(self.ev.value(frame, caught.kind)):
             return
         function = self.ev.function(frame)
         target = next(edge.target for edge in function.blocks[block].edges if edge.kind == "except")
         own = self._only_through(frame, block, target)
         if not own or EXIT not in self.ev.flow(frame.ref).reachable(target):
             return
-        tried = self._calls(frame, self._tried(frame, block))
+        tried = self._calls(frame, tried_by(function, block))
         handled = [call for call in self._calls(frame, sorted(own)) if call.everyone and not call.checkpoint]
         if handled and not tried:
             yield ExceptionPath(handled[0], site, "in a handler")
-        elif tried and self.preview and not self._calls(frame, sorted(own)) and self._may_fail(frame, block):
+        elif (
+            tried
+            and self.preview
+            and not self._calls(frame, sorted(own))
+            and self.raised.may_fail(frame, block, self._fails)
+        ):
             yield ExceptionPath(tried[0], site, "skipped")
 
-    def _may_fail(self, frame: Frame, block: int) -> bool:
-        """Is there a call in the `try` that may fail on one process: not only a ``raise``, and parallel calls."""
-        return any(self._fails_in(frame, tried, _DEPTH) for tried in self._tried(frame, block))
-
-    def _fails_in(self, frame: Frame, block: int, depth: int) -> bool:
-        function = self.ev.function(frame)
-        calls = ((n, function.operations[n]) for n in function.blocks[block].operations)
-        return any(self._call_fails(frame, n, call, depth) for n, call in calls if isinstance(call, s.Call))
-
-    def _call_fails(self, frame: Frame, number: int, operation: s.Call, depth: int) -> bool:
-        callees = self.ev.value(frame, operation.function)
-        own = [callee for callee in callees if isinstance(callee, FunctionValue)]
-        if own and depth and len(own) == len(callees):
-            inside = [self.ev.free_frame(callee.ref) for callee in own]
-            return any(self._fails_in(f, block, depth - 1) for f in inside for block in sorted(self.ev.live_blocks(f)))
+    def _fails(self, frame: Frame, number: int, operation: s.Call) -> bool:
+        """May a call fail on one process: it is no parallel call, and does not only compute."""
         if any(self.effects.of_call(frame, number, operation)):
             return False
-        names = [callee.name for callee in callees if isinstance(callee, External)]
-        return not names or not all(_is_calm(name) for name in names)
+        return not is_calm(self.ev.value(frame, operation.function))
 
     def _calls(self, frame: Frame, blocks: list[int]) -> list[ParallelCall]:
         several = self.multi.written_for(frame.ref.path)
         calls = self.effects.of_blocks(frame, blocks)
         return [call for call in calls if call.strength == "strong" or (call.carried and several)]
-
-    def _tried(self, frame: Frame, block: int) -> list[int]:
-        """The blocks of the `try` that a clause belongs to: those with a way to it, or to a clause before it."""
-        function = self.ev.function(frame)
-        clauses = {block}
-        while True:
-            before = {
-                number
-                for number, other in enumerate(function.blocks)
-                if any(edge.kind == "false" and edge.target in clauses for edge in other.edges)
-                and other.test is not None
-                and isinstance(function.operations[other.test], s.Caught)
-            }
-            if before <= clauses:
-                break
-            clauses |= before
-        return [
-            number
-            for number, other in enumerate(function.blocks)
-            if any(edge.kind == "except" and edge.target in clauses for edge in other.edges)
-        ]
 
     def _only_through(self, frame: Frame, block: int, target: int) -> set[int]:
         """The blocks that control comes to through one clause only."""
@@ -164,20 +124,3 @@ class ExceptionPaths:
                 others.add(current)
                 pending.extend(t for t in successors[current] if (current, t) != (block, target))
         return self.ev.flow(frame.ref).reachable(target) - others
-
-
-def _is_calm(name: str) -> bool:
-    """Does a call of this raise nothing that comes from outside: it computes, or only makes an exception."""
-    computes = name.startswith(_CALM) and name != "builtins.open"
-    return computes or name.endswith(("Error", "Exception"))
-
-
-def _happens_to_one(kinds: Values) -> bool:
-    """Does one of these exceptions come from outside of the program, or is it every one."""
-    for kind in kinds:
-        if isinstance(kind, Collection):
-            if any(_happens_to_one(element) for element in kind.elements):
-                return True
-        elif isinstance(kind, External) and kind.name in _BROAD | _INPUT:
-            return True
-    return False

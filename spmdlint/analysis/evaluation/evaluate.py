@@ -216,7 +216,7 @@ class Evaluator:
             default = self.default(frame, operation.name)
             if default is not None:
                 return default
-        return one(Free(frame.ref, operation.name))
+        return self.objects.annotations.of_parameter(frame, operation.name) or one(Free(frame.ref, operation.name))
 
     def default(self, frame: Frame, name: str) -> Values | None:
         """The default of a parameter, evaluated where the function is defined."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spmdlint.analysis.evaluation import standard
+from spmdlint.analysis.evaluation.annotations import Annotations
 from spmdlint.analysis.evaluation.filled import appended_to_attribute, opened
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
@@ -62,6 +63,7 @@ class Objects:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self.project = evaluator.project
+        self.annotations = Annotations(evaluator)
         self._stores: dict[FunctionRef, dict[str, list[tuple[FunctionRef, int]]]] = {}
         self._bases: dict[ClassValue, tuple[Value, ...]] = {}
         self._active: set[tuple[Value, str]] = set()
@@ -151,7 +153,7 @@ class Objects:
                 return self._in_lineage(self.lineage(base.cls)[1:], name, base.receiver) or ANYTHING
             receiver = base if isinstance(base, Instance) else None
             cls = base.cls if isinstance(base, Instance) else base
-            if receiver is not None and self._is_enum(cls):
+            if receiver is not None and self.is_enum(cls):
                 known = standard.enum_attribute(receiver, name)
                 if known is not None:
                     return known
@@ -228,14 +230,15 @@ class Objects:
                     return field
             last = body.operations[stores[-1]]
             if isinstance(last, s.Declare):
-                return one(Free(cls.ref, name))
-            if isinstance(receiver, ClassValue) and isinstance(last, s.Store) and self._is_enum(receiver):
+                return self._declared(cls, name)
+            if isinstance(receiver, ClassValue) and isinstance(last, s.Store) and self.is_enum(receiver):
                 return self.ev.each(self.ev.value(frame, stores[-1]), lambda v: self._enum_member(v, receiver))
             values = standard.default_of(self.ev.value(frame, stores[-1]), one(Free(cls.ref, name)))
             return self.ev.each(values, lambda v: self._bound(v, receiver))
         return NOTHING
 
-    def _is_enum(self, cls: ClassValue) -> bool:
+    def is_enum(self, cls: ClassValue) -> bool:
+        """Is it a class of named constants."""
         return any(name in standard.ENUMS for name in self.library_bases(cls))
 
     def _enum_member(self, value: Value, cls: ClassValue) -> Values:
@@ -250,7 +253,7 @@ class Objects:
         if not annotated:
             return None
         if instance.arguments is None:
-            return one(Free(cls.ref, name))
+            return self._declared(cls, name)
         given = instance.arguments.keyword(name)
         if given is not None:
             return given
@@ -259,8 +262,20 @@ class Objects:
         if position < len(instance.arguments.positional):
             return instance.arguments.positional[position]
         if instance.arguments.open or isinstance(annotated[-1], s.Declare):
-            return one(Free(cls.ref, name))
+            return self._declared(cls, name)
         return standard.default_of(self.ev.value(self.ev.frame(cls.ref, {}, cls.outer, 0), body.stores[name][-1]))
+
+    def _declared(self, cls: ClassValue, name: str) -> Values:
+        """A field that is only declared: an object of the class it is annotated with, or anything."""
+        body = self.project.function(cls.ref)
+        frame = self.ev.frame(cls.ref, {}, cls.outer, 0)
+        for number in body.stores[name]:
+            declared = body.operations[number]
+            if isinstance(declared, (s.Declare, s.Store)) and declared.annotation is not None:
+                found = self.annotations.of(frame, declared.annotation)
+                if found is not None:
+                    return found
+        return one(Free(cls.ref, name))
 
     def field_names(self, cls: ClassValue) -> list[str] | None:
         """The fields that are the parameters of the constructor, in order; None for a class that has none such."""

@@ -31,6 +31,7 @@ from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.length import SHARDERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
@@ -57,8 +58,11 @@ class Variance(Property):
     length: Origins
     presence: Origins
 
-    def __init__(self, knowledge: Knowledge, sources: Sources, control: Control, handed: Handed) -> None:
+    def __init__(
+        self, knowledge: Knowledge, sources: Sources, control: Control, handed: Handed, raised: Raised
+    ) -> None:
         self.knowledge = knowledge
+        self.raised = raised
         self.sources = sources
         self.control = control
         self.handed = handed
@@ -89,6 +93,8 @@ class Variance(Property):
             return self.sources.of_name(frame, number) or self._part(origins, frame, operation) or CONTINUE
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
+        if isinstance(operation, s.Caught):
+            return self.raised.reason(frame, number)
         return CONTINUE
 
     def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:

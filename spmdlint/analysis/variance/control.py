@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.variance.raised import ways
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -44,9 +45,12 @@ class Control:
     def _find(function: s.Function, flow: Flow) -> Iterator[Branch]:
         for number, block in enumerate(function.blocks):
             arms = {edge.kind: edge.target for edge in block.edges}
+            if block.test is not None and isinstance(function.operations[block.test], s.Caught):
+                yield from _clause(function, flow, number, block.test)
+                continue
             if block.test is None or not {"true", "false"} <= arms.keys():
                 continue
-            if isinstance(function.operations[block.test], (s.Next, s.Caught, s.Matches)):
+            if isinstance(function.operations[block.test], (s.Next, s.Matches)):
                 continue
             join = flow.joins_at(number)
             yes, no = flow.reachable(arms["true"], without=join), flow.reachable(arms["false"], without=join)
@@ -63,3 +67,14 @@ class Control:
                 continue
             if blocks & branch.yes or blocks & branch.no:
                 yield branch
+
+
+def _clause(function: s.Function, flow: Flow, number: int, test: int) -> Iterator[Branch]:
+    """A clause of a `try` as a branch: either an exception leads there, or the `try` ends without one."""
+    found = ways(function, flow, number)
+    if found is None:
+        return
+    handler, join, tried = found
+    yes = flow.reachable(handler, without=join)
+    calm = set(tried) | {block for start in tried for block in flow.order(start, join)}
+    yield Branch(number, test, frozenset(yes - calm), frozenset(calm - yes - {number}))

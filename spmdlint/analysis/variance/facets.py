@@ -13,6 +13,7 @@ from spmdlint.analysis.variance.lastbatch import LastBatch
 from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.origins import Calling, Origins, Reason
 from spmdlint.analysis.variance.presence import Presence
+from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.shape import Shape
 from spmdlint.analysis.variance.sources import Sources
 
@@ -23,7 +24,8 @@ class Facets:
     def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
         control = Control(evaluator)
         calling = Calling()
-        content = Variance(evaluator.knowledge, Sources(evaluator, reach), control, Handed(evaluator))
+        sources, handed, raised = Sources(evaluator, reach), Handed(evaluator), Raised(evaluator)
+        content = Variance(evaluator.knowledge, sources, control, handed, raised)
         presence = Presence(control)
         self._length = Length(evaluator.knowledge)
         self.content = Origins(evaluator, calls, reach, content, calling)

@@ -1,0 +1,110 @@
+"""What an annotation says of a parameter or field of which nothing else is known.
+
+Python does not hold anybody to annotations, but nobody writes a wrong class on purpose. A class that others derive from
+says little, since any of them may come; so it counts as unknown.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    ClassValue,
+    External,
+    Frame,
+    Instance,
+    Site,
+    Value,
+    Values,
+    certain,
+    one,
+)
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.evaluation.evaluate import Evaluator
+
+_OPTIONAL = ("typing.Optional", "typing.Annotated", "typing.Final")
+_OPEN_BASES = ("typing.Protocol", "typing_extensions.Protocol", "abc.ABC", "typing.NamedTuple", "typing.TypedDict")
+
+
+class Annotations:
+    """Reads annotations. One with its evaluator."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+
+    def of_parameter(self, frame: Frame, name: str) -> Values | None:
+        """An object of the class that a parameter is annotated with; None where that says nothing."""
+        if frame.outer is None:
+            return None
+        made = frame.outer.code.made_functions.get(frame.ref.index)
+        for parameter, number in made.annotations if made is not None else ():
+            if parameter == name:
+                return self.of(frame.outer, number)
+        return None
+
+    def of(self, frame: Frame, number: int) -> Values | None:
+        """An object of the class that an annotation names; None where that is not one certain class."""
+        cls = self._named(frame, number)
+        if isinstance(cls, ClassValue):
+            return one(Instance(cls)) if self._is_one(cls) else None
+        if isinstance(cls, External) and cls.name in self._owners:
+            return one(Applied(cls.name, Arguments(open=True), Site(frame.ref, number)))
+        return None
+
+    def _named(self, frame: Frame, number: int) -> Value | None:
+        operation = frame.code.operations[number]
+        if isinstance(operation, s.Const):
+            if not isinstance(operation.value, str):
+                return None
+            name = operation.value.strip().removesuffix("| None").rstrip()
+            module = self.ev.project.modules[frame.ref.path]
+            return certain(self.ev.names.global_name(module, name)) if name.isidentifier() else None
+        if isinstance(operation, s.Subscript):
+            base = certain(self.ev.value(frame, operation.base))
+            wraps = isinstance(base, External) and base.name in _OPTIONAL
+            return self._named(frame, operation.index) if wraps else None
+        if isinstance(operation, s.Binary) and operation.operator == "|":
+            sides = [side for side in (operation.left, operation.right) if not self._is_none(frame, side)]
+            return self._named(frame, sides[0]) if len(sides) == 1 else None
+        if isinstance(operation, (s.Load, s.Attribute)):
+            return certain(self.ev.value(frame, number))
+        return None
+
+    @staticmethod
+    def _is_none(frame: Frame, number: int) -> bool:
+        operation = frame.code.operations[number]
+        return isinstance(operation, s.Const) and operation.value is None
+
+    def _is_one(self, cls: ClassValue) -> bool:
+        """Are its objects of this class, and of no other that derives from it."""
+        objects = self.ev.objects
+        return (
+            cls.ref not in self._bases
+            and not objects.is_enum(cls)
+            and not any(name in _OPEN_BASES for name in objects.library_bases(cls))
+        )
+
+    @cached_property
+    def _bases(self) -> frozenset[FunctionRef]:
+        """The classes of the project that others derive from."""
+        objects, project = self.ev.objects, self.ev.project
+        return frozenset(
+            base.ref
+            for ref in project.functions()
+            if project.function(ref).kind == "class"
+            for base in objects.bases(objects.class_of(ref))
+            if isinstance(base, ClassValue)
+        )
+
+    @cached_property
+    def _owners(self) -> frozenset[str]:
+        """The classes of libraries with methods that every process has to call."""
+        functions = self.ev.knowledge.functions
+        owners = (name.rpartition(".")[0] for name, known in functions.items() if known.parallel)
+        return frozenset(owner for owner in owners if owner in functions)

@@ -1,0 +1,150 @@
+"""Exceptions that one process meets and another does not, and what becomes of control then.
+
+What a file system, a network, a queue or a process's own data raise, they raise on one process. What the program
+itself raises is raised alike everywhere, as far as anyone can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from spmdlint.analysis.evaluation.cfg import Flow
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Collection, External, Frame, FunctionValue, Site, Values
+from spmdlint.analysis.variance.origins import Reason
+from spmdlint.program import summary as s
+
+FailingCall: TypeAlias = Callable[[Frame, int, s.Call], bool]
+
+_BROAD = frozenset(f"builtins.{name}" for name in "Exception BaseException KeyboardInterrupt".split())
+_CALM = ("builtins.", "os.path.", "time.", "math.", "functools.", "itertools.")
+_DEPTH = 3
+"""Calls of the project's own functions that are looked into for what may fail."""
+
+
+class Raised:
+    """Tells which handlers only some processes come to. One per run."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+        self.knowledge = evaluator.knowledge
+
+    def reason(self, frame: Frame, number: int) -> Reason | None:
+        """Why a clause, by its operation, catches an exception on some processes only."""
+        caught = self.ev.function(frame).operations[number]
+        block = self.ev.function(frame).block_of[number]
+        if not isinstance(caught, s.Caught):
+            return None
+        kinds = self.ev.value(frame, caught.kind) if caught.kind is not None else None
+        named = self._from_outside(kinds) if kinds is not None else None
+        site = Site(frame.ref, number)
+        if named is not None:
+            name, source = named
+            if not self.may_fail(frame, block, self._is_no_map):
+                return None
+            return Reason(site, f"{name.removeprefix('builtins.')} is raised where it happens, on one process", source)
+        if kinds is not None and not any(isinstance(k, External) and k.name in _BROAD for k in kinds):
+            return None
+        if self.may_fail(frame, block, self._reads):
+            return Reason(site, "what is read here can fail on one process and not on another", "files")
+        return None
+
+    def happens_to_one(self, kinds: Values) -> bool:
+        """Does one of these exceptions come from outside of the program, or is it every one."""
+        broad = any(isinstance(kind, External) and kind.name in _BROAD for kind in _flat(kinds))
+        return broad or self._from_outside(kinds) is not None
+
+    def _from_outside(self, kinds: Values) -> tuple[str, str] | None:
+        """The first of some kinds of exceptions that comes from outside of the program, and from where."""
+        for kind in _flat(kinds):
+            known = self.knowledge.get(kind.name) if isinstance(kind, External) else None
+            if known is not None and known.raised is not None:
+                return known.name, known.raised
+        return None
+
+    # -- what may fail in a `try`
+
+    def may_fail(self, frame: Frame, block: int, fails: FailingCall) -> bool:
+        """Is there a call in the `try` of a clause that may fail, itself or in a function of the project it calls."""
+        return any(self._fails_in(frame, tried, fails, _DEPTH) for tried in tried_by(self.ev.function(frame), block))
+
+    def _fails_in(self, frame: Frame, block: int, fails: FailingCall, depth: int) -> bool:
+        operations = self.ev.function(frame).operations
+        calls = ((n, operations[n]) for n in self.ev.function(frame).blocks[block].operations)
+        return any(self._call_fails(frame, n, call, fails, depth) for n, call in calls if isinstance(call, s.Call))
+
+    def _call_fails(self, frame: Frame, number: int, operation: s.Call, fails: FailingCall, depth: int) -> bool:
+        callees = self.ev.value(frame, operation.function)
+        own = [callee for callee in callees if isinstance(callee, FunctionValue)]
+        if own and depth and len(own) == len(callees):
+            inside = [self.ev.free_frame(callee.ref) for callee in own]
+            return any(
+                self._fails_in(f, block, fails, depth - 1) for f in inside for block in sorted(self.ev.live_blocks(f))
+            )
+        return fails(frame, number, operation)
+
+    def _is_no_map(self, frame: Frame, _: int, operation: s.Call) -> bool:
+        callees = self.ev.value(frame, operation.function)
+        return not any(isinstance(callee, Applied) for callee in callees) and not is_calm(callees)
+
+    def _reads(self, frame: Frame, _: int, operation: s.Call) -> bool:
+        """Does a call surely ask a file system or a queue."""
+        for callee in self.ev.value(frame, operation.function):
+            known = self.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is not None and (known.reads or known.source in ("files", "completion")):
+                return True
+        return False
+
+
+def _flat(kinds: Values) -> Iterator[object]:
+    for kind in sorted(kinds, key=repr):
+        if isinstance(kind, Collection):
+            for element in kind.elements:
+                yield from _flat(element)
+        else:
+            yield kind
+
+
+def is_calm(callees: Values) -> bool:
+    """Does a call of these raise nothing that comes from outside: it computes, or only makes an exception."""
+    names = [callee.name for callee in callees if isinstance(callee, External)]
+    return bool(names) and all(_is_calm(name) for name in names)
+
+
+def _is_calm(name: str) -> bool:
+    computes = name.startswith(_CALM) and name != "builtins.open"
+    return computes or name.endswith(("Error", "Exception"))
+
+
+# -- control flow
+
+
+def tried_by(function: s.Function, block: int) -> list[int]:
+    """The blocks of the `try` that a clause belongs to: those with a way to it, or to a clause before it."""
+    clauses = {block}
+    while True:
+        before = {
+            number
+            for number, other in enumerate(function.blocks)
+            if any(edge.kind == "false" and edge.target in clauses for edge in other.edges)
+            and other.test is not None
+            and isinstance(function.operations[other.test], s.Caught)
+        }
+        if before <= clauses:
+            break
+        clauses |= before
+    return [
+        number
+        for number, other in enumerate(function.blocks)
+        if number not in clauses and any(edge.kind == "except" and edge.target in clauses for edge in other.edges)
+    ]
+
+
+def ways(function: s.Function, flow: Flow, block: int) -> tuple[int, int, list[int]] | None:
+    """Where a clause leads, where that meets the way without an exception, and the blocks of the `try`."""
+    target = next((edge.target for edge in function.blocks[block].edges if edge.kind == "except"), None)
+    tried = tried_by(function, block)
+    if target is None or not tried:
+        return None
+    return target, flow.joins_at(tried[0]), tried
