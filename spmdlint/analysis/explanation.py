@@ -12,6 +12,7 @@ from pathlib import Path
 from spmdlint.analysis.callgraph.effects import MAX_CALLS, Effects, ParallelCall
 from spmdlint.analysis.callgraph.locality import on_local_devices
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.divergence.terms import Terms, written
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
@@ -26,6 +27,7 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     Values,
 )
+from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -55,7 +57,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class CallNote:
-    """A call: what it runs, its extent, and the parallel calls that it leads to, in order."""
+    """A call: what it runs, its extent, the parallel calls that it leads to, in order, and its effect term."""
 
     site: Site
     callees: tuple[str, ...]
@@ -63,6 +65,8 @@ class CallNote:
     extent: str
     effect: tuple[ParallelCall, ...]
     cut: bool
+    term: str
+    """What it does as the other processes see it, as an effect term."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,7 @@ class Explainer:
         self.effects = effects
         self.facets = facets
         self.control = Control(evaluator)
+        self.terms = Terms(effects, Conditions(evaluator))
         self.uniform = Uniform(evaluator.project)
 
     def line(self, path: Path, row: int) -> Explanation:
@@ -203,6 +208,7 @@ class Explainer:
             self._extent(values, effect),
             effect,
             len(effect) >= MAX_CALLS,
+            written(self.terms.of_call(frame, number, operation)),
         )
 
     def _strange(self, value: Value) -> bool:

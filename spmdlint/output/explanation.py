@@ -72,7 +72,10 @@ class Writer:
 
     def _guard(self, guard: Guard) -> Iterator[str]:
         way = "for each of" if guard.answer is None else "if" if guard.answer else "unless"
-        yield from self._variation(f"{way} {self._code(guard.site)}", guard.variation, self._at(guard.site))
+        code = self._code(guard.site)
+        if code.startswith("except"):
+            way = "in" if guard.answer else "without"
+        yield from self._variation(f"{way} {code}", guard.variation, self._at(guard.site))
 
     def _variation(self, name: str, value: Variation, where: str = "") -> Iterator[str]:
         if value.declared:
@@ -93,6 +96,8 @@ class Writer:
             what = f"{what or 'unknown'}; what it does is not known, which counts as no parallel call"
         yield f"  {self._code(call.site)}: {what}"
         yield f"    extent: {call.extent}"
+        if call.term not in ("-", "?"):
+            yield f"    does: {call.term}"
         for parallel in call.effect[:MAX_SHOWN]:
             way = " through ".join(self._at(site).strip() for site in reversed(parallel.path))
             yield f"    makes {parallel.name} ({parallel.strength}), {way}"
@@ -136,6 +141,7 @@ class Writer:
             "callees": list(call.callees),
             "unknown": call.unknown,
             "extent": call.extent,
+            "term": call.term,
             "cut_short": call.cut,
             "makes": [
                 {"name": made.name, "strength": made.strength, "path": [self._place(site) for site in made.path]}

@@ -16,6 +16,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, Member, Site
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
@@ -76,6 +77,7 @@ class Divergences:
         self.facets = facets
         self.multi = multi
         self.conditions = Conditions(evaluator)
+        self.terms = Terms(effects, self.conditions)
 
     def branches(self) -> Iterator[Divergence]:
         """Every divergence by a condition, innermost branches first; one per branch."""
@@ -166,17 +168,41 @@ class Divergences:
             first, second = (
                 self._calls(frame, arm, join, again, way) for arm, way in zip((yes, no), ways, strict=True)
             )
+        sides: list[tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]] = [(first, second)]
+        if again is not None:
+            terms = self._terms(frame, (yes, no), join, again, ways)
+            if equal(*terms):
+                return None
+            sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
+        for one, other in sides:
+            different = _first_difference(*(self._counting(frame, calls, reason, loop) for calls in (one, other)))
+            if different is not None:
+                call, more = different
+                return Divergence(Site(frame.ref, test), reason, call, more, early_exit=join == EXIT, loop=loop)
+        return None
+
+    def _counting(
+        self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason, loop: bool
+    ) -> tuple[ParallelCall, ...]:
+        """The calls that count behind a condition which varies for a reason."""
         if reason.kind not in ("identity", "group"):
             # A clock or a file differs by chance. A bare jit behind it is local as often as not.
-            first, second = (self._surely_parallel(frame, calls, reason) for calls in (first, second))
-        elif reason.kind == "group" and not loop:
+            return self._surely_parallel(frame, calls, reason)
+        if reason.kind == "group" and not loop:
             # Processes without devices of a group leave its calls out, and may.
-            first, second = (tuple(c for c in calls if c.everyone) for calls in (first, second))
-        different = _first_difference(first, second)
-        if different is None:
-            return None
-        call, more = different
-        return Divergence(Site(frame.ref, test), reason, call, more, early_exit=join == EXIT, loop=loop)
+            return tuple(c for c in calls if c.everyone)
+        return calls
+
+    def _terms(self, frame: Frame, arms: tuple[int, int], join: int, branch: int, ways: list[Closed]) -> list[Term]:
+        """The effect terms of two arms: equal for some that are written otherwise, as `if x: f() else: f()` is."""
+        by_hand = self._maps_by_hand(frame.ref)
+        return [
+            only(
+                self.terms.between(frame, arm, join, way, branch),
+                lambda call: call.strength == "strong" or not by_hand,
+            )
+            for arm, way in zip(arms, ways, strict=True)
+        ]
 
     def _agreed_later(self, frame: Frame, reason: Reason) -> bool:
         """Does the function have the processes agree on what they saw of the files: so they may see other ones."""

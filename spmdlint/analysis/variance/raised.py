@@ -19,6 +19,10 @@ FailingCall: TypeAlias = Callable[[Frame, int, s.Call], bool]
 
 _BROAD = frozenset(f"builtins.{name}" for name in "Exception BaseException KeyboardInterrupt".split())
 _CALM = ("builtins.", "os.path.", "time.", "math.", "functools.", "itertools.")
+_WHAT = {
+    "files": "what this process finds outside of the program",
+    "completion": "how far this process's own queues and threads are",
+}
 _DEPTH = 3
 """Calls of the project's own functions that are looked into for what may fail."""
 
@@ -43,7 +47,9 @@ class Raised:
             name, source = named
             if not self.may_fail(frame, block, self._is_no_map):
                 return None
-            return Reason(site, f"{name.removeprefix('builtins.')} is raised where it happens, on one process", source)
+            return Reason(
+                site, f"{name.removeprefix('builtins.')} depends on {_WHAT.get(source, 'this process alone')}", source
+            )
         if kinds is not None and not any(isinstance(k, External) and k.name in _BROAD for k in kinds):
             return None
         if self.may_fail(frame, block, self._reads):

@@ -1,0 +1,298 @@
+"""What a piece of code does as the other processes see it: a term over parallel calls.
+
+A *behaviour* in the sense of Nielson and Nielson ("Higher-order concurrent programs with finite communication
+topology", POPL 1994): calls in sequence, a choice between two terms, a term repeated by a loop. Terms are made in a
+normal form, so that what cannot be told apart is equal: a choice between equal terms is that term, an arm that always
+raises stops the job and chooses nothing, a loop without calls is nothing.
+
+An unresolved call is `Unknown`. It never counts as a call, so it does not make two terms differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.evaluation.memo import Memo
+from spmdlint.analysis.evaluation.values import UNKNOWN, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.variance.conditions import Closed, Conditions
+from spmdlint.program import summary as s
+from spmdlint.program.summary import EXIT, FAILURE
+
+MAX_STEPS = 400
+"""Blocks walked for one term; beyond, it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A parallel call: ``same`` is equal for two that are one call to the other processes."""
+
+    call: ParallelCall
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One term after another; nothing where there is none."""
+
+    parts: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of two terms. ``condition`` is equal for two choices that surely go the same way, None if unknown."""
+
+    condition: object
+    yes: Term
+    no: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """A term as often as a loop makes it."""
+
+    body: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Control leaves the piece of code early: a return, a break, the next round of a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The job stops here: an exception that nothing catches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A call that cannot be resolved."""
+
+
+Term: TypeAlias = Call | Sequence | Choice | Star | Leave | Fail | Unknown
+
+NOTHING = Sequence()
+Counts: TypeAlias = Callable[[ParallelCall], bool]
+
+
+class Terms:
+    """Makes terms. One per run; ``conditions`` tells which choices are the same."""
+
+    def __init__(self, effects: Effects, conditions: Conditions) -> None:
+        self.ev = effects.ev
+        self.effects = effects
+        self.conditions = conditions
+        self._functions: Memo[Term] = Memo(NOTHING, Unknown())
+
+    def of_function(self, frame: Frame) -> Term:
+        """What a call of a function does, after which it is back at its caller."""
+        return self._functions.once(frame, lambda: _returned(self.between(frame, s.ENTRY, EXIT)))
+
+    def between(
+        self, frame: Frame, start: int, until: int, closed: Closed = frozenset(), without: int | None = None
+    ) -> Term:
+        """What the code from one block on does, up to another one; ``closed`` edges are not taken.
+
+        The calls of the block ``without`` count as made before.
+        """
+        return _Walk(self, frame, closed, without).region(start, until, None)
+
+    def of_call(self, frame: Frame, number: int, operation: s.Call) -> Term:
+        """What one call does."""
+        callees = self.ev.value(frame, operation.function)
+        callee = certain(callees)
+        if isinstance(callee, FunctionValue):
+            arguments = self.ev.arguments(frame, operation)
+            targets = self.effects.calls.targets(callee, arguments, frame.depth + 1)
+            site = Site(frame.ref, number)
+            inner = (self.of_function(t.frame) for t in targets if t.way in ("call", "transform"))
+            return sequence(*(_through(term, site) for term in inner))
+        made = tuple(Call(call) for call in self.effects.of_call(frame, number, operation))
+        return sequence(*made) if made else Unknown() if UNKNOWN in callees else NOTHING
+
+
+class _Walk:
+    """One walk over the graph of a function, with what bounds it."""
+
+    def __init__(self, terms: Terms, frame: Frame, closed: Closed, without: int | None) -> None:
+        self.terms = terms
+        self.frame = frame
+        self.closed = closed
+        self.without = without
+        self.function = terms.ev.function(frame)
+        self.flow = terms.ev.flow(frame.ref)
+        self.live = terms.ev.live_blocks(frame)
+        self.steps = 0
+
+    def region(self, start: int, until: int, within: frozenset[int] | None) -> Term:
+        """The term of the blocks from ``start`` to ``until``, leaving early where control leaves ``within``."""
+        parts: list[Term] = []
+        seen: set[int] = set()
+        block = start
+        while block != until:
+            self.steps += 1
+            if self.steps > MAX_STEPS:
+                return sequence(*parts, Unknown())
+            if block == FAILURE:
+                return sequence(*parts, Fail())
+            if block == EXIT or block in seen or (within is not None and block not in within):
+                return sequence(*parts, Leave())
+            seen.add(block)
+            if block != self.without:
+                parts.extend(
+                    self.terms.of_call(self.frame, number, call)
+                    for number, call in self.frame.code.calls_in([block])
+                    if not call.decorator
+                )
+            following = self._after(block, parts, until, within)
+            if following is None:
+                return sequence(*parts)
+            block = following
+        return sequence(*parts)
+
+    def _after(self, block: int, parts: list[Term], until: int, within: frozenset[int] | None) -> int | None:
+        """Where control goes on behind a block, with what lies between added to ``parts``; None where it ends."""
+        targets = [
+            edge.target
+            for edge in self.function.blocks[block].edges
+            if edge.kind != "except" and edge.target in self.live and (block, edge.target) not in self.closed
+        ]
+        body = self.flow.loops.get(block)
+        if body:
+            inside = [target for target in targets if target in body]
+            if inside:
+                parts.append(star(self.region(inside[0], block, body)))
+            outside = [target for target in targets if target not in body]
+            return outside[0] if outside else None
+        if len(targets) < 2:
+            return targets[0] if targets else None
+        join = self.flow.joins_at(block)
+        arms = [self.region(target, join, within) for target in targets]
+        parts.append(self._choice(block, arms[0], arms[1]) if len(arms) == 2 else Unknown())
+        return join
+
+    def _choice(self, block: int, yes: Term, no: Term) -> Term:
+        found = self.function.blocks[block]
+        key = self.terms.conditions.key(self.frame, found.test) if found.test is not None else None
+        kinds = [edge.kind for edge in found.edges if edge.kind in ("true", "false")]
+        if kinds[:1] == ["false"] or (key is not None and not key[1]):
+            yes, no = no, yes
+        return choice(key[0] if key is not None else None, yes, no)
+
+
+# -- the normal form
+
+
+def sequence(*parts: Term) -> Term:
+    """Terms one after another; what follows a way out is never come to."""
+    found: list[Term] = []
+    for part in parts:
+        found.extend(part.parts if isinstance(part, Sequence) else (part,))
+    for position, part in enumerate(found):
+        if isinstance(part, (Leave, Fail)):
+            del found[position + 1 :]
+            break
+    return found[0] if len(found) == 1 else Sequence(tuple(found))
+
+
+def choice(condition: object, yes: Term, no: Term) -> Term:
+    """Either of two terms."""
+    if fails(yes) and not fails(no):
+        return no
+    if equal(yes, no) or fails(no):
+        return yes
+    return Choice(condition, yes, no)
+
+
+def star(body: Term) -> Term:
+    """A term again and again."""
+    inner = _returned(body)
+    return NOTHING if equal(inner, NOTHING) else Star(inner)
+
+
+def fails(term: Term) -> bool:
+    """Does it always end in an exception."""
+    return any(isinstance(part, Fail) for part in _parts(term)[-1:])
+
+
+def only(term: Term, counts: Counts) -> Term:
+    """The term of those calls alone that count."""
+    if isinstance(term, Call):
+        return term if counts(term.call) else NOTHING
+    if isinstance(term, Sequence):
+        return sequence(*(only(part, counts) for part in term.parts))
+    if isinstance(term, Choice):
+        return choice(term.condition, only(term.yes, counts), only(term.no, counts))
+    return star(only(term.body, counts)) if isinstance(term, Star) else term
+
+
+def equal(first: Term, second: Term) -> bool:
+    """Can nobody else tell them apart."""
+    one = [part for part in _parts(first) if not isinstance(part, Unknown)]
+    other = [part for part in _parts(second) if not isinstance(part, Unknown)]
+    return len(one) == len(other) and all(map(_equal_part, one, other))
+
+
+def _equal_part(first: Term, second: Term) -> bool:
+    if isinstance(first, Call) and isinstance(second, Call):
+        return first.call.matches(second.call)
+    if isinstance(first, Star) and isinstance(second, Star):
+        return equal(first.body, second.body)
+    if isinstance(first, Choice) and isinstance(second, Choice):
+        same = first.condition is not None and first.condition == second.condition
+        return same and equal(first.yes, second.yes) and equal(first.no, second.no)
+    return isinstance(first, (Leave, Fail)) and first == second
+
+
+def _parts(term: Term) -> tuple[Term, ...]:
+    return term.parts if isinstance(term, Sequence) else (term,)
+
+
+def _returned(term: Term) -> Term:
+    """A term whose way out at its end leads to what comes next anyway."""
+    parts = _parts(term)
+    if parts and isinstance(parts[-1], Leave):
+        parts = parts[:-1]
+    if parts and isinstance(parts[-1], Choice):
+        last = parts[-1]
+        parts = (*parts[:-1], choice(last.condition, _returned(last.yes), _returned(last.no)))
+    return sequence(*parts)
+
+
+def calls_in(term: Term) -> tuple[ParallelCall, ...]:
+    """The calls of a term in order, those of both arms and of loops once."""
+    if isinstance(term, Call):
+        return (term.call,)
+    if isinstance(term, Choice):
+        return calls_in(term.yes) + calls_in(term.no)
+    if isinstance(term, Star):
+        return calls_in(term.body)
+    return tuple(call for part in term.parts for call in calls_in(part)) if isinstance(term, Sequence) else ()
+
+
+def _through(term: Term, site: Site) -> Term:
+    """A term as it is reached through one more call."""
+    if isinstance(term, Call):
+        return Call(replace(term.call, path=(site, *term.call.path)))
+    if isinstance(term, Sequence):
+        return Sequence(tuple(_through(part, site) for part in term.parts))
+    if isinstance(term, Choice):
+        return Choice(term.condition, _through(term.yes, site), _through(term.no, site))
+    return Star(_through(term.body, site)) if isinstance(term, Star) else term
+
+
+# -- in words
+
+
+def written(term: Term) -> str:
+    """A term as text: ``a; b`` in sequence, ``(a | b)`` a choice, ``{a}*`` in a loop, ``?`` unknown, ``-`` nothing."""
+    if isinstance(term, Call):
+        return term.call.name
+    if isinstance(term, Sequence):
+        return "; ".join(map(written, term.parts)) or "-"
+    if isinstance(term, Choice):
+        return f"({written(term.yes)} | {written(term.no)})"
+    if isinstance(term, Star):
+        return f"{{{written(term.body)}}}*"
+    return "leave" if isinstance(term, Leave) else "fail" if isinstance(term, Fail) else "?"
