@@ -40,6 +40,7 @@ from spmdlint.analysis.evaluation.values import (
     SuperValue,
     Value,
     Values,
+    any_element,
     certain,
     constant,
     element_at,
@@ -262,7 +263,7 @@ class Evaluator:
         index = constant(self.value(frame, operation.index))
 
         def step(base: Value) -> Values:
-            return ANYTHING if index is None else element_at(base, index.value)
+            return any_element(base) if index is None else element_at(base, index.value)
 
         return self.each(self.value(frame, operation.base), step)
 

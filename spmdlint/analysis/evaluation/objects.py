@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from spmdlint.analysis.evaluation import standard
 from spmdlint.analysis.evaluation.annotations import Annotations
-from spmdlint.analysis.evaluation.filled import appended_to_attribute, opened
+from spmdlint.analysis.evaluation.filled import is_fillable, opened, put_into_attribute
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     NOTHING,
@@ -190,21 +190,21 @@ class Objects:
                 if self.project.function(method).block_of[number] in self.ev.live_blocks(frame):
                     sets.append(self.ev.value(frame, operation.value))
         values = join(*sets)
-        return self._filled(lineage, name, instance, values) if isinstance(certain(values), Collection) else values
+        return self._filled(lineage, name, instance, values) if is_fillable(certain(values)) else values
 
     def _filled(self, lineage: list[ClassValue], name: str, instance: Instance, values: Values) -> Values:
         """A collection with what the methods of its owner append to it; anything where they change it otherwise."""
         added: list[Values] = []
+        made = certain(values)
+        assert is_fillable(made)
         for cls in lineage:
             for method in self.project.methods(cls.ref).values():
                 function = self.project.function(method)
-                found = appended_to_attribute(function, function.formals[0].name, name) if function.formals else []
+                found = put_into_attribute(function, function.formals[0].name, name, made) if function.formals else []
                 if found is None:
                     return join(values, ANYTHING)
                 frame = self._method_frame(method, instance, cls) if found else None
                 added += [self.ev.value(frame, value) for _, value in found] if frame is not None else []
-        made = certain(values)
-        assert isinstance(made, Collection)
         return one(opened(made, added)) if added else values
 
     def _method_frame(self, method: FunctionRef, instance: Instance, cls: ClassValue) -> Frame:

@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.values import (
     Member,
     Value,
     Values,
+    any_element,
     certain,
     constant,
     join,
@@ -80,18 +81,23 @@ def _folded(function: Callable[..., object], given: tuple[Values, ...]) -> Value
 
 def method(ev: Evaluator, callee: Member, arguments: Arguments) -> Values | None:
     """What a method of a known dictionary or record gives."""
-    known = ev.knowledge.get(callee.name)
-    if callee.name in COPIES or (known is not None and known.kind == "copy"):
+    copies = ev.knowledge.get(callee.name)
+    if callee.name in COPIES or (copies is not None and copies.kind == "copy"):
         return _replaced(ev, callee.base, arguments)
     if isinstance(callee.base, DictionaryValue) and callee.name in ("items", "keys", "values"):
         pairs = [(one(Constant(key)), values) for key, values in callee.base.items]
         chosen = {"keys": 0, "values": 1}.get(callee.name)
         each = [one(Collection("tuple", pair)) if chosen is None else pair[chosen] for pair in pairs]
-        return one(Collection("list", tuple(each), callee.base.open))
+        further = callee.base.each if chosen != 0 else None
+        further = one(Collection("tuple", (ANYTHING, further))) if further is not None and chosen is None else further
+        known = callee.base.open and further is not None
+        return one(
+            Collection("list", tuple(each), callee.base.open, join(*each, further) if known and further else None)
+        )
     if isinstance(callee.base, DictionaryValue) and callee.name == "get" and arguments.positional:
         key = constant(arguments.positional[0])
         if key is None or callee.base.open:
-            return ANYTHING
+            return ANYTHING if callee.base.each is None else join(any_element(callee.base), one(Constant(None)))
         missing = arguments.positional[1] if len(arguments.positional) > 1 else one(Constant(None))
         return callee.base.get(key.value) or missing
     return None

@@ -138,10 +138,11 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class DictionaryValue:
-    """A dictionary, by its constant keys."""
+    """A dictionary, by its constant keys; ``open`` where it may hold others, and ``each`` is then what is put there."""
 
     items: tuple[tuple[object, Values], ...]
     open: bool = False
+    each: Values | None = None
 
     def get(self, key: object) -> Values | None:
         return next((values for k, values in self.items if k == key), None)
@@ -260,5 +261,18 @@ def element_at(base: Value, index: object) -> Values:
         if -len(base.elements) <= index < len(base.elements):
             return base.elements[index]
     elif isinstance(base, DictionaryValue):
-        return base.get(index) or ANYTHING
+        return join(base.get(index) or NOTHING, base.each or NOTHING) or ANYTHING
     return ANYTHING
+
+
+def any_element(base: Value) -> Values:
+    """The element of a known collection or dictionary at an index that is not known."""
+    if isinstance(base, Collection) and base.kind != "set":
+        known, each = base.elements, base.each
+    elif isinstance(base, DictionaryValue):
+        known, each = tuple(values for _, values in base.items), base.each
+    else:
+        return ANYTHING
+    if base.open and each is None:
+        return ANYTHING
+    return join(*known, each or NOTHING) or ANYTHING

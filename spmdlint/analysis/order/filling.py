@@ -24,6 +24,10 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         if found is not None:
             found = origins.step(frame, iterable, "this loop goes over it", found)
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
+    for filled, put in _extended(function, operation.name):
+        found = origins.of(frame, put)
+        if found is not None:
+            return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
     for filled, loop in _drained(origins.ev, frame, operation.name):
         found = order_of_pops(origins, frame, loop)
         if found is not None:
@@ -70,6 +74,21 @@ def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s
             if found is not None:
                 return found
     return None
+
+
+def _extended(function: s.Function, name: str) -> Iterator[tuple[int, int]]:
+    """Operations that put all elements of something into a name's value, in its order, and that."""
+    for number, operation in enumerate(function.operations):
+        if isinstance(operation, s.Call) and len(operation.arguments) == 1:
+            method = function.operations[operation.function]
+            if isinstance(method, s.Attribute) and method.name == "extend":
+                base = function.operations[method.base]
+                if isinstance(base, s.Load) and base.name == name:
+                    yield number, operation.arguments[0].value
+        elif isinstance(operation, s.Binary) and operation.inplace and operation.operator == "+":
+            base = function.operations[operation.left]
+            if isinstance(base, s.Load) and base.name == name:
+                yield number, operation.right
 
 
 def _drained(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, frozenset[int]]]:

@@ -97,6 +97,17 @@ class Variance(Property):
             return self.raised.reason(frame, number)
         return CONTINUE
 
+    def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
+        """A field of an object that was made elsewhere, with what a source gave."""
+        if not isinstance(operation, s.Attribute):
+            return None
+        for value in origins.ev.value(frame, number):
+            if isinstance(value, Applied):
+                found = self.sources.of_applied(value)
+                if found is not None:
+                    return origins.step(frame, number, f"it is the field {operation.name!r}", found)
+        return None
+
     def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
         if operation.kind == "set":
             return None

@@ -51,6 +51,16 @@ class Sources:
             return self._environment(self.ev.value(frame, operation.arguments[0].value), site)
         return None
 
+    def of_applied(self, value: Applied) -> Reason | None:
+        """Did a source give this value."""
+        known = self.knowledge.get(value.name)
+        if known is None or known.source is None or known.callback or self._seeded(known):
+            return None
+        given = len(value.arguments.positional) + len(value.arguments.keywords)
+        if value.arguments.open or (known.unseeded and given) or (known.at_most is not None and given > known.at_most):
+            return None
+        return Reason(value.site, f"{value.name}() is different on every process", known.source)
+
     def _seeded(self, known: Known) -> bool:
         """Does the program give the generator behind a function a seed: then it is its author's to choose it."""
         return bool(known.seeded_by) and known.seeded_by in self._called
