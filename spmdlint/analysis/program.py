@@ -276,7 +276,7 @@ class Program:
 
     @cached_property
     def _entries(self) -> Entries:
-        return Entries(self.reach)
+        return Entries(self.evaluator, self.reach)
 
     @cached_property
     def _facets(self) -> Facets:

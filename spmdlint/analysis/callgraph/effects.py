@@ -16,7 +16,17 @@ from spmdlint.analysis.callgraph.locality import global_data, local_arguments, o
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.memo import Memo
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain, constant
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    Values,
+    certain,
+    constant,
+)
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
@@ -84,8 +94,11 @@ class Effects:
 
     def of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
         """The parallel calls that one call makes, itself or through the project's functions."""
-        callee = certain(self.ev.value(frame, operation.function))
+        callees = self.ev.value(frame, operation.function)
+        callee = certain(callees)
         if callee is None:
+            for each in several(callees):
+                yield from self._through(frame, number, operation, each)
             return
         site = Site(frame.ref, number)
         if isinstance(callee, External):
@@ -111,6 +124,11 @@ class Effects:
                 carried = carries(self.ev.function(frame), number, operation)
                 yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)
                 return
+        yield from self._through(frame, number, operation, callee)
+
+    def _through(self, frame: Frame, number: int, operation: s.Call, callee: Value) -> Iterator[ParallelCall]:
+        """The parallel calls that the project's functions make which a call runs."""
+        site = Site(frame.ref, number)
         arguments = self.ev.arguments(frame, operation)
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
             if target.way in ("call", "transform"):
@@ -146,6 +164,14 @@ class Effects:
                     name = self.ev.project.function(ref).name
                     return f"a lambda under {callee.name}" if name == "<lambda>" else name
         return f"a function under {callee.name}"
+
+
+def several(callees: Values) -> list[FunctionValue]:
+    """The functions of the project that a call runs one of, where it can run no other, in the order of the text."""
+    functions = [callee for callee in callees if isinstance(callee, FunctionValue)]
+    if len(functions) != len(callees):
+        return []
+    return sorted(functions, key=lambda function: (function.ref.path, function.ref.index))
 
 
 def carries(function: s.Function, number: int, operation: s.Call) -> bool:

@@ -1,11 +1,15 @@
-"""The ways in which a function is entered with functions to call: as a wrapper is, or a retry, or a hook."""
+"""The ways in which a function is entered that say more of it: with functions to call, or as a class inherits it."""
 
 from __future__ import annotations
 
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, Instance
+from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+MAX_DERIVED = 4
+"""Classes that derive from one for which an inherited method is looked at."""
 MAX_FRAMES = 8
 """Ways to enter one function that are looked at besides the one of which nothing is known."""
 
@@ -13,15 +17,40 @@ MAX_FRAMES = 8
 class Entries:
     """Those frames by function. One per run."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, evaluator: Evaluator, reach: Reach) -> None:
+        self.ev = evaluator
         self._frames: dict[FunctionRef, list[Frame]] = {}
         for frame in reach.frames:
             if len(self._frames.get(frame.ref, ())) < MAX_FRAMES and _binds_functions(frame):
                 self._frames.setdefault(frame.ref, []).append(frame)
 
     def of(self, ref: FunctionRef) -> list[Frame]:
-        """The frames in which a name that a function uses is bound to a function."""
-        return self._frames.get(ref, [])
+        """The frames in which a name that a function uses is bound to a function, and those of classes that derive."""
+        return [*self._frames.get(ref, ()), *self._inherited(ref)]
+
+    def _inherited(self, ref: FunctionRef) -> list[Frame]:
+        """A method as the classes inherit it that define for themselves what it uses: a template method."""
+        objects, project = self.ev.objects, self.ev.project
+        owner = project.enclosing_class(ref)
+        function = project.function(ref)
+        if owner is None or not function.formals or owner not in objects.subclasses:
+            return []
+        used = _attributes_of(function, function.formals[0].name)
+        found: list[Frame] = []
+        for derived in objects.subclasses[owner]:
+            own = project.methods(derived.ref)
+            if function.name not in own and used & own.keys() and len(found) < MAX_DERIVED:
+                found.append(objects.method_frame(ref, Instance(derived), objects.class_of(owner)))
+        return found
+
+
+def _attributes_of(function: s.Function, receiver: str) -> set[str]:
+    operations = function.operations
+    return {
+        o.name
+        for o in operations
+        if isinstance(o, s.Attribute) and isinstance(base := operations[o.base], s.Load) and base.name == receiver
+    }
 
 
 def _binds_functions(frame: Frame) -> bool:

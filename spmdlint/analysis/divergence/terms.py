@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, several
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import UNKNOWN, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.conditions import Closed, Conditions
@@ -102,14 +102,21 @@ class Terms:
         """What one call does."""
         callees = self.ev.value(frame, operation.function)
         callee = certain(callees)
-        if isinstance(callee, FunctionValue):
-            arguments = self.ev.arguments(frame, operation)
-            targets = self.effects.calls.targets(callee, arguments, frame.depth + 1)
-            site = Site(frame.ref, number)
-            inner = (self.of_function(t.frame) for t in targets if t.way in ("call", "transform"))
-            return sequence(*(_through(term, site) for term in inner))
+        own = [callee] if isinstance(callee, FunctionValue) else several(callees)
+        if own:
+            first, *others = (self._of_own(frame, number, operation, each) for each in own)
+            for other in others:
+                first = choice(None, first, other)
+            return first
         made = tuple(Call(call) for call in self.effects.of_call(frame, number, operation))
         return sequence(*made) if made else Unknown() if UNKNOWN in callees else NOTHING
+
+    def _of_own(self, frame: Frame, number: int, operation: s.Call, callee: FunctionValue) -> Term:
+        """What a call of a function of the project does."""
+        arguments = self.ev.arguments(frame, operation)
+        targets = self.effects.calls.targets(callee, arguments, frame.depth + 1)
+        inner = (self.of_function(target.frame) for target in targets if target.way in ("call", "transform"))
+        return sequence(*(_through(term, Site(frame.ref, number)) for term in inner))
 
 
 class _Walk:

@@ -23,7 +23,6 @@ from spmdlint.analysis.evaluation.values import (
     one,
 )
 from spmdlint.program import summary as s
-from spmdlint.program.link import FunctionRef
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -85,21 +84,9 @@ class Annotations:
         """Are its objects of this class, and of no other that derives from it."""
         objects = self.ev.objects
         return (
-            cls.ref not in self._bases
+            cls.ref not in objects.subclasses
             and not objects.is_enum(cls)
             and not any(name in _OPEN_BASES for name in objects.library_bases(cls))
-        )
-
-    @cached_property
-    def _bases(self) -> frozenset[FunctionRef]:
-        """The classes of the project that others derive from."""
-        objects, project = self.ev.objects, self.ev.project
-        return frozenset(
-            base.ref
-            for ref in project.functions()
-            if project.function(ref).kind == "class"
-            for base in objects.bases(objects.class_of(ref))
-            if isinstance(base, ClassValue)
         )
 
     @cached_property

@@ -66,6 +66,7 @@ class Objects:
         self.annotations = Annotations(evaluator)
         self._stores: dict[FunctionRef, dict[str, list[tuple[FunctionRef, int]]]] = {}
         self._bases: dict[ClassValue, tuple[Value, ...]] = {}
+        self._copies: dict[FunctionRef, list[tuple[FunctionRef, int, s.Call]]] = {}
         self._active: set[tuple[Value, str]] = set()
 
     # -- classes
@@ -140,6 +141,44 @@ class Objects:
             self._stores[ref] = found
         return self._stores[ref]
 
+    def copied_fields(self, ref: FunctionRef, name: str) -> list[tuple[FunctionRef, int, int]]:
+        """Where the methods of a class give a copy of their object with another field: the call, and the value."""
+        if ref not in self._copies:
+            self._copies[ref] = [
+                (method, number, operation)
+                for method in self.project.methods(ref).values()
+                for number, operation in enumerate(self.project.function(method).operations)
+                if isinstance(operation, s.Call) and self._copies_receiver(method, operation)
+            ]
+        return [
+            (method, number, argument.value)
+            for method, number, operation in self._copies[ref]
+            for argument in operation.arguments
+            if argument.keyword == name
+        ]
+
+    def _copies_receiver(self, method: FunctionRef, call: s.Call) -> bool:
+        """Is a call ``self.replace(...)`` or ``dataclasses.replace(self, ...)``."""
+        function = self.project.function(method)
+        callee = function.operations[call.function]
+        if not function.formals or not isinstance(callee, (s.Attribute, s.Load)) or callee.name not in standard.COPIES:
+            return False
+        copied = [callee.base] if isinstance(callee, s.Attribute) else []
+        copied += [argument.value for argument in call.arguments[:1] if argument.keyword is None]
+        loads = (function.operations[number] for number in copied)
+        return any(isinstance(load, s.Load) and load.name == function.formals[0].name for load in loads)
+
+    @cached_property
+    def subclasses(self) -> dict[FunctionRef, list[ClassValue]]:
+        """The classes of the project that derive from each class, directly or not."""
+        found: dict[FunctionRef, list[ClassValue]] = {}
+        for ref in self.project.functions():
+            if self.project.function(ref).kind == "class":
+                cls = self.class_of(ref)
+                for base in self.lineage(cls)[1:]:
+                    found.setdefault(base.ref, []).append(cls)
+        return found
+
     # -- attributes
 
     def attribute(self, base: Instance | ClassValue | SuperValue, name: str) -> Values:
@@ -184,7 +223,7 @@ class Objects:
         sets: list[Values] = []
         for cls in lineage:
             for method, number in self.attribute_stores(cls.ref).get(name, ()):
-                frame = self._method_frame(method, instance, cls)
+                frame = self.method_frame(method, instance, cls)
                 operation = self.project.function(method).operations[number]
                 assert isinstance(operation, s.StoreAttribute)
                 if self.project.function(method).block_of[number] in self.ev.live_blocks(frame):
@@ -203,11 +242,12 @@ class Objects:
                 found = put_into_attribute(function, function.formals[0].name, name, made) if function.formals else []
                 if found is None:
                     return join(values, ANYTHING)
-                frame = self._method_frame(method, instance, cls) if found else None
+                frame = self.method_frame(method, instance, cls) if found else None
                 added += [self.ev.value(frame, value) for _, value in found] if frame is not None else []
         return one(opened(made, added)) if added else values
 
-    def _method_frame(self, method: FunctionRef, instance: Instance, cls: ClassValue) -> Frame:
+    def method_frame(self, method: FunctionRef, instance: Instance, cls: ClassValue) -> Frame:
+        """The frame of a method of a class, entered for an object of it or of one that derives from it."""
         body = self.ev.frame(cls.ref, {}, cls.outer, 0)
         bound = FunctionValue(method, body, instance)
         if self.project.function(method).name == "__init__" and instance.arguments is not None:

@@ -25,6 +25,7 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     Values,
     certain,
+    constant,
 )
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
@@ -44,9 +45,11 @@ _CARRIERS = frozenset(
         "int bool str float abs min max any all divmod round sum repr range slice list tuple sorted next iter".split()
     )
 )
+_LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
 _CARRYING = ("numpy.", "jax.numpy.", "jax.random.", "math.", "os.path.", "operator.", "random.Random")
 # Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
 _GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
+_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 # What is alike everywhere of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
 _OBJECTS = (Instance, FunctionValue, ClassValue, ModuleValue)
@@ -136,15 +139,28 @@ class Variance(Property):
         taken = self._own_part(frame, number)
         if taken is not None:
             return taken
-        if isinstance(iterable, s.Attribute) and iterable.name in self.knowledge.local_parts:
-            text = f".{iterable.name} are those of this process"
-            return Reason(Site(frame.ref, operation.iterable), text, "data")
+        parts = self._local_parts(origins, frame, operation.iterable)
+        if parts is not None:
+            return parts
         if isinstance(iterable, s.Call):
             callees = origins.ev.value(frame, iterable.function)
             if any(isinstance(v, External) and v.name == "builtins.range" for v in callees):
                 start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
                 return origins.of(frame, start) if start is not None else None
         return origins.of(frame, operation.iterable)
+
+    def _local_parts(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
+        """The parts of an array that are on this process, in whatever order they are gone through."""
+        function = origins.ev.function(frame)
+        operation = function.operations[frame.code.root_of(number)]
+        if isinstance(operation, s.Attribute) and operation.name in self.knowledge.local_parts:
+            text = f".{operation.name} are those of this process"
+            return Reason(Site(frame.ref, number), text, "data")
+        if isinstance(operation, s.Call) and operation.arguments:
+            callees = origins.ev.value(frame, operation.function)
+            if any(isinstance(callee, External) and callee.name in _LISTERS for callee in callees):
+                return self._local_parts(origins, frame, operation.arguments[0].value)
+        return None
 
     def _own_part(self, frame: Frame, number: int) -> Reason | None:
         """What the program itself hands on as this process's part."""
@@ -166,13 +182,30 @@ class Variance(Property):
             group = origins.ev.value(frame, operation.operands[-1])
             if not all(isinstance(value, Collection) for value in group):
                 return None
+        elif self._asks_for_first(origins, frame, operation):
+            return found
         return Reason(Site(frame.ref, number), "it tells a group of processes from the others", "group", found)
+
+    @staticmethod
+    def _asks_for_first(origins: Origins, frame: Frame, operation: s.Compare) -> bool:
+        """Is it a comparison that tells the first process from the others: ``> 0``, ``< 1`` and the like."""
+        left, right = (constant(origins.ev.value(frame, number)) for number in operation.operands[:2])
+        bound, operator = (right, operation.operators[0]) if left is None else (left, _TURNED[operation.operators[0]])
+        limit = {">": 0, "<=": 0, ">=": 1, "<": 1}[operator]
+        return len(operation.operators) == 1 and bound is not None and bound.value == limit
 
     def _either(self, origins: Origins, frame: Frame, operation: s.IfExp) -> Reason | None:
         values = [origins.ev.value(frame, number) for number in (operation.body, operation.orelse)]
         if origins.ev.decided(frame, operation.test) is not None or alike(values):
             return None
         return origins.of(frame, operation.test)
+
+    @staticmethod
+    def _read(frame: Frame, number: int, found: Reason | None) -> Reason | None:
+        """What a file of the process's own holds is data, and does not tell who one is."""
+        if found is None or found.kind not in ("identity", "host"):
+            return found
+        return Reason(Site(frame.ref, number), "it is read from a file of this process's own", "data", found)
 
     @staticmethod
     def _share(frame: Frame, number: int, found: Reason | None) -> Reason | None:
@@ -197,14 +230,7 @@ class Variance(Property):
             taken = self._own_part(frame, number) if callee.name == "builtins.next" else None
             if taken is not None:
                 return taken
-            if callee.name == "builtins.len":
-                return self.length.any_of(frame, arguments)
-            if callee.name == "builtins.map" and arguments and _is_len(origins.ev.value(frame, arguments[0])):
-                text = "the examples of every process have lengths of their own"
-                return Reason(Site(frame.ref, number), text, "ragged")
-            if callee.name in _CARRIERS or callee.name.startswith(_CARRYING):
-                return origins.any_of(frame, arguments)
-            return CONTINUE
+            return self._of_library(origins, frame, number, callee.name, arguments)
         found = self.sources.of_method(frame, number, operation)
         if found is not None:
             return found
@@ -220,6 +246,22 @@ class Variance(Property):
             return origins.of(frame, method.base)
         return CONTINUE
 
+    def _of_library(
+        self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]
+    ) -> Reason | Literal["continue"] | None:
+        """What a library's function, which is no source, makes of its arguments."""
+        known = self.knowledge.get(name)
+        if name == "builtins.len":
+            return self.length.any_of(frame, arguments)
+        if name == "builtins.map" and arguments and _is_len(origins.ev.value(frame, arguments[0])):
+            text = "the examples of every process have lengths of their own"
+            return Reason(Site(frame.ref, number), text, "ragged")
+        if known is not None and known.reads:
+            return self._read(frame, number, origins.any_of(frame, arguments))
+        if name in _CARRIERS or name.startswith(_CARRYING):
+            return origins.any_of(frame, arguments)
+        return CONTINUE
+
     # -- what others store
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
@@ -230,8 +272,10 @@ class Variance(Property):
         frame = origins.frame_of(ref)
         function = origins.ev.function(frame)
         operation = function.operations[number]
-        value = operation.value if isinstance(operation, (s.StoreAttribute, s.Store)) else None
-        if value is None or isinstance(certain(origins.ev.value(frame, value)), _OBJECTS):
+        if isinstance(operation, (s.StoreAttribute, s.Store)):
+            if isinstance(certain(origins.ev.value(frame, operation.value)), _OBJECTS):
+                return None
+        elif not isinstance(operation, s.Call):  # the call that makes a copy with other fields
             return None
         for branch in self.control.choosing(frame, (number,), None):
             found = origins.of(frame, branch.test)

@@ -320,6 +320,10 @@ class Origins:
                 found = found or self.of(self.frame_of(method), stored.value)
                 if found is not None:
                     return Reason(Site(method, store), f"it is kept in {name!r}", found.kind, found)
+            for method, copy, value in self.ev.objects.copied_fields(cls.ref, name):
+                found = self.property.stored(self, method, copy) or self.of(self.frame_of(method), value)
+                if found is not None:
+                    return Reason(Site(method, copy), f"a copy with another {name!r} is made", found.kind, found)
             found = self.any_of(self.ev.free_frame(cls.ref), self._fields(cls.ref, name))
             if found is not None:
                 return self.step(frame, number, f"{name} is set in the class", found)
