@@ -11,11 +11,12 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.lastbatch import LastBatch
 from spmdlint.analysis.variance.length import Length
-from spmdlint.analysis.variance.origins import Calling, Origins, Reason
+from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.presence import Presence
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.shape import Shape
 from spmdlint.analysis.variance.sources import Sources
+from spmdlint.analysis.variance.walk import Walk
 
 
 class Facets:
@@ -23,18 +24,18 @@ class Facets:
 
     def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
         control = Control(evaluator)
-        calling = Calling()
+        walk = Walk()
         sources, handed, raised = Sources(evaluator, reach), Handed(evaluator), Raised(evaluator)
         content = Variance(evaluator.knowledge, sources, control, handed, raised)
         presence = Presence(control)
         self._length = Length(evaluator.knowledge)
-        self.content = Origins(evaluator, calls, reach, content, calling)
-        self.presence = Origins(evaluator, calls, reach, presence, calling)
-        self.length = Origins(evaluator, calls, reach, self._length, calling)
+        self.content = Origins(evaluator, calls, reach, content, walk)
+        self.presence = Origins(evaluator, calls, reach, presence, walk)
+        self.length = Origins(evaluator, calls, reach, self._length, walk)
         shape = Shape()
-        self.shape = Origins(evaluator, calls, reach, shape, calling)
+        self.shape = Origins(evaluator, calls, reach, shape, walk)
         shape.content, shape.length = self.content, self.length
-        self.last_batch = Origins(evaluator, calls, reach, LastBatch(self.length, self.content, self._length), calling)
+        self.last_batch = Origins(evaluator, calls, reach, LastBatch(self.length, self.content, self._length), walk)
         content.length = presence.length = self.length
         content.presence = self.presence
         presence.content = self._length.content = self.content

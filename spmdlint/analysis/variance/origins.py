@@ -7,9 +7,7 @@ it (see :class:`Property`); the walk knows Python. Reasons are parent pointers, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -28,50 +26,11 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     Unknown,
 )
+from spmdlint.analysis.variance.reason import Reason as Reason
 from spmdlint.analysis.variance.uniform import Uniform
+from spmdlint.analysis.variance.walk import Known, Walk
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a value has a property: the step at a site, and the reason before it. ``kind`` is the source's."""
-
-    site: Site
-    text: str
-    kind: str
-    before: Reason | None = None
-
-    def chain(self) -> list[Reason]:
-        """From the source to here."""
-        found: list[Reason] = []
-        step: Reason | None = self
-        while step is not None:
-            found.append(step)
-            step = step.before
-        return found[::-1]
-
-    @property
-    def source(self) -> Reason:
-        return self.chain()[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The call by which a function was entered, whose arguments its parameters are. ``before``: the one outside."""
-
-    frame: Frame
-    caller: Frame
-    number: int
-    before: Context | None = None
-
-
-class Calling:
-    """The context in which several walks that ask one another are at the moment."""
-
-    def __init__(self) -> None:
-        self.context: Context | None = None
-
 
 CONTINUE: Literal["continue"] = "continue"
 
@@ -103,34 +62,30 @@ class Property(ABC):
         return None
 
 
-MAX_DEPTH = 80
-"""Steps followed back from one value."""
-
-
 class Origins:
     """The walk, for one property. One per run and property."""
 
     def __init__(
-        self, evaluator: Evaluator, calls: Calls, reach: Reach, what: Property, calling: Calling | None = None
+        self, evaluator: Evaluator, calls: Calls, reach: Reach, what: Property, walk: Walk | None = None
     ) -> None:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
         self.property = what
-        self._memo: dict[tuple[Context | None, tuple[Frame, object]], Reason | None] = {}
         self._globals: dict[Path, dict[str, list[tuple[FunctionRef, int]]]] = {}
         self._entries: dict[FunctionRef, list[CallEdge]] = {}
-        self._visited: set[tuple[Context | None, tuple[Frame, object]]] = set()
-        self._depth = 0
-        self._cut = False
-        self.cut = False
-        """Was the last question cut short, and its answer none for that."""
-        self._calling = calling or Calling()
+        self._known = Known()
+        self._walk = walk or Walk()
         self._uniform = Uniform(evaluator.project)
 
     def of(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it has not, as far as is known."""
-        return self._once((frame, number), lambda: self._step(frame, number), frame)
+        return self._walk.find(self._known, (frame, number), lambda: self._step(frame, number))
+
+    @property
+    def cut(self) -> bool:
+        """Was the last question cut short, and its answer none for that."""
+        return self._walk.cut
 
     def _step(self, frame: Frame, number: int) -> Reason | None:
         operation = self.ev.function(frame).operations[number]
@@ -139,36 +94,6 @@ class Origins:
             return answer
         found = self._further(frame, number, operation)
         return found if found is not None else self.property.beyond(self, frame, number, operation)
-
-    def _once(self, place: tuple[Frame, object], search: Callable[[], Reason | None], frame: Frame) -> Reason | None:
-        """Search from one place, each place once per question.
-
-        Whether a source can be reached does not depend on the way, so a place that was seen in this question adds
-        nothing. If the question ends without a source, none can be reached from any place that it saw.
-        """
-        context = self._context_of(frame)
-        key = (context, place)
-        if key in self._memo:
-            self.cut = False
-            return self._memo[key]
-        if key in self._visited:
-            return None
-        if self._depth >= MAX_DEPTH:
-            self._cut = True
-            return None
-        outermost = not self._visited
-        self._visited.add(key)
-        self._depth += 1
-        found = search()
-        self._depth -= 1
-        if found is not None:
-            self._memo[key] = found
-        if outermost:
-            if found is None and not self._cut:
-                self._memo.update(dict.fromkeys(self._visited))
-            self._visited.clear()
-            self.cut, self._cut = self._cut and found is None, False
-        return found
 
     def in_generator(
         self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, ask: Callable[[Frame], Reason | None]
@@ -179,7 +104,7 @@ class Origins:
         inner = self.ev.entered_frame(callee, self.ev.arguments(frame, call), frame.depth + 1)
         if inner is None:
             return None
-        with self.entered(self.context(inner, frame, number)):
+        with self._walk.inside(self._walk.made(inner, frame, number)):
             return ask(inner)
 
     def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
@@ -366,7 +291,7 @@ class Origins:
                 if target.way in ("jit", "map"):
                     continue
                 direct = isinstance(callee, FunctionValue)
-                with self.entered(self.context(target.frame, frame, number) if direct else None):
+                with self._walk.inside(self._walk.made(target.frame, frame, number) if direct else None):
                     found = self.of_returns(target.frame)
                 if found is not None:
                     name = self.ev.function(target.frame).name
@@ -377,32 +302,11 @@ class Origins:
         """Why what a function returns has the property."""
         if self._uniform.returned(frame.ref):
             return None
-        return self._once((frame, "returns"), lambda: self._of_returns(frame), frame)
-
-    @contextmanager
-    def entered(self, context: Context | None) -> Iterator[None]:
-        """Follow values as seen from inside of one call."""
-        outside, self._calling.context = self._calling.context, context
-        try:
-            yield
-        finally:
-            self._calling.context = outside
-
-    def context(self, callee: Frame, caller: Frame, number: int) -> Context | None:
-        """The context of a call that is made in a frame; calls inside calls inside calls are not told apart."""
-        before = self._context_of(caller)
-        if before is not None and before.before is not None:
-            before = None
-        return Context(callee, caller, number, before)
+        return self._walk.find(self._known, (frame, "returns"), lambda: self._of_returns(frame))
 
     def frame_of(self, ref: FunctionRef) -> Frame:
         """The frame of a function as it was entered by the call that is followed, or the one of no known call."""
-        context = self._calling.context
-        return context.frame if context is not None and context.frame.ref == ref else self.ev.free_frame(ref)
-
-    def _context_of(self, frame: Frame) -> Context | None:
-        context = self._calling.context
-        return context if context is not None and context.frame is frame else None
+        return self._walk.frame_of(ref) or self.ev.free_frame(ref)
 
     def _of_returns(self, frame: Frame) -> Reason | None:
         function = self.ev.function(frame)
@@ -422,13 +326,13 @@ class Origins:
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
         """What callers pass: a reason with one of them is a reason."""
-        context = self._context_of(frame)
+        context = self._walk.asks(frame)
         if context is not None:
             call = self.ev.function(context.caller).operations[context.number]
             passed = self._passed(frame, operation.name, call, context.caller) if isinstance(call, s.Call) else None
             if passed is None:
                 return None
-            with self.entered(context.before):
+            with self._walk.outside(context):
                 found = self.of(context.caller, passed)
             text = f"it is passed as {operation.name!r}"
             return self.step(context.caller, context.number, text, found) if found is not None else None

@@ -1,0 +1,30 @@
+"""Why a value has a property: a chain of steps from its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spmdlint.analysis.evaluation.values import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a value has a property: the step at a site, and the reason before it. ``kind`` is the source's."""
+
+    site: Site
+    text: str
+    kind: str
+    before: Reason | None = None
+
+    def chain(self) -> list[Reason]:
+        """From the source to here."""
+        found: list[Reason] = []
+        step: Reason | None = self
+        while step is not None:
+            found.append(step)
+            step = step.before
+        return found[::-1]
+
+    @property
+    def source(self) -> Reason:
+        return self.chain()[0]
