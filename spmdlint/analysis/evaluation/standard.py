@@ -143,7 +143,14 @@ def _replaced(ev: Evaluator, value: Value, arguments: Arguments) -> Values:
         return ANYTHING
     given = (*zip(names, made.positional, strict=False), *made.keywords)
     kept = tuple((name, values) for name, values in given if arguments.keyword(name) is None)
-    return one(replace(value, arguments=Arguments((), (*kept, *arguments.keywords))))
+    changed = tuple((name, _counted_on(values)) for name, values in arguments.keywords)
+    return one(replace(value, arguments=Arguments((), (*kept, *changed))))
+
+
+def _counted_on(values: Values) -> Values:
+    """A number or a flag that a record is copied with: the next copy, in a loop, counts on from it."""
+    known = constant(values)
+    return join(values, ANYTHING) if known is not None and isinstance(known.value, (bool, int, float)) else values
 
 
 def listed(values: Values) -> list[Values] | None:
