@@ -148,7 +148,12 @@ class Inputs:
         for function in self.effects.calls.functions_in(known, callee.arguments) if known is not None else ():
             if isinstance(function, FunctionValue):
                 names = [f.name for f in self.ev.project.function(function.ref).formals]
-                return names[1:] if callee.receiver is not None else names
+                return names[1:] if callee.receiver is not None or function.receiver is not None else names
+            if isinstance(function, Applied):
+                inner = self.ev.knowledge.get(function.name)
+                names = self._formals(function)
+                bound = len(function.arguments.positional) - 1
+                return names[bound:] if inner is not None and inner.kind == "currying" else names
         return []
 
 

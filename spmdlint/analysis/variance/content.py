@@ -46,7 +46,7 @@ _CARRIERS = frozenset(
     )
 )
 _LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
-_CARRYING = ("numpy.", "jax.numpy.", "jax.random.", "math.", "os.path.", "operator.", "random.Random")
+_CARRYING = ("bisect.", "numpy.", "jax.numpy.", "jax.random.", "math.", "os.path.", "operator.", "random.Random")
 # Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
 _GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -115,10 +115,13 @@ class Variance(Property):
         if operation.kind == "set":
             return None
         function = origins.ev.function(frame)
-        if _is_length_of_one(function, operation, lambda n: origins.ev.value(frame, n)):
-            return Reason(Site(frame.ref, number), "the examples of every process have lengths of their own", "ragged")
         loops = [function.operations[loop] for loop in operation.loops]
         iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
+        if _is_length_of_one(function, operation, lambda n: origins.ev.value(frame, n)):
+            part = origins.any_of(frame, iterables)
+            kind, before = ("data", part) if part is not None and part.kind == "data" else ("ragged", None)
+            text = "the examples of every process have lengths of their own"
+            return Reason(Site(frame.ref, number), text, kind, before)
         found = origins.any_of(frame, (operation.element, *iterables))
         return origins.step(frame, number, "a list is made of it", found) if found is not None else None
 
@@ -252,7 +255,9 @@ class Variance(Property):
         """What a library's function, which is no source, makes of its arguments."""
         known = self.knowledge.get(name)
         if name == "builtins.len":
-            return self.length.any_of(frame, arguments)
+            return self.length.any_of(frame, arguments) or self._own_length(origins, frame, number, arguments)
+        if name == "builtins.dict" and arguments:
+            return origins.of(frame, arguments[0]) or self._zipped(origins, frame, arguments[0])
         if name == "builtins.map" and arguments and _is_len(origins.ev.value(frame, arguments[0])):
             text = "the examples of every process have lengths of their own"
             return Reason(Site(frame.ref, number), text, "ragged")
@@ -261,6 +266,28 @@ class Variance(Property):
         if name in _CARRIERS or name.startswith(_CARRYING):
             return origins.any_of(frame, arguments)
         return CONTINUE
+
+    @staticmethod
+    def _own_length(origins: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
+        """What the ``__len__`` of an object of the project returns."""
+        for value in origins.ev.value(frame, arguments[0]) if arguments else ():
+            if isinstance(value, Instance):
+                for method in origins.ev.objects.attribute(value, "__len__"):
+                    if isinstance(method, FunctionValue):
+                        found = origins.of_returns(origins.ev.free_frame(method.ref))
+                        if found is not None:
+                            return origins.step(frame, number, "its __len__() returns it", found)
+        return None
+
+    @staticmethod
+    def _zipped(origins: Origins, frame: Frame, number: int) -> Reason | None:
+        """The values of ``dict(zip(names, values))``."""
+        call = origins.ev.function(frame).operations[number]
+        if not isinstance(call, s.Call) or len(call.arguments) != 2:
+            return None
+        callees = origins.ev.value(frame, call.function)
+        zips = any(isinstance(callee, External) and callee.name == "builtins.zip" for callee in callees)
+        return origins.of(frame, call.arguments[1].value) if zips else None
 
     # -- what others store
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-from spmdlint.analysis.evaluation.fillings import fillings
+from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -60,7 +60,9 @@ class Length(Property):
             return origins.any_of(frame, (operation.left, operation.right)) if operation.operator == "+" else None
         if isinstance(operation, s.Load):
             return self._filled(origins, frame, operation) or CONTINUE
-        if isinstance(operation, (s.Store, s.Parameter, s.Await, s.BoolOp, s.IfExp, s.Attribute, s.Enter)):
+        if isinstance(operation, s.Attribute):
+            return self._filled_field(origins, frame, operation) or CONTINUE
+        if isinstance(operation, (s.Store, s.Parameter, s.Await, s.BoolOp, s.IfExp, s.Enter)):
             return CONTINUE
         return None
 
@@ -84,6 +86,20 @@ class Length(Property):
             found = self.of_iteration(origins, frame, iterable)
             if found is not None:
                 return origins.step(frame, number, f"{load.name!r} gets an element for each of these", found)
+        return None
+
+    def _filled_field(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
+        """A list that an object keeps and a loop in one of its methods fills."""
+        objects = origins.ev.objects
+        for owner in origins.ev.value(frame, field.base):
+            for cls in objects.lineage(owner.cls) if isinstance(owner, Instance) else ():
+                for method in sorted({m for m, _ in objects.attribute_stores(cls.ref).get(field.name, ())}):
+                    inside = origins.frame_of(method)
+                    for number, iterable in fillings_of_field(origins.ev, inside, field.name):
+                        found = self.of_iteration(origins, inside, iterable)
+                        if found is not None:
+                            text = f"{field.name!r} gets elements for each of these"
+                            return origins.step(inside, number, text, found)
         return None
 
     # -- slices and splits
