@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.locality import global_data, local_arguments, on_local_devices
+from spmdlint.analysis.callgraph.locality import global_data, local_arguments, on_local_devices, sharded
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.memo import Memo
@@ -119,6 +119,8 @@ class Effects:
                 passed = [argument.value for argument in operation.arguments]
                 if strength == "weak" and local_arguments(self.ev, frame, operation):
                     return
+                if strength == "weak" and sharded(self.ev, callee):
+                    strength = "strong"
                 if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):
                     strength = "strong"
                 carried = carries(self.ev.function(frame), number, operation)

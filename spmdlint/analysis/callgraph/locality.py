@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Collection, External, Frame, FunctionValue, Member, Value
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Collection,
+    Constant,
+    DictionaryValue,
+    External,
+    Frame,
+    FunctionValue,
+    Member,
+    Value,
+)
 from spmdlint.program import summary as s
 
 _DEPTH = 12
@@ -32,6 +42,28 @@ def on_local_devices(value: Value, depth: int = _DEPTH) -> bool:
     return any(on_local_devices(part, depth - 1) for part in parts)
 
 
+def sharded(evaluator: Evaluator, value: Applied) -> bool:
+    """Is a jit told how what it is given, or gives, is sharded over devices."""
+    for parameter in ("in_shardings", "out_shardings"):
+        given = evaluator.argument(value, parameter)
+        if given is not None and any(_spans(part) for part in given):
+            return True
+    return False
+
+
+def _spans(sharding: Value) -> bool:
+    """Is it a sharding, or a tree of them; that of a single device is none."""
+    if isinstance(sharding, Constant):
+        return False
+    if isinstance(sharding, Applied):
+        return sharding.name != "jax.sharding.SingleDeviceSharding"
+    if isinstance(sharding, Collection):
+        return any(_spans(part) for element in sharding.elements for part in element)
+    if isinstance(sharding, DictionaryValue):
+        return any(_spans(part) for _, element in sharding.items for part in element)
+    return True
+
+
 def _everywhere(
     evaluator: Evaluator, frame: Frame, number: int, depth: int, says: Callable[[s.Operation, int], bool]
 ) -> bool:
@@ -46,6 +78,8 @@ def _everywhere(
         return _everywhere(evaluator, frame, operation.value, depth - 1, says)
     if isinstance(operation, s.Subscript):
         return _everywhere(evaluator, frame, operation.base, depth - 1, says)
+    if isinstance(operation, s.Collected):
+        return _everywhere(evaluator, frame, operation.element, depth - 1, says)
     return says(operation, depth)
 
 

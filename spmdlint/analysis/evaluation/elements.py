@@ -66,7 +66,8 @@ def _followed(
             stores = sorted(evaluator.flow(frame.ref).reaching(number, operation.name))
             yield from _each(evaluator, ((frame, store) for store in stores), written, depth)
     elif isinstance(operation, s.Call):
-        callee = certain(evaluator.value(frame, operation.function))
+        made = certain(evaluator.value(frame, operation.function))
+        callee = evaluator.objects.called(made) if made is not None else None
         if isinstance(callee, FunctionValue) and not evaluator.project.function(callee.ref).generator:
             inner = evaluator.entered_frame(callee, evaluator.arguments(frame, operation), frame.depth + 1)
             if inner is not None:

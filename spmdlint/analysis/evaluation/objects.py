@@ -209,6 +209,13 @@ class Objects:
         finally:
             self._active.discard(key)
 
+    def called(self, value: Value) -> Value:
+        """What runs when a value is called: of an object its ``__call__``, where that is certain."""
+        if not isinstance(value, Instance):
+            return value
+        method = certain(self.attribute(value, "__call__"))
+        return value if method is None else method
+
     def _of_library(self, cls: ClassValue, name: str, receiver: Instance | None) -> Values:
         """A method that a library gives the class, where it runs one of the object's own, or copies it."""
         if receiver is None:

@@ -76,7 +76,7 @@ class Inputs:
                 reason = self.facets.shape.of(frame, argument.value)
                 # What is broadcast because the processes see other files must not have a shape taken from them.
                 agreed = reason is not None and reason.kind == "files" and self.effects.agrees(frame, operation)
-                if reason is not None and (agreed or self._sure(frame, reason)):
+                if reason is not None and (agreed or (reason.kind != "files" and self._sure(frame, reason))):
                     yield Given(Site(frame.ref, argument.value), call, reason)
                     break
 

@@ -27,7 +27,9 @@ _METHODS_KEEP = frozenset(
     "map prefetch cache with_options enumerate as_numpy_iterator take repeat numpy astype copy get items values "
     "reshape swapaxes".split()
 )
-_KEEPERS = frozenset(f"builtins.{name}" for name in "iter next enumerate zip list tuple".split()) | {"itertools.islice"}
+_KEEPERS = frozenset(f"builtins.{name}" for name in "iter next enumerate zip list tuple sorted dict".split()) | {
+    "itertools.islice"
+}
 _MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map", "builtins.map"))
 _LIBRARIES = ("numpy.", "jax.numpy.", "jax.device_put")
 _SMALL = frozenset("sum mean max min all any prod size shape int32 int64 float32".split())
@@ -59,6 +61,8 @@ class LastBatch(Property):
             return origins.of(frame, operation.base)
         if isinstance(operation, s.Display):
             return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
+        if isinstance(operation, s.Collected):
+            return origins.of(frame, operation.element) if operation.kind != "set" else None
         if isinstance(operation, s.DictDisplay):
             return origins.any_of(frame, operation.values)
         if isinstance(operation, (s.Load, s.Store, s.Parameter, s.Attribute, s.Import, s.Enter)):

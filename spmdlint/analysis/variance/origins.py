@@ -284,7 +284,8 @@ class Origins:
     def through_call(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
         """A call of the project's own function: what it returns, and what it returns of its arguments."""
         arguments = self.ev.arguments(frame, operation)
-        for callee in self.ev.value(frame, operation.function):
+        for value in self.ev.value(frame, operation.function):
+            callee = self.ev.objects.called(value)
             if not isinstance(callee, (FunctionValue, Applied)):
                 continue
             for target in self.calls.targets(callee, arguments, frame.depth + 1):
