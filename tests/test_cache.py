@@ -34,7 +34,7 @@ def known(project):
 
 
 def kept(project):
-    return sorted((project.root / store.FOLDER).glob("*.json"))
+    return sorted((project.root / store.FOLDER).glob("*.kept"))
 
 
 def test_nothing_new_is_not_analysed_and_reads_the_same(known, analysed):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import libcst as cst
 
 from spmdlint.program.builder import Builder
-from spmdlint.program.spans import Span
+from spmdlint.program.layout import Span
 from spmdlint.program.summary import (
     Argument,
     Attribute,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
-Span = tuple[int, int]
+from spmdlint.program.layout import Span
 
 
 class SpanRecorder(CodegenState):

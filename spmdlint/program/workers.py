@@ -7,7 +7,6 @@ was started. This process takes a share itself; what a worker fails to do, it do
 from __future__ import annotations
 
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,11 +14,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
+
 from spmdlint.interpreter import uncollected
 from spmdlint.program.lower import LoweringError, lower
 from spmdlint.program.summary import Summary
+from spmdlint.program.trouble import Trouble
+from spmdlint.program.written import Written, write
 
-Outcome: TypeAlias = "Summary | LoweringError"
+Outcome: TypeAlias = "Summary | Written | Trouble"
 Progress: TypeAlias = Callable[[int, int], None]
 
 LEAST = 600_000
@@ -44,31 +47,33 @@ def lower_all(texts: Mapping[Path, str], workers: int | None, progress: Progress
         for share, future in others:
             if progress is not None:
                 progress(len(found), len(texts))
-            outcomes = _result(future) or [_outcome(texts[path]) for path in share]
+            outcomes: Sequence[Outcome] = _result(future) or [_outcome(texts[path]) for path in share]
             found.update(zip(share, outcomes, strict=True))
     return found
 
 
 def serve() -> None:
     """What a worker does: lower the texts that come in, and hand the outcomes back."""
-    texts: list[str] = pickle.load(sys.stdin.buffer)  # noqa: S301  (from the process that started this one)
+    texts = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=list[bytes])
     with uncollected():
-        pickle.dump([_outcome(text) for text in texts], sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
+        outcomes = [_outcome(text.decode("utf-8", "surrogatepass")) for text in texts]
+        written = [write(outcome) if isinstance(outcome, Summary) else outcome for outcome in outcomes]
+        sys.stdout.buffer.write(msgspec.msgpack.encode(written))
         sys.stdout.buffer.flush()
     os._exit(0)  # nothing is left to do, and to take everything apart takes time
 
 
-def _outcome(text: str) -> Outcome:
+def _outcome(text: str) -> Summary | Trouble:
     try:
         return lower(text)
     except LoweringError as error:
-        return LoweringError(error.row, error.column, error.message)
+        return Trouble(error.row, error.column, f"It does not parse: {error.message}.")
 
 
 def _hand_out(texts: Sequence[str]) -> bytes:
     done = subprocess.run(  # noqa: S603  (this Python, and nothing from outside)
         [sys.executable, "-c", _SERVE, *sys.path],
-        input=pickle.dumps(texts, protocol=pickle.HIGHEST_PROTOCOL),
+        input=msgspec.msgpack.encode([text.encode("utf-8", "surrogatepass") for text in texts]),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         check=True,
@@ -76,11 +81,11 @@ def _hand_out(texts: Sequence[str]) -> bytes:
     return done.stdout
 
 
-def _result(future: Future[bytes]) -> list[Outcome] | None:
+def _result(future: Future[bytes]) -> list[Written | Trouble] | None:
     """What a worker handed back; None where it failed."""
     try:
-        outcomes: list[Outcome] = pickle.loads(future.result())  # noqa: S301  (from a process of ours)
-    except (OSError, subprocess.SubprocessError, pickle.UnpicklingError, EOFError, MemoryError):
+        outcomes: list[Written | Trouble] = msgspec.msgpack.decode(future.result(), type=list[Written | Trouble])
+    except (OSError, subprocess.SubprocessError, msgspec.MsgspecError, MemoryError):
         return None
     return outcomes
 
