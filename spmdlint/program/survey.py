@@ -167,13 +167,14 @@ class Surveyor:
         for path in paths:
             facts, now = known.get(path), before.get(path)
             if facts is None or now is None or facts.status != now:
-                self._changed = True
                 outcome = texts.outcome(path)
                 mark = digest(outcome)
                 if facts is None or facts.digest != mark:
+                    self._changed = True
                     facts = Facts(mark)
                     if isinstance(outcome, Unreadable):
                         facts.unreadable = Trouble(outcome.row, outcome.column, outcome.message)
+                self._changed |= facts.status != now
                 facts.status = now
             texts.add(path, readable=facts.unreadable is None)
             found[path] = facts
