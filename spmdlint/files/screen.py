@@ -11,8 +11,10 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from spmdlint.knowledge.load import Knowledge
+if TYPE_CHECKING:
+    from spmdlint.knowledge.load import Knowledge
 
 _WORD = re.compile(r"[^\W\d]\w*")
 # A comment to the linter needs its file: a suppression that suppresses nothing is a finding.
