@@ -21,6 +21,7 @@ from spmdlint.program.survey import Progress, Survey, Surveyor
 from spmdlint.program.trouble import Trouble
 from spmdlint.results import Results
 from spmdlint.rule import Problem, Rule, Run, RunRule, load_rules
+from spmdlint.timings import Timings
 
 if TYPE_CHECKING:
     from spmdlint.analysis.explanation import Explanation
@@ -78,70 +79,76 @@ def check(
     edited: Mapping[Path, str] | None = None,
     cache: Path | None = None,
     jobs: int | None = None,
+    timings: Timings | None = None,
 ) -> Checked:
     """Lint the project and return the findings in the files asked for: ``paths``, all absolute, and ``stdin``.
 
     The program is always the whole project, so what is said about a file does not depend on how it was asked for.
     ``edited`` holds other texts for some of the files than those that they have on disk.
     ``cache`` is the folder that results are kept in, None to keep none; what standard input or ``edited`` gave never
-    is. ``jobs``: processes to work in, None for as many as suit.
+    is. ``jobs``: processes to work in, None for as many as suit. ``timings``: to be told where the time goes.
 
     Raises:
         UsageError: a path does not exist, or the configuration is wrong.
 
     """
-    with uncollected():
-        return _check(config, paths, stdin, progress, edited or {}, cache, jobs)
-
-
-def _check(
-    config: Config,
-    paths: Sequence[Path],
-    stdin: Stdin | None,
-    progress: Progress | None,
-    edited: Mapping[Path, str],
-    cache: Path | None,
-    jobs: int | None,
-) -> Checked:
-    rules = load_rules()
-    enabled = config.enabled(rules)
-    policy = Policy(config, rules)
-    trial = tuple(
-        f"{selector} selects rules on trial only, and those run with --preview only; add it, or drop the selector."
-        for selector in config.without_effect(rules)
-    )
-    found = find(config, paths, typed=None if stdin is None else stdin.path)
-    if not found.asked:
-        return Checked((), {}, found.asked, notes=(*trial, *found.notes))
-    given: dict[Path, Source | Unreadable] = {path: Source(path, text) for path, text in edited.items()}
+    given: dict[Path, Source | Unreadable] = {path: Source(path, text) for path, text in (edited or {}).items()}
     if stdin is not None:
         given[stdin.path] = decode(stdin.path, stdin.data)
     # What was only typed is not kept, but is linted beside what is.
     store = None if cache is None else Store(cache, writes=not given)
-    survey = Surveyor(config, store).look(found.project, given, progress, jobs=jobs)
-    crashes: list[Crash] = []
-    findings = _findings(survey, config, [rule for rule in rules if rule.code in enabled], store, crashes)
-    if store is not None:
-        store.prune()
-    shown = _shown(findings, survey, config, rules, crashes)
-    told = policy.applied(finding for finding in shown if finding.place.path in found.asked)
+    with uncollected():
+        clock = timings or Timings(samples=False)
+        with clock.phase("find"):
+            rules = load_rules()
+            found = find(config, paths, typed=None if stdin is None else stdin.path)
+        enabled = config.enabled(rules)
+        policy = Policy(config, rules)
+        notes = (*_without_effect(config, rules), *found.notes)
+        if not found.asked:
+            return Checked((), {}, found.asked, notes=notes)
+        survey = Surveyor(config, store, clock).look(found.project, given, progress, jobs=jobs)
+        crashes: list[Crash] = []
+        active = [rule for rule in rules if rule.code in enabled]
+        findings = _findings(survey, config, active, store, crashes, clock)
+        with clock.phase("judge"):
+            shown = _shown(findings, survey, active, rules, crashes)
+            told = policy.applied(finding for finding in shown if finding.place.path in found.asked)
+        if store is not None:
+            store.prune()
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
-    return Checked(in_order(told), survey.texts, found.asked, tuple(crashes), (*trial, *found.notes), ran)
+    return Checked(in_order(told), survey.texts, found.asked, tuple(crashes), notes, ran)
+
+
+def _without_effect(config: Config, rules: Sequence[Rule]) -> Iterator[str]:
+    for word in config.without_effect(rules):
+        yield f"{word} selects rules on trial only, and those run with --preview only; add it, or drop the selector."
 
 
 def _findings(
-    survey: Survey, config: Config, rules: Sequence[Rule], store: Store | None, crashes: list[Crash]
+    survey: Survey,
+    config: Config,
+    rules: Sequence[Rule],
+    store: Store | None,
+    crashes: list[Crash],
+    timings: Timings,
 ) -> list[Diagnostic]:
     """What the rules about the program find, or found in one that means the same."""
+    if not survey.lowered():
+        return []
     results = None if store is None else Results(store, config, rules, [rule.code for rule in rules])
-    kept = None if results is None else results.look_up(survey)
+    with timings.phase("look up"):
+        kept = None if results is None else results.look_up(survey)
     if kept is not None:
         return kept
     # What analyses is imported where it is needed: half of a second that a run with nothing new does not take.
-    from spmdlint.program.load import load
+    with timings.phase("link"):
+        from spmdlint.analysis.sampling import analysed
+        from spmdlint.program.load import load
 
-    program = load(survey, config)
-    findings = _run(rules, program, crashes)
+        program = load(survey, config)
+    with timings.sampled(analysed):
+        findings = _run(rules, program, crashes, timings)
     if results is not None and not crashes:
         asked = [path for path, module in program.project.modules.items() if module.summary.layout.asked]
         results.keep(survey, asked, findings)
@@ -149,14 +156,16 @@ def _findings(
 
 
 def _shown(
-    findings: Sequence[Diagnostic], survey: Survey, config: Config, rules: Sequence[Rule], crashes: list[Crash]
+    findings: Sequence[Diagnostic],
+    survey: Survey,
+    active: Sequence[Rule],
+    rules: Sequence[Rule],
+    crashes: list[Crash],
 ) -> list[Diagnostic]:
     """What is left of the findings when the comments in the texts are heeded, and what there is to say of the run."""
     comments = {path: lowered.comments for path, lowered in survey.lowered().items() if lowered.comments}
     suppressions = collect(comments, survey.texts, rules)
     remaining = suppressions.remaining(findings)
-    enabled = config.enabled(rules)
-    active = [rule for rule in rules if rule.code in enabled]
     problems = tuple(_problem(path, trouble) for path, trouble in survey.troubles())
     # What a rule about the run finds cannot count here: it is not known before the unused suppressions are.
     told = {rule.code for rule in active if not isinstance(rule, RunRule)} - {crash.rule.code for crash in crashes}
@@ -193,7 +202,7 @@ def explain(config: Config, path: Path, row: int) -> Explained:
         enabled = config.enabled(rules)
         crashes: list[Crash] = []
         program = load(survey, config)
-        findings = _run([rule for rule in rules if rule.code in enabled], program, crashes)
+        findings = _run([rule for rule in rules if rule.code in enabled], program, crashes, Timings())
         with deep():
             explanation = program.explain(path, row)
     about = in_order([finding for finding in findings if _speaks_of(finding, path, row)])
@@ -205,10 +214,12 @@ def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:
     return any(place.path == path and place.start.row == row for place in places)
 
 
-def _run(rules: Collection[Rule], program: Program, crashes: list[Crash]) -> list[Diagnostic]:
+def _run(rules: Collection[Rule], program: Program, crashes: list[Crash], timings: Timings) -> list[Diagnostic]:
     findings: list[Diagnostic] = []
     for rule in rules:
-        findings += _guarded(rule, rule.check(program), crashes)
+        # An analysis that several rules need is counted with the first of them.
+        with timings.phase(f"{rule.code} {rule.name}"):
+            findings += _guarded(rule, rule.check(program), crashes)
     return findings
 
 

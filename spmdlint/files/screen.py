@@ -54,7 +54,7 @@ def components(names: Mapping[Path, Iterable[str]]) -> dict[Path, int]:
         if beside in leader:
             leader[find(path)] = find(beside)
         for word in words:
-            for other in modules[word]:
+            for other in modules.get(word, ()):
                 leader[find(path)] = find(other)
     numbers: dict[Path, int] = {}
     return {path: numbers.setdefault(find(path), len(numbers)) for path in sorted(names)}

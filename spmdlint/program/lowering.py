@@ -12,14 +12,16 @@ from spmdlint.program.summary import Summary
 from spmdlint.program.trouble import Trouble
 from spmdlint.program.workers import Progress, lower_all
 from spmdlint.program.written import Written
+from spmdlint.timings import Timings
 
 
 def lower_files(
-    texts: Mapping[Path, str], jobs: int | None, progress: Progress | None
+    texts: Mapping[Path, str], jobs: int | None, progress: Progress | None, timings: Timings
 ) -> dict[Path, Summary | Written | Trouble]:
     """The summary of each text, or what is wrong with it. ``jobs``: processes to use, None for what suits."""
     deep = {path: Trouble(*place, _DEEP) for path, text in texts.items() if (place := too_deep(text)) is not None}
-    return {**deep, **lower_all({path: text for path, text in texts.items() if path not in deep}, jobs, progress)}
+    flat = {path: text for path, text in texts.items() if path not in deep}
+    return {**deep, **lower_all(flat, jobs, progress, timings)}
 
 
 def parses(text: str) -> bool:

@@ -27,6 +27,7 @@ from spmdlint.program.kept import Summaries
 from spmdlint.program.summary import Comment, Summary
 from spmdlint.program.trouble import Trouble
 from spmdlint.program.written import Written, read
+from spmdlint.timings import Timings
 
 Progress = Callable[[int, int], None]
 
@@ -108,8 +109,9 @@ class Survey:
 class Surveyor:
     """Looks at files, and keeps what it learns."""
 
-    def __init__(self, config: Config, store: Store | None) -> None:
+    def __init__(self, config: Config, store: Store | None, timings: Timings | None = None) -> None:
         self._config = config
+        self._timings = timings or Timings()
         self._store = store
         made_by = tool(LOWERING) if store is not None else ""
         self._name = "files-" + digest_of((made_by, config.root))
@@ -130,19 +132,22 @@ class Surveyor:
         texts = Texts(given)
         modules = modules_of(paths)
         asked_with = digest_of(sorted(modules))
-        index = self._index()
-        known = {} if index is None else {Path(os.fsdecode(path)): facts for path, facts in index.files}
-        facts = self._facts(paths, texts, given, known)
+        with self._timings.phase("read"):
+            index = self._index()
+            known = {} if index is None else {Path(os.fsdecode(path)): facts for path, facts in index.files}
+            facts = self._facts(paths, texts, given, known)
         readable = [path for path in paths if facts[path].unreadable is None]
-        self._name_modules(readable, facts, texts, modules, new=index is None or index.modules != asked_with)
-        component = components({path: facts[path].names or () for path in readable})
-        if screen:
-            self._listen(readable, facts, texts, new=index is None or index.knowledge != self._knowledge)
-            possible = relevant(component, [path for path in readable if facts[path].speaks])
-        else:
+        with self._timings.phase("screen"):
+            self._name_modules(readable, facts, texts, modules, new=index is None or index.modules != asked_with)
+            component = components({path: facts[path].names or () for path in readable})
             possible = set(readable)
-        wanted = [path for path in readable if path in possible or not self._parses(facts[path], texts, path)]
-        summaries = self._lower([path for path in wanted if facts[path].lowered is None], facts, texts, progress, jobs)
+            if screen:
+                self._listen(readable, facts, texts, new=index is None or index.knowledge != self._knowledge)
+                possible = relevant(component, [path for path in readable if facts[path].speaks])
+            wanted = [path for path in readable if path in possible or not self._parses(facts[path], texts, path)]
+        with self._timings.phase("lower"):
+            unknown = [path for path in wanted if facts[path].lowered is None]
+            summaries = self._lower(unknown, facts, texts, progress, jobs)
         if self._store is not None and (self._changed or len(known) != len(paths)):
             files = [(os.fsencode(path), facts[path]) for path in paths]
             self._store.write(self._name, msgspec.msgpack.encode(Index(asked_with, self._knowledge, files)))
@@ -237,7 +242,8 @@ class Surveyor:
         from spmdlint.program.lowering import lower_files
 
         self._changed = True
-        for path, outcome in lower_files({path: texts[path].text for path in unknown}, jobs, progress).items():
+        unread = {path: texts[path].text for path in unknown}
+        for path, outcome in lower_files(unread, jobs, progress, self._timings).items():
             if isinstance(outcome, Trouble):
                 facts[path].wrong = outcome
             else:

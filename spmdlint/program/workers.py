@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,7 @@ from spmdlint.program.lower import LoweringError, lower
 from spmdlint.program.summary import Summary
 from spmdlint.program.trouble import Trouble
 from spmdlint.program.written import Written, write
+from spmdlint.timings import Timings
 
 Outcome: TypeAlias = "Summary | Written | Trouble"
 Progress: TypeAlias = Callable[[int, int], None]
@@ -31,7 +33,9 @@ MOST = 8
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from spmdlint.program.workers import serve; serve()"
 
 
-def lower_all(texts: Mapping[Path, str], workers: int | None, progress: Progress | None) -> dict[Path, Outcome]:
+def lower_all(
+    texts: Mapping[Path, str], workers: int | None, progress: Progress | None, timings: Timings
+) -> dict[Path, Outcome]:
     """The summary of each text, or why there is none. ``workers``: processes to use, None for what suits."""
     total = sum(map(len, texts.values()))
     if workers is None:
@@ -43,24 +47,43 @@ def lower_all(texts: Mapping[Path, str], workers: int | None, progress: Progress
         for path in shares[0] if shares else ():
             if progress is not None:
                 progress(len(found), len(texts))
+            began = time.perf_counter()
             found[path] = _outcome(texts[path])
+            timings.files[path] = time.perf_counter() - began
         for share, future in others:
             if progress is not None:
                 progress(len(found), len(texts))
-            outcomes: Sequence[Outcome] = _result(future) or [_outcome(texts[path]) for path in share]
-            found.update(zip(share, outcomes, strict=True))
+            done = _result(future) or _done([texts[path] for path in share])
+            found.update(zip(share, done.outcomes, strict=True))
+            timings.files.update(zip(share, done.seconds, strict=True))
     return found
+
+
+class _Done(msgspec.Struct, array_like=True):
+    """What a worker hands back: the outcomes, and how long each of them took."""
+
+    outcomes: list[Written | Trouble]
+    seconds: list[float]
 
 
 def serve() -> None:
     """What a worker does: lower the texts that come in, and hand the outcomes back."""
     texts = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=list[bytes])
     with uncollected():
-        outcomes = [_outcome(text.decode("utf-8", "surrogatepass")) for text in texts]
-        written = [write(outcome) if isinstance(outcome, Summary) else outcome for outcome in outcomes]
-        sys.stdout.buffer.write(msgspec.msgpack.encode(written))
+        done = _done([text.decode("utf-8", "surrogatepass") for text in texts])
+        sys.stdout.buffer.write(msgspec.msgpack.encode(done))
         sys.stdout.buffer.flush()
     os._exit(0)  # nothing is left to do, and to take everything apart takes time
+
+
+def _done(texts: Sequence[str]) -> _Done:
+    done = _Done([], [])
+    for text in texts:
+        began = time.perf_counter()
+        outcome = _outcome(text)
+        done.outcomes.append(write(outcome) if isinstance(outcome, Summary) else outcome)
+        done.seconds.append(time.perf_counter() - began)
+    return done
 
 
 def _outcome(text: str) -> Summary | Trouble:
@@ -81,13 +104,12 @@ def _hand_out(texts: Sequence[str]) -> bytes:
     return done.stdout
 
 
-def _result(future: Future[bytes]) -> list[Written | Trouble] | None:
+def _result(future: Future[bytes]) -> _Done | None:
     """What a worker handed back; None where it failed."""
     try:
-        outcomes: list[Written | Trouble] = msgspec.msgpack.decode(future.result(), type=list[Written | Trouble])
+        return msgspec.msgpack.decode(future.result(), type=_Done)
     except (OSError, subprocess.SubprocessError, msgspec.MsgspecError, MemoryError):
         return None
-    return outcomes
 
 
 def _shares(texts: Mapping[Path, str], workers: int) -> list[list[Path]]:
