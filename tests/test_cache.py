@@ -84,7 +84,7 @@ def test_what_changes_a_finding_is_seen(known, analysed, files, found):
     for name in files:
         os.utime(known.root / name, ns=(times.st_atime_ns, times.st_mtime_ns))
     warm = known.check()
-    assert analysed
+    assert analysed or not found  # of a program without a file that matters nothing is asked
     assert warm.json == known.check("--no-cache").json
     assert found is None or warm.found == found
 
