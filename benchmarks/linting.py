@@ -106,6 +106,7 @@ class Ours:
         """What is measured, in this order."""
         yield "`--version`", lambda: measure([*_SPMDLINT, "--version"], self._small)
         yield "one small file, cold", lambda: self._lint("--no-cache", folder=self._small)
+        self._lint(folder=self._small)
         yield "one small file, warm", lambda: self._lint(folder=self._small)
         yield "cold, one worker", lambda: self._lint("--no-cache", "-j", "1")
         yield "cold, two workers", lambda: self._lint("--no-cache", "-j", "2")

@@ -114,11 +114,11 @@ class ModuleLowerer:
         if isinstance(node, cst.FunctionDef):
             if node.returns is not None:
                 annotations.append(("return", outer.value(node.returns.annotation)))
-            span = self.spans[node.name]
+            span = self.spans[id(node.name)]
             function = self._scope("function", node.name.value, outer.b.function, span)
             function.asynchronous = node.asynchronous is not None
         else:
-            span = self.spans[node]
+            span = self.spans[id(node)]
             function = self._scope("lambda", "<lambda>", outer.b.function, span)
         function.formals = tuple(formals)
         inner = Statements(self, self._builder(function))
@@ -127,7 +127,7 @@ class ModuleLowerer:
             {name: new for name, new in renaming.items() if name not in hidden} for renaming in outer.b.renamings
         ]
         for param, _ in _formals(node.params):
-            at = self.spans[param.name]
+            at = self.spans[id(param.name)]
             inner.b.store(param.name.value, inner.b.emit(Parameter(param.name.value), at), at)
         if isinstance(node, cst.FunctionDef):
             function.globals, function.nonlocals = _declared(node.body)
@@ -135,7 +135,7 @@ class ModuleLowerer:
             inner.b.go("return", 1)
         else:
             value = inner.value(node.body)
-            inner.b.emit(Return(value), self.spans[node.body])
+            inner.b.emit(Return(value), self.spans[id(node.body)])
             inner.b.leave_function()
         return outer.b.emit(MakeFunction(function.index, tuple(defaults), tuple(annotations)), span)
 
@@ -143,7 +143,7 @@ class ModuleLowerer:
         self, outer: Expressions, node: cst.ClassDef, bases: tuple[ValueId, ...], keywords: tuple[Argument, ...]
     ) -> ValueId:
         """Lower a class body and emit the class."""
-        span = self.spans[node.name]
+        span = self.spans[id(node.name)]
         body = self._scope("class", node.name.value, outer.b.function, span)
         inner = Statements(self, self._builder(body))
         inner.body(node.body)
