@@ -40,7 +40,7 @@ class SpanRecorder(CodegenState):
     def before_codegen(self, node: cst.CSTNode) -> None:
         self.open.append(self.offset)
         if type(node) is _COMMENT:
-            self.comments.append((self.offset, node.value))  # type: ignore[attr-defined]
+            self.comments.append((self.offset, node.value))
 
     def after_codegen(self, node: cst.CSTNode) -> None:
         start = self.open.pop()
