@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spmdlint.config import Config
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
 from spmdlint.errors import AnalysisError, UsageError
-from spmdlint.files.find import Found, find
-from spmdlint.files.read import Source, Unreadable, decode, read_all
+from spmdlint.files.find import find
+from spmdlint.files.read import Source, Unreadable, decode
+from spmdlint.files.store import Store
 from spmdlint.files.suppressions import collect
 from spmdlint.interpreter import deep, uncollected
 from spmdlint.policy import Policy
-from spmdlint.results import Findings, Results
+from spmdlint.program.survey import Progress, Survey, Surveyor
+from spmdlint.program.trouble import Trouble
+from spmdlint.results import Results
 from spmdlint.rule import Problem, Rule, Run, RunRule, load_rules
+from spmdlint.timings import Timings
 
 if TYPE_CHECKING:
     from spmdlint.analysis.explanation import Explanation
     from spmdlint.analysis.program import Program
-    from spmdlint.program.load import SyntaxProblem
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,73 +79,98 @@ def check(
     edited: Mapping[Path, str] | None = None,
     cache: Path | None = None,
     jobs: int | None = None,
+    timings: Timings | None = None,
 ) -> Checked:
     """Lint the project and return the findings in the files asked for: ``paths``, all absolute, and ``stdin``.
 
     The program is always the whole project, so what is said about a file does not depend on how it was asked for.
     ``edited`` holds other texts for some of the files than those that they have on disk.
     ``cache`` is the folder that results are kept in, None to keep none; what standard input or ``edited`` gave never
-    is. ``jobs``: processes to work in, None for as many as suit.
+    is. ``jobs``: processes to work in, None for as many as suit. ``timings``: to be told where the time goes.
 
     Raises:
         UsageError: a path does not exist, or the configuration is wrong.
 
     """
+    given: dict[Path, Source | Unreadable] = {path: Source(path, text) for path, text in (edited or {}).items()}
+    if stdin is not None:
+        given[stdin.path] = decode(stdin.path, stdin.data)
+    # What was only typed is not kept, but is linted beside what is.
+    store = None if cache is None else Store(cache, writes=not given)
     with uncollected():
-        kept = cache if stdin is None and edited is None else None
-        return _check(config, paths, stdin, progress, edited or {}, kept, jobs)
+        clock = timings or Timings(samples=False)
+        with clock.phase("find"):
+            rules = load_rules()
+            found = find(config, paths, typed=None if stdin is None else stdin.path)
+        enabled = config.enabled(rules)
+        policy = Policy(config, rules)
+        notes = (*_without_effect(config, rules), *found.notes)
+        if not found.asked:
+            return Checked((), {}, found.asked, notes=notes)
+        survey = Surveyor(config, store, clock).look(found.project, given, progress, jobs=jobs)
+        crashes: list[Crash] = []
+        active = [rule for rule in rules if rule.code in enabled]
+        findings = _findings(survey, config, active, store, crashes, clock)
+        with clock.phase("judge"):
+            shown = _shown(findings, survey, active, rules, crashes)
+            told = policy.applied(finding for finding in shown if finding.place.path in found.asked)
+        if store is not None:
+            store.prune()
+    ran = frozenset(enabled - {crash.rule.code for crash in crashes})
+    return Checked(in_order(told), survey.texts, found.asked, tuple(crashes), notes, ran)
 
 
-def _check(
+def _without_effect(config: Config, rules: Sequence[Rule]) -> Iterator[str]:
+    for word in config.without_effect(rules):
+        yield f"{word} selects rules on trial only, and those run with --preview only; add it, or drop the selector."
+
+
+def _findings(
+    survey: Survey,
     config: Config,
-    paths: Sequence[Path],
-    stdin: Stdin | None,
-    progress: Progress | None,
-    edited: Mapping[Path, str],
-    cache: Path | None,
-    jobs: int | None,
-) -> Checked:
-    rules = load_rules()
-    enabled = config.enabled(rules)
-    policy = Policy(config, rules)
-    trial = tuple(
-        f"{selector} selects rules on trial only, and those run with --preview only; add it, or drop the selector."
-        for selector in config.without_effect(rules)
-    )
-    found = find(config, paths, typed=None if stdin is None else stdin.path)
-    if not found.asked:
-        return Checked((), {}, found.asked, notes=(*trial, *found.notes))
-    results = Results(cache, config, found) if cache is not None else None
-    kept = results.look_up() if results is not None else None
+    rules: Sequence[Rule],
+    store: Store | None,
+    crashes: list[Crash],
+    timings: Timings,
+) -> list[Diagnostic]:
+    """What the rules about the program find, or found in one that means the same."""
+    if not survey.lowered():
+        return []
+    results = None if store is None else Results(store, config, rules, [rule.code for rule in rules])
+    with timings.phase("look up"):
+        kept = None if results is None else results.look_up(survey)
     if kept is not None:
-        return Checked(kept.diagnostics, kept.sources, found.asked, notes=kept.notes, ran=frozenset(enabled))
-    sources, failures = _read(found, stdin)
-    sources = [replace(source, text=edited.get(source.path, source.text)) for source in sources]
+        return kept
     # What analyses is imported where it is needed: half of a second that a run with nothing new does not take.
-    from spmdlint.program.load import load
+    with timings.phase("link"):
+        from spmdlint.analysis.sampling import analysed
+        from spmdlint.program.load import load
 
-    loaded = load(sources, config, progress, jobs=jobs)
-    by_path = {source.path: source for source in sources}
-    suppressions = collect(loaded.comments, by_path, rules)
+        program = load(survey, config)
+    with timings.sampled(analysed):
+        findings = _run(rules, program, crashes, timings)
+    if results is not None and not crashes:
+        asked = [path for path, module in program.project.modules.items() if module.summary.layout.asked]
+        results.keep(survey, asked, findings)
+    return findings
 
-    active = [rule for rule in rules if rule.code in enabled]
-    crashes: list[Crash] = []
-    findings = _run(active, loaded.program, crashes)
+
+def _shown(
+    findings: Sequence[Diagnostic],
+    survey: Survey,
+    active: Sequence[Rule],
+    rules: Sequence[Rule],
+    crashes: list[Crash],
+) -> list[Diagnostic]:
+    """What is left of the findings when the comments in the texts are heeded, and what there is to say of the run."""
+    comments = {path: lowered.comments for path, lowered in survey.lowered().items() if lowered.comments}
+    suppressions = collect(comments, survey.texts, rules)
     remaining = suppressions.remaining(findings)
-
-    problems = (*map(_problem, failures), *map(_problem, loaded.syntax_errors))
+    problems = tuple(_problem(path, trouble) for path, trouble in survey.troubles())
     # What a rule about the run finds cannot count here: it is not known before the unused suppressions are.
     told = {rule.code for rule in active if not isinstance(rule, RunRule)} - {crash.rule.code for crash in crashes}
     unused = tuple(suppressions.unused(told, rules, {problem.place.path for problem in problems}))
-    about_the_run = _run_about(active, Run(problems, unused), crashes)
-    remaining += suppressions.remaining(about_the_run)
-
-    shown = in_order(policy.applied(finding for finding in remaining if finding.place.path in found.asked))
-    ran = frozenset(enabled - {crash.rule.code for crash in crashes})
-    notes = (*trial, *found.notes)
-    if results is not None and not crashes:
-        results.keep(Findings(shown, notes, by_path), rules)
-    return Checked(shown, by_path, found.asked, tuple(crashes), notes, ran)
+    return remaining + suppressions.remaining(_run_about(active, Run(problems, unused), crashes))
 
 
 @dataclass(frozen=True)
@@ -168,19 +194,19 @@ def explain(config: Config, path: Path, row: int) -> Explained:
 
     with uncollected():
         found = find(config, [path])
-        sources, failures = _read(found, None)
-        loaded = load(sources, config)
-        for problem in (*map(_problem, failures), *map(_problem, loaded.syntax_errors)):
-            if problem.place.path == path:
-                raise UsageError(f"{path}, line {problem.place.start.row}: {problem.message}")
+        survey = Surveyor(config, None).look(found.project, {})
+        for where, trouble in survey.troubles():
+            if where == path:
+                raise UsageError(f"{path}, line {trouble.row}: {trouble.message}")
         rules = load_rules()
         enabled = config.enabled(rules)
         crashes: list[Crash] = []
-        findings = _run([rule for rule in rules if rule.code in enabled], loaded.program, crashes)
+        program = load(survey, config)
+        findings = _run([rule for rule in rules if rule.code in enabled], program, crashes, Timings())
         with deep():
-            explanation = loaded.program.explain(path, row)
+            explanation = program.explain(path, row)
     about = in_order([finding for finding in findings if _speaks_of(finding, path, row)])
-    return Explained(explanation, about, loaded.program, {source.path: source.text for source in sources})
+    return Explained(explanation, about, program, {path: source.text for path, source in survey.texts.items()})
 
 
 def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:
@@ -188,22 +214,12 @@ def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:
     return any(place.path == path and place.start.row == row for place in places)
 
 
-def _read(found: Found, stdin: Stdin | None) -> tuple[list[Source], list[Unreadable]]:
-    if stdin is None:
-        return read_all(found.project)
-    sources, failures = read_all([path for path in found.project if path != stdin.path])
-    typed = decode(stdin.path, stdin.data)
-    if isinstance(typed, Source):
-        sources.append(typed)
-    else:
-        failures.append(typed)
-    return sources, failures
-
-
-def _run(rules: Collection[Rule], program: Program, crashes: list[Crash]) -> list[Diagnostic]:
+def _run(rules: Collection[Rule], program: Program, crashes: list[Crash], timings: Timings) -> list[Diagnostic]:
     findings: list[Diagnostic] = []
     for rule in rules:
-        findings += _guarded(rule, rule.check(program), crashes)
+        # An analysis that several rules need is counted with the first of them.
+        with timings.phase(f"{rule.code} {rule.name}"):
+            findings += _guarded(rule, rule.check(program), crashes)
     return findings
 
 
@@ -224,6 +240,6 @@ def _guarded(rule: Rule, findings: Iterator[Diagnostic], crashes: list[Crash]) -
         crashes.append(Crash(rule, error.path if isinstance(error, AnalysisError) else None, error))
 
 
-def _problem(outcome: Unreadable | SyntaxProblem) -> Problem:
-    start = Location(outcome.row, outcome.column)
-    return Problem(Place(outcome.path, start, Location(outcome.row, outcome.column + 1)), outcome.message)
+def _problem(path: Path, trouble: Trouble) -> Problem:
+    start = Location(trouble.row, trouble.column)
+    return Problem(Place(path, start, Location(trouble.row, trouble.column + 1)), trouble.message)

@@ -1,167 +1,134 @@
-"""What a run found, kept for the next run: it finds the same if all that it depends on is the same.
+"""What the rules found, kept for the next run: they find the same if all that they depend on is the same.
 
-That is the linter itself with the rules that are installed, the Python that runs it, the configuration, the set of
-the project's files, and the text of each. Runs that met a bug are not kept.
+That is the linter itself with the rules that are installed, the Python that runs it, the configuration, and what each
+file of the program *means*. Where code stands counts in the files only in which somebody asked for it, so that a
+comment or a blank line elsewhere is nothing new. Runs that met a bug are not kept.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from spmdlint._version import __version__
+import msgspec
+from msgspec import Struct
+
 from spmdlint.config import Config
-from spmdlint.diagnostics import Diagnostic, Edit, Fix, Location, Place, Related
-from spmdlint.files.find import Found
-from spmdlint.files.read import Source, read
-from spmdlint.files.signature import Signature, Status, digest, settled, status, unchanged
+from spmdlint.diagnostics import Applicability, Diagnostic, Edit, Fix, Location, Place, Related, Severity
+from spmdlint.files.signature import Status
 from spmdlint.files.store import Store
-
-FORMAT = 1
-_OWN = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What is kept of a run, beside what it depended on."""
-
-    diagnostics: tuple[Diagnostic, ...]
-    notes: tuple[str, ...]
-    sources: Mapping[Path, Source]
+from spmdlint.installed import digest_of, packages, tool
+from spmdlint.program.survey import Survey
 
 
 class Results:
-    """The results of runs over one set of files with one configuration, in a folder."""
+    """The findings of the rules over a program, before anything is suppressed or filtered."""
 
-    def __init__(self, folder: Path, config: Config, found: Found) -> None:
-        self.found = found
-        self._store = Store(folder)
-        asked = "\n".join(map(str, sorted(found.asked)))
-        what = f"{FORMAT}\n{__version__}\n{sys.version}\n{sys.platform}\n{sys.path[1:]}\n{config!r}\n{asked}"
-        self._name = hashlib.sha256(what.encode("utf-8", "surrogatepass")).hexdigest()
-        self._before: Mapping[Path, Status | None] = {}
+    def __init__(self, store: Store, config: Config, rules: Sequence[object], enabled: Iterable[str]) -> None:
+        self._store = store
+        self._rules = rules
+        self._made_by = (
+            tool(),
+            sorted(enabled),
+            config.root,
+            config.src,
+            config.preview,
+            config.jax_version,
+            config.multi_process,
+            config.expected_failures,
+            config.knowledge,
+        )
 
-    def look_up(self) -> Findings | None:
-        """What a run found that depended on nothing else; None where there was none."""
-        self._before = settled(self.found.project)
-        document = self._store.read(self._name)
+    def look_up(self, survey: Survey) -> list[Diagnostic] | None:
+        """What rules found in a program that means the same; None where there was none."""
+        document = self._store.read(self._name(survey))
         try:
-            if document is None or document["tool"] != _tool():
-                return None
-            if document["packages"] != [[name, status(name)] for name, _ in document["packages"]]:
-                return None
-            signatures: dict[Path, Signature] = {Path(p): (before, text) for p, before, text in document["files"]}
-            if signatures.keys() != set(self.found.project) or not unchanged(signatures):
-                return None
-            findings = tuple(map(_diagnostic, document["findings"]))
-            return Findings(findings, tuple(document["notes"]), _Sources(map(Path, document["readable"])))
-        except (KeyError, TypeError, ValueError):
-            return None  # written by a version that kept something else under the same name
+            kept = None if document is None else _decoder.decode(document)
+        except msgspec.MsgspecError:
+            return None
+        if kept is None or kept.packages != packages(self._rules):
+            return None
+        lowered = survey.lowered()
+        if any(lowered[_path(path)].layout != layout for path, layout in kept.layouts):
+            return None
+        return [_diagnostic(finding) for finding in kept.findings]
 
-    def keep(self, findings: Findings, rules: Sequence[object]) -> None:
-        """Keep what a run found that began with :meth:`look_up` and read these sources."""
-        texts = findings.sources
-        files = [
-            [str(path), self._before.get(path), digest(texts[path] if path in texts else read(path))]
-            for path in self.found.project
-        ]
-        document = {
-            "tool": _tool(),
-            "packages": [[name, status(name)] for name in _packages(rules)],
-            "files": files,
-            "readable": [str(path) for path in texts],
-            "notes": findings.notes,
-            "findings": [_written(each) for each in findings.diagnostics],
-        }
-        self._store.write(self._name, document)
+    def keep(self, survey: Survey, asked: Sequence[Path], findings: Sequence[Diagnostic]) -> None:
+        """Keep what rules found that asked where the code of these files stands."""
+        lowered = survey.lowered()
+        layouts = [(os.fsencode(path), lowered[path].layout) for path in asked]
+        kept = _Kept(packages(self._rules), layouts, [_finding(finding) for finding in findings])
+        self._store.write(self._name(survey), msgspec.msgpack.encode(kept))
+
+    def _name(self, survey: Survey) -> str:
+        program = sorted((str(path), survey.component[path], each.meaning) for path, each in survey.lowered().items())
+        return "found-" + digest_of((*self._made_by, *program))
 
 
-class _Sources(Mapping[Path, Source]):
-    """The texts of files, each read when it is asked for."""
-
-    def __init__(self, paths: Iterable[Path]) -> None:
-        self._texts: dict[Path, Source | None] = dict.fromkeys(paths)
-
-    def __getitem__(self, path: Path) -> Source:
-        known = self._texts[path]
-        if known is None:
-            outcome = read(path)
-            known = self._texts[path] = outcome if isinstance(outcome, Source) else Source(path, "")
-        return known
-
-    def __iter__(self) -> Iterator[Path]:
-        return iter(self._texts)
-
-    def __len__(self) -> int:
-        return len(self._texts)
+class _Kept(Struct, array_like=True):
+    packages: list[tuple[str, Status | None]]
+    layouts: list[tuple[bytes, bytes]]
+    findings: list[_Finding]
 
 
-def _tool() -> str:
-    """A digest of the linter's own files, as their status tells them apart: they change while it is developed."""
-    parts = [f"{path}{status(path)}" for path in _own_files(str(_OWN))]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+class _Finding(Struct, array_like=True):
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    place: _Span
+    help: str
+    related: list[tuple[_Span, str]]
+    fix: tuple[Applicability, str, list[tuple[int, int, int, int, str]]] | None
 
 
-def _own_files(folder: str) -> Iterator[str]:
-    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
-        if entry.is_dir():
-            if entry.name not in ("__pycache__", "runtime_checks"):
-                yield from _own_files(entry.path)
-        elif entry.name.endswith((".py", ".toml")):
-            yield entry.path
+_Span = tuple[bytes, int, int, int, int]
 
 
-def _packages(rules: Sequence[object]) -> list[str]:
-    """The folders that packages are installed in, and the files of rules from elsewhere."""
-    folders = {path for path in sys.path[1:] if os.path.isdir(path)}  # noqa: PTH112
-    others = {type(rule).__module__.partition(".")[0] for rule in rules} - {__package__}
-    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in others]
-    files = {getattr(module, "__file__", None) for module in modules} - {None}
-    return sorted(folders | {str(file) for file in files})
-
-
-def _written(finding: Diagnostic) -> list[object]:
+def _finding(finding: Diagnostic) -> _Finding:
     fix = finding.fix
-    return [
-        [finding.code, finding.name, finding.severity, finding.message, finding.help],
+    return _Finding(
+        finding.code,
+        finding.name,
+        finding.severity,
+        finding.message,
         _span(finding.place),
-        [[_span(related.place), related.message] for related in finding.related],
-        None if fix is None else [fix.applicability, fix.message, [[*_ends(e), e.content] for e in fix.edits]],
-    ]
-
-
-def _ends(span: Place | Edit) -> list[int]:
-    return [span.start.row, span.start.column, span.end.row, span.end.column]
-
-
-def _span(place: Place) -> list[object]:
-    return [str(place.path), *_ends(place)]
-
-
-def _diagnostic(document: Any) -> Diagnostic:
-    (code, name, severity, message, help_), span, related, fix = document
-    return Diagnostic(
-        code,
-        name,
-        severity,
-        message,
-        _place(span),
-        help_,
-        tuple(Related(_place(each), text) for each, text in related),
-        None if fix is None else Fix(fix[0], fix[1], tuple(_edit(edit) for edit in fix[2])),
+        finding.help,
+        [(_span(related.place), related.message) for related in finding.related],
+        None if fix is None else (fix.applicability, fix.message, [(*_ends(e), e.content) for e in fix.edits]),
     )
 
 
-def _place(span: Any) -> Place:
+def _diagnostic(kept: _Finding) -> Diagnostic:
+    fix = None
+    if kept.fix is not None:
+        applicability, message, edits = kept.fix
+        fix = Fix(applicability, message, tuple(_edit(edit) for edit in edits))
+    related = tuple(Related(_place(span), text) for span, text in kept.related)
+    return Diagnostic(kept.code, kept.name, kept.severity, kept.message, _place(kept.place), kept.help, related, fix)
+
+
+def _span(place: Place) -> _Span:
+    return (os.fsencode(place.path), *_ends(place))
+
+
+def _ends(span: Place | Edit) -> tuple[int, int, int, int]:
+    return span.start.row, span.start.column, span.end.row, span.end.column
+
+
+def _place(span: _Span) -> Place:
     path, row, column, end_row, end_column = span
-    return Place(Path(path), Location(row, column), Location(end_row, end_column))
+    return Place(_path(path), Location(row, column), Location(end_row, end_column))
 
 
-def _edit(span: Any) -> Edit:
-    row, column, end_row, end_column, content = span
+def _edit(edit: tuple[int, int, int, int, str]) -> Edit:
+    row, column, end_row, end_column, content = edit
     return Edit(Location(row, column), Location(end_row, end_column), content)
+
+
+def _path(path: bytes) -> Path:
+    return Path(os.fsdecode(path))
+
+
+_decoder = msgspec.msgpack.Decoder(_Kept)

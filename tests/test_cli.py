@@ -7,10 +7,13 @@ import pty
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 import spmdlint
+from spmdlint.timings import Timings
 
 
 def test_version(project):
@@ -182,3 +185,27 @@ def test_color_by_environment(project, monkeypatch, env, colored):
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     assert ("\x1b[" in project.run("check").out) == colored
+
+
+def test_timings_say_where_the_time_goes(project):
+    project.write({"train.py": project.hazard})
+    plain = project.run("check", "--no-cache")
+    timed = project.run("check", "--no-cache", "--timings")
+    assert timed.out == plain.out
+    phases = [line.split()[2] for line in timed.err.splitlines() if line.startswith("  ") and len(line.split()) > 2]
+    assert {"start", "lower"} <= set(phases)
+    assert f"  {project.root / 'train.py'}\n" in timed.err
+
+
+def test_the_functions_that_take_long_are_named():
+    timings = Timings()
+
+    def busy(frame):
+        end = time.monotonic() + 0.2
+        while time.monotonic() < end:
+            pass
+
+    with timings.sampled(lambda looked_at: (Path("a.py"), "f") if "frame" in looked_at.f_locals else None):
+        busy(frame=1)
+    assert timings.functions[Path("a.py"), "f"] > 2
+    assert any("a.py: f" in line for line in timings.lines())

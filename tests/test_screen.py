@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from spmdlint.config import Config
-from spmdlint.files.read import read_all
-from spmdlint.files.screen import components, relevant
-from spmdlint.knowledge.load import built_in
 from spmdlint.program.load import load
+from spmdlint.program.survey import Surveyor
 from spmdlint.rule import load_rules
 
 REPOSITORY = Path(__file__).parent.parent
@@ -34,19 +32,18 @@ def write(root):
 
 
 def findings(root, *, screen):
-    sources, failures = read_all(sorted(root.rglob("*.py")))
-    assert not failures
-    loaded = load(sources, Config(root=root), screen=screen)
-    found = [d for rule in load_rules() for d in rule.check(loaded.program)]
-    return sorted(found, key=lambda d: d.sort_key()), loaded.syntax_errors
+    config = Config(root=root)
+    survey = Surveyor(config, None).look(sorted(root.rglob("*.py")), {}, screen=screen)
+    program = load(survey, config)
+    found = [d for rule in load_rules() for d in rule.check(program)]
+    return sorted(found, key=lambda d: d.sort_key()), list(survey.troubles())
 
 
 def test_only_what_can_reach_a_known_library_is_kept(tmp_path):
     write(tmp_path)
-    texts = {path: path.read_text() for path in tmp_path.rglob("*.py")}
-    component = components(texts)
-    kept = {path.name for path in relevant(texts, component, built_in())}
-    assert kept == {"names.py", "losses.py", "train.py"}
+    survey = Surveyor(Config(root=tmp_path), None).look(sorted(tmp_path.rglob("*.py")), {})
+    assert {path.name for path in survey.wanted} == {"names.py", "losses.py", "train.py", "broken.py"}
+    assert {path.name for path in survey.lowered()} == {"names.py", "losses.py", "train.py"}
 
 
 def test_the_findings_are_the_same_without_the_screen(tmp_path):
@@ -54,7 +51,7 @@ def test_the_findings_are_the_same_without_the_screen(tmp_path):
     screened = findings(tmp_path, screen=True)
     assert screened == findings(tmp_path, screen=False)
     assert [d.code for d in screened[0]] == ["SPMD101"]
-    assert [problem.path.name for problem in screened[1]] == ["broken.py"]
+    assert [path.name for path, _ in screened[1]] == ["broken.py"]
 
 
 @pytest.mark.parametrize("folder", ["fixtures", "runtime_checks"])

@@ -22,6 +22,7 @@ from spmdlint.fixes.rounds import Fixed
 from spmdlint.identity import relative
 from spmdlint.output import FORMATS
 from spmdlint.policy import GRAVITY
+from spmdlint.timings import Timings
 
 FINDINGS = 1
 
@@ -79,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     said.add_argument("--fail-on", choices=get_args(Severity), help="exit with 1 for findings as grave as this only")
     said.add_argument("--exit-zero", action="store_true", help="exit with 0 although there are findings")
+    said.add_argument("--timings", action="store_true", help="say on standard error where the time goes")
     said.add_argument("-v", "--verbose", action="store_true", help="say what is linted, and trace internal errors")
 
 
@@ -93,9 +95,20 @@ def main(options: argparse.Namespace) -> int:
     cache = keeping.folder(options, config)
     baseline = adoption.file_of(options, config)
 
+    timings = Timings.begun(samples=options.timings)
+
     def look(edited: Mapping[Path, str] | None = None) -> Checked:
         with ProgressBar() as progress:
-            return check(config, paths, stdin=stdin, progress=progress, edited=edited, cache=cache, jobs=options.jobs)
+            return check(
+                config,
+                paths,
+                stdin=stdin,
+                progress=progress,
+                edited=edited,
+                cache=cache,
+                jobs=options.jobs,
+                timings=timings,
+            )
 
     def look_past(edited: Mapping[Path, str]) -> Checked:
         checked = look(edited)
@@ -116,7 +129,10 @@ def main(options: argparse.Namespace) -> int:
     if fixing.wanted(options):
         fixed = fixing.fix(checked, look_past, options, lambda path: relative(path, Path.cwd()))
     if not (options.fix_only or options.diff):
-        _write(fixed, known, config, options)
+        with timings.phase("write"):
+            _write(fixed, known, config, options)
+    if options.timings:
+        sys.stderr.writelines(f"{line}\n" for line in timings.lines())
     return _status(fixed, config, options)
 
 

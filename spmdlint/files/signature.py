@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-from spmdlint.files.read import Source, Unreadable, read
+from spmdlint.files.read import Source, Unreadable
 
-Status: TypeAlias = list[int]
-Signature: TypeAlias = tuple[Status | None, str]
-"""The status of a file, None where it proves nothing, and the digest of what was read from it."""
+Status: TypeAlias = tuple[int, ...]
 
 _TICKS = 2_000_000_000
 """Nanoseconds within which a file may change twice and have the same times."""
@@ -25,7 +23,7 @@ def status(path: str | Path) -> Status | None:
         found = os.stat(path)  # noqa: PTH116  (asked for thousands of files)
     except OSError:
         return None
-    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def settled(paths: Iterable[Path]) -> dict[Path, Status | None]:
@@ -35,15 +33,7 @@ def settled(paths: Iterable[Path]) -> dict[Path, Status | None]:
     return {path: s if s is not None and max(s[0], s[1]) < now - _TICKS else None for path, s in found.items()}
 
 
-def digest(outcome: Source | Unreadable) -> str:
+def digest(outcome: Source | Unreadable) -> bytes:
     """A digest of what reading a file gave."""
     text = outcome.text if isinstance(outcome, Source) else f"\0{outcome.row} {outcome.column} {outcome.message}"
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def unchanged(signatures: Mapping[Path, Signature]) -> bool:
-    """Do all these files read as they did."""
-    return all(
-        (before is not None and status(path) == before) or digest(read(path)) == text
-        for path, (before, text) in signatures.items()
-    )
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

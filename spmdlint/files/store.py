@@ -1,51 +1,78 @@
 """A folder of documents that may be lost at any time: what is wrong with one, or with the folder, is a miss.
 
-Documents are JSON behind a line with their digest. One is written beside its place and then moved there, so that runs
-at the same time see the old one or the new one. A full or read-only disk keeps nothing, and nobody is told.
+A document is compressed and stands behind its digest. It is written beside its place and then moved there, so that
+runs at the same time see the old one or the new one. A full or read-only disk keeps nothing, and nobody is told.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
+import time
+import zlib
 from pathlib import Path
-from typing import Any
 
 FOLDER = ".spmdlint_cache"
-SUFFIX = ".json"
+SUFFIX = ".kept"
 TAG = "CACHEDIR.TAG"
 _TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is spmdlint's cache; it may be deleted.\n"
-MAX_BYTES = 64 << 20
-"""What the documents of one folder may take together; the oldest go first."""
+MAX_BYTES = 128 << 20
+"""What the documents of one folder may take together; those that were not used for longest go first."""
+_DAY = 86_400
+_DIGEST = hashlib.sha256().digest_size
 
 
 class Store:
-    """Documents by name, in one folder."""
+    """Documents by name, in one folder. ``writes``: whether anything new may be kept."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, writes: bool = True) -> None:
         self.folder = folder
+        self._writes = writes
+        self._wrote = False
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str) -> bytes | None:
         """A document; None where there is none that is whole."""
+        path = self.folder / f"{name}{SUFFIX}"
         try:
-            digest, _, body = (self.folder / f"{name}{SUFFIX}").read_bytes().partition(b"\n")
-            return json.loads(body) if digest.decode() == _digest(body) else None
-        except (OSError, ValueError, RecursionError):
+            kept = path.read_bytes()
+            if hashlib.sha256(kept[_DIGEST:]).digest() != kept[:_DIGEST]:
+                return None
+            if path.stat().st_mtime < time.time() - _DAY:
+                path.touch()
+            return zlib.decompress(kept[_DIGEST:])
+        except (OSError, zlib.error, MemoryError):
             return None
 
-    def write(self, name: str, document: object) -> None:
-        """Keep a document, and drop the oldest ones where the folder holds too much."""
-        body = json.dumps(document, separators=(",", ":")).encode()
+    def write(self, name: str, document: bytes) -> None:
+        """Keep a document."""
+        if not self._writes:
+            return
+        body = zlib.compress(document, 1)
         partial = self.folder / f"{name}.{os.getpid()}.partial"
         try:
-            self._prepare()
+            if not self._wrote:
+                self._prepare()
             try:
-                partial.write_bytes(_digest(body).encode() + b"\n" + body)
+                partial.write_bytes(hashlib.sha256(body).digest() + body)
                 partial.replace(self.folder / f"{name}{SUFFIX}")
             finally:
                 partial.unlink(missing_ok=True)
-            self._prune()
+        except OSError:
+            return
+        self._wrote = True
+
+    def prune(self) -> None:
+        """Where something was written: drop the oldest documents if there is too much now."""
+        if not self._wrote:
+            return
+        try:
+            kept = [(entry.stat(), entry.path) for entry in os.scandir(self.folder) if entry.name.endswith(SUFFIX)]
+            kept.sort(key=lambda each: -each[0].st_mtime_ns)
+            total = 0
+            for status, path in kept:
+                total += status.st_size
+                if total > MAX_BYTES:
+                    Path(path).unlink(missing_ok=True)
         except OSError:
             return
 
@@ -56,15 +83,6 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
         (self.folder / TAG).write_text(_TAG_TEXT, encoding="utf-8")
-
-    def _prune(self) -> None:
-        kept = [(entry.stat(), entry.path) for entry in os.scandir(self.folder) if entry.name.endswith(SUFFIX)]
-        kept.sort(key=lambda each: -each[0].st_mtime_ns)
-        total = 0
-        for status, path in kept:
-            total += status.st_size
-            if total > MAX_BYTES:
-                Path(path).unlink(missing_ok=True)
 
 
 def clear(folder: Path) -> bool:
@@ -79,7 +97,3 @@ def clear(folder: Path) -> bool:
     except OSError:
         return True  # somebody keeps something else there
     return True
-
-
-def _digest(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()

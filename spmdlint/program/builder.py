@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from spmdlint.program.spans import Span
+from spmdlint.program.layout import Span
 from spmdlint.program.summary import (
     ENTRY,
     EXIT,
@@ -38,6 +38,7 @@ class Builder:
     """
 
     function: Function
+    spans: list[Span]
     current: int = ENTRY
     reachable: bool = True
     loops: list[Loop] = field(default_factory=list)
@@ -60,7 +61,7 @@ class Builder:
         """Append an operation to the current block and return its number."""
         number = len(self.function.operations)
         self.function.operations.append(operation)
-        self.function.spans.append(span)
+        self.spans.append(span)
         self.function.blocks[self.current].operations.append(number)
         return number
 

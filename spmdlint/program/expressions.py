@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import libcst as cst
 
 from spmdlint.program.builder import Builder
-from spmdlint.program.spans import Span
+from spmdlint.program.layout import Span
 from spmdlint.program.summary import (
     Argument,
     Attribute,
@@ -50,6 +50,9 @@ OPERATORS = {
 }  # fmt: skip
 
 
+_FEW_DIGITS = 19
+
+
 class Expressions:
     """One method per kind of expression, chosen by the node's class."""
 
@@ -57,7 +60,7 @@ class Expressions:
         self.module = module
         self.b = builder
         self.spans = module.spans
-        self._calling: dict[cst.CSTNode, bool] = {}
+        self._calling: dict[int, bool] = {}
         self.by_class: dict[type[cst.CSTNode], Callable[[Any], ValueId]] = {
             cst.Name: self.name,
             cst.Attribute: self.attribute,
@@ -91,7 +94,7 @@ class Expressions:
 
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node stands, without white space and parentheses around it."""
-        return self.spans[node]
+        return self.spans[id(node)]
 
     def value(self, node: cst.CSTNode) -> ValueId:
         """Lower an expression and return the number of its value."""
@@ -113,6 +116,11 @@ class Expressions:
         return self.b.emit(Load(self.b.renamed(node.value)), span)
 
     def literal(self, node: cst.SimpleString | cst.Integer | cst.Float | cst.Imaginary) -> ValueId:
+        text = node.value
+        if text.isascii() and text.isdecimal() and len(text) < _FEW_DIGITS:
+            return self.b.emit(Const(int(text)), self.span(node))
+        if text[0] in "'\"" and _plain(text):
+            return self.b.emit(Const(text[1:-1]), self.span(node))
         try:
             value: object = node.evaluated_value
         except (ValueError, SyntaxError):  # "\N{no such name}", an integer longer than Python converts
@@ -240,9 +248,9 @@ class Expressions:
 
     def _calls(self, node: cst.CSTNode) -> bool:
         """Does an expression hold something whose evaluation may matter: a call, or control flow of its own."""
-        known = self._calling.get(node)
+        known = self._calling.get(id(node))
         if known is None:
-            known = self._calling[node] = (
+            known = self._calling[id(node)] = (
                 False
                 if isinstance(node, _QUIET)
                 else self._calls(node.value)
@@ -368,6 +376,11 @@ class Expressions:
                 index = position if position <= star else position - total
                 item = Item(value, index, total, star=position == star)
                 self.assign(element.value, self.b.emit(item, self.span(element.value)))
+
+
+def _plain(text: str) -> bool:
+    """Is a literal of a string what stands between its quotes: to evaluate one means to compile it."""
+    return "\\" not in text and text[1:2] != text[0] and "\n" not in text
 
 
 def _target_names(target: cst.CSTNode) -> list[str]:

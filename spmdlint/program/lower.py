@@ -11,6 +11,7 @@ import libcst as cst
 from spmdlint.interpreter import deep, uncollected
 from spmdlint.program.builder import Builder
 from spmdlint.program.expressions import Expressions
+from spmdlint.program.layout import Layout, Places
 from spmdlint.program.spans import record_spans
 from spmdlint.program.statements import Statements
 from spmdlint.program.summary import (
@@ -28,6 +29,7 @@ from spmdlint.program.summary import (
     ValueId,
 )
 
+_NEWLINE = re.compile("\r\n|\r|\n")
 _SPEAKS = re.compile(r"spmdlint:|noqa", re.IGNORECASE)
 
 
@@ -70,16 +72,18 @@ class ModuleLowerer:
         self.module = module
         self.text = text
         self.functions: list[Function] = []
+        self.places = Places([0, *(match.end() for match in _NEWLINE.finditer(text))])
+        self.layout = Layout(self.places)
 
     def summary(self) -> Summary:
         """Lower the whole module."""
         top = self._scope("module", "<module>", None, (0, len(self.text)))
-        statements = Statements(self, Builder(top))
+        statements = Statements(self, self._builder(top))
         statements.body(self.module.body)
         statements.b.go("return", 1)
-        starts = [0] + [match.end() for match in re.finditer(r"\r\n|\r|\n", self.text)]
-        summary = Summary(self.functions, starts)
+        summary = Summary(self.functions, self.layout)
         summary.comments = tuple(self._comments(summary))
+        self.layout.asked = False
         return summary
 
     def forget(self) -> None:
@@ -91,7 +95,7 @@ class ModuleLowerer:
         for offset, text in self.comments:
             if _SPEAKS.search(text):
                 row, column = summary.position(offset)
-                before = self.text[summary.line_starts[row - 1] : offset]
+                before = self.text[self.places.line_starts[row - 1] : offset]
                 yield Comment(row, column, text, own_line=not before.strip())
 
     # -- scopes
@@ -110,20 +114,20 @@ class ModuleLowerer:
         if isinstance(node, cst.FunctionDef):
             if node.returns is not None:
                 annotations.append(("return", outer.value(node.returns.annotation)))
-            span = self.spans[node.name]
+            span = self.spans[id(node.name)]
             function = self._scope("function", node.name.value, outer.b.function, span)
             function.asynchronous = node.asynchronous is not None
         else:
-            span = self.spans[node]
+            span = self.spans[id(node)]
             function = self._scope("lambda", "<lambda>", outer.b.function, span)
         function.formals = tuple(formals)
-        inner = Statements(self, Builder(function))
+        inner = Statements(self, self._builder(function))
         hidden = {formal.name for formal in formals}
         inner.b.renamings = [
             {name: new for name, new in renaming.items() if name not in hidden} for renaming in outer.b.renamings
         ]
         for param, _ in _formals(node.params):
-            at = self.spans[param.name]
+            at = self.spans[id(param.name)]
             inner.b.store(param.name.value, inner.b.emit(Parameter(param.name.value), at), at)
         if isinstance(node, cst.FunctionDef):
             function.globals, function.nonlocals = _declared(node.body)
@@ -131,7 +135,7 @@ class ModuleLowerer:
             inner.b.go("return", 1)
         else:
             value = inner.value(node.body)
-            inner.b.emit(Return(value), self.spans[node.body])
+            inner.b.emit(Return(value), self.spans[id(node.body)])
             inner.b.leave_function()
         return outer.b.emit(MakeFunction(function.index, tuple(defaults), tuple(annotations)), span)
 
@@ -139,9 +143,9 @@ class ModuleLowerer:
         self, outer: Expressions, node: cst.ClassDef, bases: tuple[ValueId, ...], keywords: tuple[Argument, ...]
     ) -> ValueId:
         """Lower a class body and emit the class."""
-        span = self.spans[node.name]
+        span = self.spans[id(node.name)]
         body = self._scope("class", node.name.value, outer.b.function, span)
-        inner = Statements(self, Builder(body))
+        inner = Statements(self, self._builder(body))
         inner.body(node.body)
         inner.b.go("return", 1)
         return outer.b.emit(MakeClass(body.index, bases, keywords), span)
@@ -152,9 +156,14 @@ class ModuleLowerer:
         else:
             qualname = f"{parent.qualname}.{name}"
         index = None if parent is None else parent.index
-        function = Function(len(self.functions), kind, name, qualname, index, *span)
+        function = Function(len(self.functions), kind, name, qualname, index, self.layout)
         self.functions.append(function)
+        self.places.extents.append(span)
+        self.places.spans.append([])
         return function
+
+    def _builder(self, function: Function) -> Builder:
+        return Builder(function, self.places.spans[function.index])
 
 
 def _formals(parameters: cst.Parameters) -> Iterator[tuple[cst.Param, ParameterKind]]:

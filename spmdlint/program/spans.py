@@ -9,7 +9,9 @@ from __future__ import annotations
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
-Span = tuple[int, int]
+from spmdlint.program.layout import Span
+
+_COMMENT = cst.Comment
 
 
 class SpanRecorder(CodegenState):
@@ -21,7 +23,8 @@ class SpanRecorder(CodegenState):
         super().__init__(default_indent=module.default_indent, default_newline=module.default_newline)
         self.offset = 0
         self.open: list[int] = []
-        self.spans: dict[cst.CSTNode, Span] = {}
+        # By identity, as nodes are equal: their own `__hash__` says that in Python, which takes a tenth of this pass.
+        self.spans: dict[int, Span] = {}
         self.comments: list[tuple[int, str]] = []
 
     def add_indent_tokens(self) -> None:
@@ -36,13 +39,13 @@ class SpanRecorder(CodegenState):
 
     def before_codegen(self, node: cst.CSTNode) -> None:
         self.open.append(self.offset)
-        if type(node) is cst.Comment:
+        if type(node) is _COMMENT:
             self.comments.append((self.offset, node.value))
 
     def after_codegen(self, node: cst.CSTNode) -> None:
         start = self.open.pop()
         # A syntactic span, without parentheses and trailing white space, was recorded already where there is one.
-        self.spans.setdefault(node, (start, self.offset))
+        self.spans.setdefault(id(node), (start, self.offset))
 
     def record_syntactic_position(  # type: ignore[override]  # all that callers do with it is `with`
         self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
@@ -69,9 +72,9 @@ class _Syntactic:
 
     def __exit__(self, *_: object) -> None:
         spans = self.recorder.spans
-        spans[self.node] = (
-            spans[self.start_node][0] if self.start_node is not None else self.start,
-            spans[self.end_node][1] if self.end_node is not None else self.recorder.offset,
+        spans[id(self.node)] = (
+            spans[id(self.start_node)][0] if self.start_node is not None else self.start,
+            spans[id(self.end_node)][1] if self.end_node is not None else self.recorder.offset,
         )
 
 

@@ -41,7 +41,7 @@ class Statements(Expressions):
     def __init__(self, module: ModuleLowerer, builder: Builder) -> None:
         super().__init__(module, builder)
         self.by_statement: dict[type[cst.CSTNode], Callable[[Any], None]] = {
-            cst.Expr: lambda node: void(self.value(node.value)),
+            cst.Expr: self.expression,
             cst.Assign: self.assignment,
             cst.AnnAssign: self.annotated,
             cst.AugAssign: self.augmented,
@@ -79,6 +79,10 @@ class Statements(Expressions):
                     method(part)
 
     # -- simple statements
+
+    def expression(self, node: cst.Expr) -> None:
+        if not isinstance(node.value, cst.SimpleString):  # a docstring does nothing
+            self.value(node.value)
 
     def assignment(self, node: cst.Assign) -> None:
         value = self.value(node.value)

@@ -5,7 +5,8 @@ control-flow graph of basic blocks. A block is an ordered list of operations. An
 referred to by its number, so the operations of a function are its value graph too. Names are not resolved here, only
 classified by Python's own scoping rules, which need no other file.
 
-Everything is made of tuples, strings and numbers, so that a summary can be written down and read back.
+Everything is made of tuples, strings and numbers, so that a summary can be written down and read back (`written.py`).
+Where things stand in the text is in the layout of the file, beside what they mean.
 """
 
 from __future__ import annotations
@@ -13,60 +14,61 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from spmdlint.program.layout import Layout, Span
 
 ValueId: TypeAlias = int
 """The number of an operation in its function; used where the operation's value is meant."""
 
 
-@dataclass(slots=True)
-class Const:
+class _Operation(Struct, array_like=True, tag=True, gc=False):
+    """What operations have in common: how they are written down."""
+
+
+class Const(_Operation):
     """A literal."""
 
-    value: object
+    value: Any
 
 
-@dataclass(slots=True)
-class Load:
+class Load(_Operation):
     """The value of a name, looked up by :meth:`Function.scope_of`."""
 
     name: str
 
 
-@dataclass(slots=True)
-class Parameter:
+class Parameter(_Operation):
     """What a caller passes; emitted at the start of the entry block, followed by its :class:`Store`."""
 
     name: str
 
 
-@dataclass(slots=True)
-class Attribute:
+class Attribute(_Operation):
     base: ValueId
     name: str
 
 
-@dataclass(slots=True)
-class Subscript:
+class Subscript(_Operation):
     base: ValueId
     index: ValueId
 
 
-@dataclass(slots=True)
-class Slice:
+class Slice(_Operation):
     lower: ValueId | None
     upper: ValueId | None
     step: ValueId | None
 
 
-@dataclass(slots=True)
-class Unary:
+class Unary(_Operation):
     operator: str
     operand: ValueId
 
 
-@dataclass(slots=True)
-class Binary:
+class Binary(_Operation):
     """``inplace`` marks an augmented assignment; its store follows."""
 
     operator: str
@@ -75,31 +77,27 @@ class Binary:
     inplace: bool = False
 
 
-@dataclass(slots=True)
-class Compare:
+class Compare(_Operation):
     """``operands[0] operators[0] operands[1] operators[1] ...``."""
 
     operators: tuple[str, ...]
     operands: tuple[ValueId, ...]
 
 
-@dataclass(slots=True)
-class BoolOp:
+class BoolOp(_Operation):
     """The value of `and` / `or`; the operands lie in blocks of their own when they call something."""
 
     operator: Literal["and", "or"]
     operands: tuple[ValueId, ...]
 
 
-@dataclass(slots=True)
-class IfExp:
+class IfExp(_Operation):
     test: ValueId
     body: ValueId
     orelse: ValueId
 
 
-@dataclass(slots=True)
-class Display:
+class Display(_Operation):
     """A tuple, list or set; ``starred`` holds the positions of unpacked elements."""
 
     kind: Literal["tuple", "list", "set"]
@@ -107,16 +105,14 @@ class Display:
     starred: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class DictDisplay:
+class DictDisplay(_Operation):
     """A key of None stands for ``**value``."""
 
     keys: tuple[ValueId | None, ...]
     values: tuple[ValueId, ...]
 
 
-@dataclass(slots=True)
-class Collected:
+class Collected(_Operation):
     """The value of a comprehension, whose loop lies in the blocks before it. ``loops`` are its :class:`Next`."""
 
     kind: Literal["list", "set", "dict", "generator"]
@@ -125,13 +121,11 @@ class Collected:
     loops: tuple[ValueId, ...]
 
 
-@dataclass(slots=True)
-class FString:
+class FString(_Operation):
     parts: tuple[ValueId, ...]
 
 
-@dataclass(slots=True)
-class Argument:
+class Argument(Struct, array_like=True, gc=False):
     """One argument of a call; ``star`` is '', '*' or '**'."""
 
     value: ValueId
@@ -139,8 +133,7 @@ class Argument:
     star: str = ""
 
 
-@dataclass(slots=True)
-class Call:
+class Call(_Operation):
     """A call; ``decorator`` marks the application of a decorator, which is written as the call that it is."""
 
     function: ValueId
@@ -148,8 +141,7 @@ class Call:
     decorator: bool = False
 
 
-@dataclass(slots=True)
-class MakeFunction:
+class MakeFunction(_Operation):
     """A `def` or lambda evaluated; defaults belong to the scope that evaluates it."""
 
     function: int
@@ -157,8 +149,7 @@ class MakeFunction:
     annotations: tuple[tuple[str, ValueId], ...] = ()
 
 
-@dataclass(slots=True)
-class MakeClass:
+class MakeClass(_Operation):
     """A class statement evaluated; ``body`` is the number of the function that is its body."""
 
     body: int
@@ -166,8 +157,7 @@ class MakeClass:
     keywords: tuple[Argument, ...] = ()
 
 
-@dataclass(slots=True)
-class Import:
+class Import(_Operation):
     """``import module`` (name None; ``root``: only the first part is bound) or one name of ``from module import``."""
 
     module: str
@@ -176,22 +166,19 @@ class Import:
     root: bool = False
 
 
-@dataclass(slots=True)
-class ImportStar:
+class ImportStar(_Operation):
     module: str
     level: int = 0
 
 
-@dataclass(slots=True)
-class Next:
+class Next(_Operation):
     """The element that a loop gets from its iterable in one round."""
 
     iterable: ValueId
     asynchronous: bool = False
 
 
-@dataclass(slots=True)
-class Item:
+class Item(_Operation):
     """One target's share of an unpacked value: position ``index`` of ``total`` (negative behind a star)."""
 
     value: ValueId
@@ -200,27 +187,23 @@ class Item:
     star: bool = False
 
 
-@dataclass(slots=True)
-class Enter:
+class Enter(_Operation):
     """What a context manager binds; its :class:`Leave` stands on every way out of the block."""
 
     manager: ValueId
 
 
-@dataclass(slots=True)
-class Leave:
+class Leave(_Operation):
     manager: ValueId
 
 
-@dataclass(slots=True)
-class Caught:
+class Caught(_Operation):
     """The exception bound by a handler; ``kind`` is None for a bare `except`."""
 
     kind: ValueId | None
 
 
-@dataclass(slots=True)
-class Matches:
+class Matches(_Operation):
     """Does the subject of a `match` fit a pattern: the values that the pattern compares with."""
 
     subject: ValueId
@@ -228,68 +211,58 @@ class Matches:
     irrefutable: bool = False
 
 
-@dataclass(slots=True)
-class Captured:
+class Captured(_Operation):
     """A name bound by a pattern, somewhere inside the subject."""
 
     subject: ValueId
 
 
-@dataclass(slots=True)
-class Await:
+class Await(_Operation):
     value: ValueId
 
 
-@dataclass(slots=True)
-class Yield:
+class Yield(_Operation):
     value: ValueId | None
     delegate: bool = False
 
 
-@dataclass(slots=True)
-class Store:
+class Store(_Operation):
     name: str
     value: ValueId
     annotation: ValueId | None = None
 
 
-@dataclass(slots=True)
-class Declare:
+class Declare(_Operation):
     """An annotation without a value: a field of a dataclass, or a hint."""
 
     name: str
     annotation: ValueId
 
 
-@dataclass(slots=True)
-class StoreAttribute:
+class StoreAttribute(_Operation):
     base: ValueId
     name: str
     value: ValueId
 
 
-@dataclass(slots=True)
-class StoreSubscript:
+class StoreSubscript(_Operation):
     base: ValueId
     index: ValueId
     value: ValueId
 
 
-@dataclass(slots=True)
-class Delete:
+class Delete(_Operation):
     """``del`` of a name, or of an attribute or element (then ``base`` says of what)."""
 
     name: str | None
     base: ValueId | None = None
 
 
-@dataclass(slots=True)
-class Return:
+class Return(_Operation):
     value: ValueId | None
 
 
-@dataclass(slots=True)
-class Raise:
+class Raise(_Operation):
     exception: ValueId | None
 
 
@@ -305,23 +278,21 @@ EdgeKind = Literal[
 ]
 
 
-@dataclass(slots=True)
-class Edge:
+class Edge(Struct, array_like=True, gc=False):
     kind: EdgeKind
     target: int
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct, array_like=True, gc=False):
     """Operations without a branch between them.
 
     ``test`` decides between the edges *true* and *false*, or is the :class:`Next` of a loop, which decides between
     *iterate* and *exhausted*, or the :class:`Caught` of a handler, which decides between *except* and *false*.
     """
 
-    operations: list[ValueId] = field(default_factory=list)
+    operations: list[ValueId] = msgspec.field(default_factory=list)
     test: ValueId | None = None
-    edges: list[Edge] = field(default_factory=list)
+    edges: list[Edge] = msgspec.field(default_factory=list)
 
 
 FunctionKind = Literal["module", "class", "function", "lambda"]
@@ -329,8 +300,7 @@ ParameterKind = Literal["positional-only", "standard", "*", "keyword-only", "**"
 Scope = Literal["local", "enclosing", "global"]
 
 
-@dataclass(slots=True)
-class Formal:
+class Formal(Struct, array_like=True, gc=False):
     """A parameter: its name, how it is passed, whether it has a default."""
 
     name: str
@@ -351,16 +321,24 @@ class Function:
     name: str
     qualname: str
     parent: int | None
-    start: int
-    end: int
+    layout: Layout
     formals: tuple[Formal, ...] = ()
     asynchronous: bool = False
     generator: bool = False
     globals: frozenset[str] = frozenset()
     nonlocals: frozenset[str] = frozenset()
     operations: list[Operation] = field(default_factory=list)
-    spans: list[tuple[int, int]] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def spans(self) -> list[Span]:
+        """Where each operation stands."""
+        return self.layout.places.spans[self.index]
+
+    @property
+    def start(self) -> int:
+        """Where the function's name begins."""
+        return self.layout.places.extents[self.index][0]
 
     @cached_property
     def stores(self) -> dict[str, list[ValueId]]:
@@ -381,8 +359,7 @@ class Function:
         return {number: b for b, block in enumerate(self.blocks) for number in block.operations}
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(Struct, array_like=True, frozen=True):
     """A comment that may speak to a linter; row and column from 1, ``own_line``: no code stands before it."""
 
     row: int
@@ -396,13 +373,14 @@ class Summary:
     """Layer A of one file. ``functions[0]`` is the module's top level."""
 
     functions: list[Function]
-    line_starts: list[int]
+    layout: Layout
     comments: tuple[Comment, ...] = ()
 
     def position(self, offset: int) -> tuple[int, int]:
         """Row and column, both from 1, of an offset in characters."""
-        row = bisect_right(self.line_starts, offset)
-        return row, offset - self.line_starts[row - 1] + 1
+        line_starts = self.layout.places.line_starts
+        row = bisect_right(line_starts, offset)
+        return row, offset - line_starts[row - 1] + 1
 
     def scope_of(self, function: Function, name: str) -> Function | None:
         """The scope that binds a name as seen from a function; None where it is global or built in.

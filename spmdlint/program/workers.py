@@ -7,19 +7,24 @@ was started. This process takes a share itself; what a worker fails to do, it do
 from __future__ import annotations
 
 import os
-import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
+
 from spmdlint.interpreter import uncollected
 from spmdlint.program.lower import LoweringError, lower
 from spmdlint.program.summary import Summary
+from spmdlint.program.trouble import Trouble
+from spmdlint.program.written import Written, write
+from spmdlint.timings import Timings
 
-Outcome: TypeAlias = "Summary | LoweringError"
+Outcome: TypeAlias = "Summary | Written | Trouble"
 Progress: TypeAlias = Callable[[int, int], None]
 
 LEAST = 600_000
@@ -28,7 +33,9 @@ MOST = 8
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from spmdlint.program.workers import serve; serve()"
 
 
-def lower_all(texts: Mapping[Path, str], workers: int | None, progress: Progress | None) -> dict[Path, Outcome]:
+def lower_all(
+    texts: Mapping[Path, str], workers: int | None, progress: Progress | None, timings: Timings
+) -> dict[Path, Outcome]:
     """The summary of each text, or why there is none. ``workers``: processes to use, None for what suits."""
     total = sum(map(len, texts.values()))
     if workers is None:
@@ -40,35 +47,56 @@ def lower_all(texts: Mapping[Path, str], workers: int | None, progress: Progress
         for path in shares[0] if shares else ():
             if progress is not None:
                 progress(len(found), len(texts))
+            began = time.perf_counter()
             found[path] = _outcome(texts[path])
+            timings.files[path] = time.perf_counter() - began
         for share, future in others:
             if progress is not None:
                 progress(len(found), len(texts))
-            outcomes = _result(future) or [_outcome(texts[path]) for path in share]
-            found.update(zip(share, outcomes, strict=True))
+            done = _result(future) or _done([texts[path] for path in share])
+            found.update(zip(share, done.outcomes, strict=True))
+            timings.files.update(zip(share, done.seconds, strict=True))
     return found
+
+
+class _Done(msgspec.Struct, array_like=True):
+    """What a worker hands back: the outcomes, and how long each of them took."""
+
+    outcomes: list[Written | Trouble]
+    seconds: list[float]
 
 
 def serve() -> None:
     """What a worker does: lower the texts that come in, and hand the outcomes back."""
-    texts: list[str] = pickle.load(sys.stdin.buffer)  # noqa: S301  (from the process that started this one)
+    texts = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=list[bytes])
     with uncollected():
-        pickle.dump([_outcome(text) for text in texts], sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
+        done = _done([text.decode("utf-8", "surrogatepass") for text in texts])
+        sys.stdout.buffer.write(msgspec.msgpack.encode(done))
         sys.stdout.buffer.flush()
     os._exit(0)  # nothing is left to do, and to take everything apart takes time
 
 
-def _outcome(text: str) -> Outcome:
+def _done(texts: Sequence[str]) -> _Done:
+    done = _Done([], [])
+    for text in texts:
+        began = time.perf_counter()
+        outcome = _outcome(text)
+        done.outcomes.append(write(outcome) if isinstance(outcome, Summary) else outcome)
+        done.seconds.append(time.perf_counter() - began)
+    return done
+
+
+def _outcome(text: str) -> Summary | Trouble:
     try:
         return lower(text)
     except LoweringError as error:
-        return LoweringError(error.row, error.column, error.message)
+        return Trouble(error.row, error.column, f"It does not parse: {error.message}.")
 
 
 def _hand_out(texts: Sequence[str]) -> bytes:
     done = subprocess.run(  # noqa: S603  (this Python, and nothing from outside)
         [sys.executable, "-c", _SERVE, *sys.path],
-        input=pickle.dumps(texts, protocol=pickle.HIGHEST_PROTOCOL),
+        input=msgspec.msgpack.encode([text.encode("utf-8", "surrogatepass") for text in texts]),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         check=True,
@@ -76,13 +104,12 @@ def _hand_out(texts: Sequence[str]) -> bytes:
     return done.stdout
 
 
-def _result(future: Future[bytes]) -> list[Outcome] | None:
+def _result(future: Future[bytes]) -> _Done | None:
     """What a worker handed back; None where it failed."""
     try:
-        outcomes: list[Outcome] = pickle.loads(future.result())  # noqa: S301  (from a process of ours)
-    except (OSError, subprocess.SubprocessError, pickle.UnpicklingError, EOFError, MemoryError):
+        return msgspec.msgpack.decode(future.result(), type=_Done)
+    except (OSError, subprocess.SubprocessError, msgspec.MsgspecError, MemoryError):
         return None
-    return outcomes
 
 
 def _shares(texts: Mapping[Path, str], workers: int) -> list[list[Path]]:

@@ -40,9 +40,11 @@ def of_linter(text: str) -> str:
     from spmdlint.config import Config
     from spmdlint.files.read import Source
     from spmdlint.program.load import load
+    from spmdlint.program.survey import Surveyor
 
     path = Path("/generated.py")
-    program = load([Source(path, text)], Config(root=path.parent)).program
+    config = Config(root=path.parent)
+    program = load(Surveyor(config, None).look([path], {path: Source(path, text)}), config)
     claims = [claim for bodies in [program.bodies] for claim in _claims(bodies)]
     worst = "accepted"
     for named, leaf in claims:

@@ -1,0 +1,260 @@
+"""What is known of each file on its own: what it names, whether it parses, what it means.
+
+It is taken from earlier runs where they read the same text, so that a run after an edit lowers what was edited, and
+one that has nothing new to look at reads no file at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from spmdlint.config import Config
+from spmdlint.files.read import Source, Unreadable
+from spmdlint.files.screen import components, modules_of, named, relevant, triggers
+from spmdlint.files.signature import Status, digest, settled
+from spmdlint.files.store import Store
+from spmdlint.files.texts import Texts
+from spmdlint.installed import LOWERING, digest_of, tool
+from spmdlint.program.kept import Summaries
+from spmdlint.program.summary import Comment, Summary
+from spmdlint.program.trouble import Trouble
+from spmdlint.program.written import Written, read
+from spmdlint.timings import Timings
+
+Progress = Callable[[int, int], None]
+
+
+class Lowered(Struct, array_like=True):
+    """What is to be known of a summary without looking into it: two digests and the comments."""
+
+    meaning: bytes
+    layout: bytes
+    comments: tuple[Comment, ...] = ()
+
+
+class Facts(Struct, array_like=True):
+    """What is known of one file.
+
+    ``status`` is None where it proves nothing, ``parses`` where nobody asked Python, and ``lowered`` where nobody had
+    to know.
+    """
+
+    digest: bytes
+    status: Status | None = None
+    unreadable: Trouble | None = None
+    names: list[str] | None = None
+    speaks: bool | None = None
+    parses: bool | None = None
+    wrong: Trouble | None = None
+    lowered: Lowered | None = None
+
+
+class Index(Struct, array_like=True):
+    """The facts of a project's files. ``modules`` and ``knowledge`` say what `names` and `speaks` were asked with."""
+
+    modules: str
+    knowledge: str
+    files: list[tuple[bytes, Facts]]
+
+
+@dataclass
+class Survey:
+    """The files of a project. ``wanted`` are those that can matter, with those that do not parse."""
+
+    facts: Mapping[Path, Facts]
+    texts: Texts
+    component: Mapping[Path, int]
+    wanted: Sequence[Path]
+    _kept: Summaries
+    _new: Mapping[Path, Summary | Written]
+
+    def troubles(self) -> Iterator[tuple[Path, Trouble]]:
+        """The files that cannot be linted."""
+        for path, facts in self.facts.items():
+            if facts.unreadable is not None:
+                yield path, facts.unreadable
+        for path in self.wanted:
+            if (wrong := self.facts[path].wrong) is not None:
+                yield path, wrong
+
+    def lowered(self) -> dict[Path, Lowered]:
+        """The files of the program."""
+        return {path: lowered for path in self.wanted if (lowered := self.facts[path].lowered) is not None}
+
+    def summaries(self) -> dict[Path, Summary]:
+        """The summaries of the program's files."""
+        return {path: self._summary(path) for path in self.lowered()}
+
+    def _summary(self, path: Path) -> Summary:
+        summary = self._new.get(path) or self._kept.read(self.facts[path].digest)
+        try:
+            if summary is not None:
+                return read(summary) if isinstance(summary, Written) else summary
+        except msgspec.MsgspecError:
+            pass
+        # It was lowered before and is not kept any more: somebody emptied the folder in the meantime.
+        from spmdlint.program.lower import lower
+
+        return lower(self.texts[path].text)
+
+
+class Surveyor:
+    """Looks at files, and keeps what it learns."""
+
+    def __init__(self, config: Config, store: Store | None, timings: Timings | None = None) -> None:
+        self._config = config
+        self._timings = timings or Timings()
+        self._store = store
+        made_by = tool(LOWERING) if store is not None else ""
+        self._name = "files-" + digest_of((made_by, config.root))
+        self._knowledge = digest_of((tool(("knowledge",)), sorted(config.knowledge.items(), key=str)))
+        self._summaries = Summaries(store, made_by)
+        self._changed = False
+
+    def look(
+        self,
+        paths: Sequence[Path],
+        given: Mapping[Path, Source | Unreadable],
+        progress: Progress | None = None,
+        *,
+        screen: bool = True,
+        jobs: int | None = None,
+    ) -> Survey:
+        """Survey files, some of which hold something else than the disk says."""
+        texts = Texts(given)
+        modules = modules_of(paths)
+        asked_with = digest_of(sorted(modules))
+        with self._timings.phase("read"):
+            index = self._index()
+            known = {} if index is None else {Path(os.fsdecode(path)): facts for path, facts in index.files}
+            facts = self._facts(paths, texts, given, known)
+        readable = [path for path in paths if facts[path].unreadable is None]
+        with self._timings.phase("screen"):
+            self._name_modules(readable, facts, texts, modules, new=index is None or index.modules != asked_with)
+            component = components({path: facts[path].names or () for path in readable})
+            possible = set(readable)
+            if screen:
+                self._listen(readable, facts, texts, new=index is None or index.knowledge != self._knowledge)
+                possible = relevant(component, [path for path in readable if facts[path].speaks])
+            wanted = [path for path in readable if path in possible or not self._parses(facts[path], texts, path)]
+        with self._timings.phase("lower"):
+            unknown = [path for path in wanted if facts[path].lowered is None]
+            summaries = self._lower(unknown, facts, texts, progress, jobs)
+        if self._store is not None and (self._changed or len(known) != len(paths)):
+            files = [(os.fsencode(path), facts[path]) for path in paths]
+            self._store.write(self._name, msgspec.msgpack.encode(Index(asked_with, self._knowledge, files)))
+        return Survey(facts, texts, component, wanted, self._summaries, summaries)
+
+    def _index(self) -> Index | None:
+        document = None if self._store is None else self._store.read(self._name)
+        try:
+            return None if document is None else _index_decoder.decode(document)
+        except msgspec.MsgspecError:
+            return None
+
+    def _facts(
+        self,
+        paths: Sequence[Path],
+        texts: Texts,
+        given: Mapping[Path, Source | Unreadable],
+        known: Mapping[Path, Facts],
+    ) -> dict[Path, Facts]:
+        found: dict[Path, Facts] = {}
+        before = settled(path for path in paths if path not in given) if self._store is not None else {}
+        for path in paths:
+            facts, now = known.get(path), before.get(path)
+            if facts is None or now is None or facts.status != now:
+                outcome = texts.outcome(path)
+                mark = digest(outcome)
+                if facts is None or facts.digest != mark:
+                    self._changed = True
+                    facts = Facts(mark)
+                    if isinstance(outcome, Unreadable):
+                        facts.unreadable = Trouble(outcome.row, outcome.column, outcome.message)
+                self._changed |= facts.status != now
+                facts.status = now
+            texts.add(path, readable=facts.unreadable is None)
+            found[path] = facts
+        return found
+
+    def _name_modules(
+        self,
+        paths: Sequence[Path],
+        facts: Mapping[Path, Facts],
+        texts: Texts,
+        modules: Collection[str],
+        *,
+        new: bool,
+    ) -> None:
+        for path in paths:
+            if new or facts[path].names is None:
+                self._changed = True
+                facts[path].names = named(texts[path].text, modules)
+
+    def _listen(self, paths: Sequence[Path], facts: Mapping[Path, Facts], texts: Texts, *, new: bool) -> None:
+        unheard = [path for path in paths if new or facts[path].speaks is None]
+        if not unheard:
+            return
+        from spmdlint.knowledge.load import built_in, extended
+
+        where = self._config.origins.get("knowledge", "The knowledge")
+        pattern = re.compile(triggers(extended(built_in(), self._config.knowledge, where)))
+        self._changed = True
+        for path in unheard:
+            facts[path].speaks = pattern.search(texts[path].text) is not None
+
+    def _parses(self, facts: Facts, texts: Texts, path: Path) -> bool:
+        if facts.parses is None:
+            from spmdlint.program.lowering import parses
+
+            self._changed = True
+            facts.parses = parses(texts[path].text)
+        return facts.parses
+
+    def _lower(
+        self,
+        paths: Sequence[Path],
+        facts: Mapping[Path, Facts],
+        texts: Texts,
+        progress: Progress | None,
+        jobs: int | None,
+    ) -> dict[Path, Summary | Written]:
+        """Lower what no run has lowered, and give what came out of it."""
+        found: dict[Path, Summary | Written] = {}
+        unknown = []
+        for path in (path for path in paths if facts[path].wrong is None):
+            kept = self._summaries.read(facts[path].digest)
+            if kept is None:
+                unknown.append(path)
+            else:
+                found[path] = kept
+                facts[path].lowered = _learned(kept)
+        if not unknown:
+            return found
+        from spmdlint.program.lowering import lower_files
+
+        self._changed = True
+        unread = {path: texts[path].text for path in unknown}
+        for path, outcome in lower_files(unread, jobs, progress, self._timings).items():
+            if isinstance(outcome, Trouble):
+                facts[path].wrong = outcome
+            else:
+                kept = self._summaries.keep(facts[path].digest, outcome)
+                found[path] = outcome
+                facts[path].lowered = Lowered(b"", b"", outcome.comments) if kept is None else _learned(kept)
+        return found
+
+
+def _learned(written: Written) -> Lowered:
+    return Lowered(written.meaning(), hashlib.sha256(written.layout).digest(), written.comments)
+
+
+_index_decoder = msgspec.msgpack.Decoder(Index)

@@ -1,0 +1,13 @@
+"""Why there is no summary of a file."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Trouble(Struct, array_like=True, frozen=True, tag=True):
+    """What keeps a file from being linted: where, from 1, and a sentence."""
+
+    row: int
+    column: int
+    message: str

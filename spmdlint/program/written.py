@@ -1,0 +1,150 @@
+"""Summaries as bytes: what is kept for the next run, and what workers hand back.
+
+The format is MessagePack with the types of the summary checked while it is read, so reading it makes nothing but
+summaries, whatever the bytes are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.msgpack import Decoder, Encoder, Ext
+
+from spmdlint.program.layout import Layout
+from spmdlint.program.summary import (
+    Attribute,
+    Block,
+    Comment,
+    Const,
+    Formal,
+    Function,
+    FunctionKind,
+    Load,
+    Operation,
+    Store,
+    StoreAttribute,
+    Summary,
+)
+
+
+class _Function(Struct, array_like=True):
+    """A :class:`Function` without its layout."""
+
+    index: int
+    kind: FunctionKind
+    name: str
+    qualname: str
+    parent: int | None
+    formals: tuple[Formal, ...]
+    asynchronous: bool
+    generator: bool
+    globals: frozenset[str]
+    nonlocals: frozenset[str]
+    operations: list[Operation]
+    blocks: list[Block]
+
+
+class Written(Struct, array_like=True, tag=True):
+    """A summary in its parts, each of them bytes where not everybody needs it."""
+
+    functions: bytes
+    layout: bytes
+    comments: tuple[Comment, ...]
+
+    def meaning(self) -> bytes:
+        """A digest of all but the layout. Comments to the linter count: they speak of the lines beside them."""
+        spoken = [comment for comment in self.comments if "spmdlint:" in comment.text]
+        return hashlib.sha256(self.functions + _encoder.encode(spoken)).digest()
+
+
+def write(summary: Summary) -> Written:
+    """A summary as bytes."""
+    functions = [_Function(*(getattr(each, name) for name in _FIELDS)) for each in summary.functions]
+    try:
+        written = _encoder.encode(functions)
+    except (OverflowError, UnicodeEncodeError):
+        for function in functions:
+            function.operations = [_writable(operation) for operation in function.operations]
+        written = _encoder.encode(functions)
+    return Written(written, summary.layout.written(), summary.comments)
+
+
+def read(written: Written) -> Summary:
+    """The summary that was written.
+
+    Raises:
+        msgspec.MsgspecError: that was none.
+
+    """
+    layout = Layout(written=written.layout)
+    functions = [
+        Function(
+            each.index,
+            each.kind,
+            each.name,
+            each.qualname,
+            each.parent,
+            layout,
+            each.formals,
+            each.asynchronous,
+            each.generator,
+            each.globals,
+            each.nonlocals,
+            each.operations,
+            each.blocks,
+        )
+        for each in _decoder.decode(written.functions)
+    ]
+    for function in functions:
+        for operation in function.operations:
+            if type(operation) in _NAMED:  # isinstance takes three times as long
+                operation.name = sys.intern(operation.name)  # type: ignore[union-attr, arg-type]
+    return Summary(functions, layout, written.comments)
+
+
+_FIELDS = _Function.__struct_fields__
+# The same few names stand everywhere: kept once, they take half of the memory, and are found faster in a table.
+_NAMED = frozenset((Load, Store, Attribute, StoreAttribute))
+# What MessagePack has no form for, by the number of the extension that it is written as.
+_ELLIPSIS, _COMPLEX, _INTEGER, _TEXT = range(4)
+_READERS: dict[int, Callable[[str], object]] = {
+    _ELLIPSIS: lambda _: Ellipsis,
+    _COMPLEX: complex,
+    _INTEGER: lambda text: int(text, 16),
+    _TEXT: str,
+}
+
+
+def _extension(value: Any) -> Ext:
+    if value is Ellipsis:
+        return Ext(_ELLIPSIS, b"")
+    if isinstance(value, complex):
+        return Ext(_COMPLEX, repr(value).encode())
+    raise TypeError(f"a literal of type {type(value).__name__} cannot be written down")
+
+
+def _writable(operation: Operation) -> Operation:
+    """Integers of more than 64 bits, and texts with half of a surrogate pair."""
+    if not isinstance(operation, Const):
+        return operation
+    value = operation.value
+    if isinstance(value, int) and value.bit_length() > 63:
+        return Const(Ext(_INTEGER, hex(value).encode()))
+    if isinstance(value, str):
+        return Const(Ext(_TEXT, value.encode("utf-8", "surrogatepass")))
+    return operation
+
+
+def _value(code: int, data: memoryview) -> object:
+    if code not in _READERS:
+        raise msgspec.DecodeError(f"there is no extension {code}")
+    return _READERS[code](bytes(data).decode("utf-8", "surrogatepass"))
+
+
+_encoder = Encoder(enc_hook=_extension, order="deterministic")
+_decoder = Decoder(list[_Function], ext_hook=_value)
