@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.values import (
     DictionaryValue,
     External,
     Frame,
+    Instance,
     Site,
     Value,
     Values,
@@ -123,16 +124,18 @@ class Visitor:
                 sure = block in certain
                 site = Site(frame.ref, number)
                 arguments = self.ev.arguments(frame, operation)
+                may_make = False
                 for callee in self.ev.value(frame, operation.function):
                     if callee is UNKNOWN:
                         continue
+                    may_make = may_make or isinstance(callee, (External, Applied, Instance))
                     if isinstance(callee, External):
                         self.reach.library_calls.setdefault(callee.name, set()).add(frame.ref)
                     if isinstance(callee, Applied):
                         self.reach.use_calls.setdefault(callee.site, []).append(site)
                     for target in self.calls.targets(callee, arguments, frame.depth + 1):
                         yield CallEdge(frame, site, target, sure)
-                for value in self.ev.value(frame, number):
+                for value in self.ev.value(frame, number) if may_make else ():
                     yield from self._use(frame, site, value, sure)
 
     def _makes_known(self, frame: Frame, function: s.Function, element: int) -> bool:
