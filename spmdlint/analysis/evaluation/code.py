@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import Any, TypeVar
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.values import Values
 from spmdlint.program import summary as s
 
+Kind = TypeVar("Kind")
 _MUTATORS = frozenset(
     "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
 )
@@ -33,6 +35,7 @@ class Code:
         self.roots: dict[int, int] = {}
         """The roots that are known; ask :meth:`root_of` for the others."""
         self._fixed: dict[int, bool] = {}
+        self._each: dict[tuple[type, ...], tuple[Any, ...]] = {}
         self._scopes: dict[str, s.Function | None] = {}
 
     def scope_of(self, name: str) -> s.Function | None:
@@ -128,6 +131,16 @@ class Code:
             tuple(number for number in block.operations if isinstance(operations[number], (s.Call, s.Collected)))
             for block in self.function.blocks
         )
+
+    def each(self, *kinds: type[Kind]) -> tuple[tuple[int, int, Kind], ...]:
+        """The operations of some kinds in the order of the blocks: the block, the number, the operation."""
+        found = self._each.get(kinds)
+        if found is None:
+            blocks = enumerate(self.function.blocks)
+            numbers = ((block, number) for block, content in blocks for number in content.operations)
+            operations = ((block, number, self.operations[number]) for block, number in numbers)
+            found = self._each[kinds] = tuple(each for each in operations if isinstance(each[2], kinds))
+        return found
 
     def calls_in(self, blocks: Iterable[int]) -> Iterator[tuple[int, s.Call]]:
         """The calls in some blocks, in order."""
