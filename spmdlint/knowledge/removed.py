@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -37,6 +37,16 @@ class Removals:
 
     names: Mapping[str, Removed]
     parameters: Mapping[str, Mapping[str, Removed]]
+
+    @cached_property
+    def last_parts(self) -> frozenset[str]:
+        """What the names end with."""
+        return frozenset(name.rpartition(".")[2] for name in self.names)
+
+    @cached_property
+    def parameter_names(self) -> frozenset[str]:
+        """The parameters of all functions."""
+        return frozenset(name for parameters in self.parameters.values() for name in parameters)
 
     def name(self, dotted: str) -> Removed | None:
         """The entry that a dotted name falls under: its own, or the nearest one above it."""

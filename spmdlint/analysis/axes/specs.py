@@ -68,8 +68,13 @@ class Specs:
         return tuple(self._find_applications())
 
     def _find_applications(self) -> Iterator[MapUse]:
+        meant: dict[Site, bool] = {}  # by the text alone, so alike in all frames
         for use in self.reach.applications:
-            if use.frame not in self.reach.trusted or expects_failure(self.ev, use.frame, use.site.number):
+            if use.frame not in self.reach.trusted:
+                continue
+            if use.site not in meant:
+                meant[use.site] = expects_failure(self.ev, use.frame, use.site.number)
+            if meant[use.site]:
                 continue
             if not handles(self.ev, use.frame, use.site.number, "ValueError", "TypeError"):
                 yield use

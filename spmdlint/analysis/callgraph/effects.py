@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from spmdlint.analysis.callgraph.calls import Calls
@@ -73,8 +74,31 @@ class Effects:
         self.reach = reach
         self._memo: Memo[tuple[ParallelCall, ...]] = Memo((), ())
 
+    @cached_property
+    def _silent(self) -> frozenset[Frame]:
+        """The frames that come to no parallel call: neither they nor what they call makes one. Most of a program."""
+        visited = frozenset(self.reach.frames)
+        callers: dict[Frame, list[Frame]] = {}
+        for caller, edges in self.reach.edges.items():
+            for edge in edges:
+                callers.setdefault(edge.target.frame, []).append(caller)
+        pending = [*self.reach.spanning, *(frame for frame in callers if frame not in visited)]
+        speaking: set[Frame] = set()
+        while pending:
+            frame = pending.pop()
+            if frame not in speaking:
+                speaking.add(frame)
+                pending.extend(callers.get(frame, ()))
+        return visited - speaking
+
+    def is_silent(self, frame: Frame) -> bool:
+        """Does a frame surely come to no parallel call."""
+        return frame in self._silent
+
     def of_function(self, frame: Frame) -> tuple[ParallelCall, ...]:
         """The parallel calls that a function may make, in the order of the text."""
+        if frame in self._silent:
+            return ()
         return self._memo.once(frame, lambda: self._of_function(frame))
 
     def _of_function(self, frame: Frame) -> tuple[ParallelCall, ...]:
@@ -84,6 +108,8 @@ class Effects:
 
     def of_blocks(self, frame: Frame, blocks: Iterable[int]) -> tuple[ParallelCall, ...]:
         """The parallel calls in some blocks of a function, in the order of the blocks."""
+        if frame in self._silent:
+            return ()
         found: list[ParallelCall] = []
         for number, operation in frame.code.calls_in(blocks):
             if not operation.decorator:
@@ -94,6 +120,8 @@ class Effects:
 
     def of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
         """The parallel calls that one call makes, itself or through the project's functions."""
+        if frame in self._silent:
+            return
         callees = self.ev.value(frame, operation.function)
         callee = certain(callees)
         if callee is None:

@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.values import (
     DictionaryValue,
     External,
     Frame,
+    Instance,
     Site,
     Value,
     Values,
@@ -55,7 +56,7 @@ class Reach:
     ``traced`` functions run while JAX traces; ``host`` ones (also) run outside. A frame is ``trusted`` if nothing is
     assumed of its callers, or if it is entered without an undecided branch from one that is: what a test passes to a
     trainer says little about code that the trainer reaches under other settings only. ``inner`` maps are the function
-    of another one: the axes of that are bound around them.
+    of another one: the axes of that are bound around them. ``spanning`` frames may make parallel calls themselves.
     """
 
     certainty: Certainty
@@ -65,6 +66,7 @@ class Reach:
     uses: list[MapUse] = field(default_factory=list)
     applications: list[MapUse] = field(default_factory=list)
     inner: set[Site] = field(default_factory=set)
+    spanning: set[Frame] = field(default_factory=set)
     use_calls: dict[Site, list[Site]] = field(default_factory=dict)
     library_calls: dict[str, set[FunctionRef]] = field(default_factory=dict)
     around: dict[FunctionRef, Axes] = field(default_factory=dict)
@@ -123,17 +125,25 @@ class Visitor:
                 sure = block in certain
                 site = Site(frame.ref, number)
                 arguments = self.ev.arguments(frame, operation)
+                may_make = False
                 for callee in self.ev.value(frame, operation.function):
                     if callee is UNKNOWN:
                         continue
+                    may_make = may_make or isinstance(callee, (External, Applied, Instance))
+                    if isinstance(callee, (External, Applied)) and self._spans(callee):
+                        self.reach.spanning.add(frame)
                     if isinstance(callee, External):
                         self.reach.library_calls.setdefault(callee.name, set()).add(frame.ref)
                     if isinstance(callee, Applied):
                         self.reach.use_calls.setdefault(callee.site, []).append(site)
                     for target in self.calls.targets(callee, arguments, frame.depth + 1):
                         yield CallEdge(frame, site, target, sure)
-                for value in self.ev.value(frame, number):
+                for value in self.ev.value(frame, number) if may_make else ():
                     yield from self._use(frame, site, value, sure)
+
+    def _spans(self, callee: External | Applied) -> bool:
+        known = self.ev.knowledge.get(callee.name)
+        return known is not None and (known.parallel or known.kind == "jit" or known.spans)
 
     def _makes_known(self, frame: Frame, function: s.Function, element: int) -> bool:
         """Is an element of a comprehension a call of a library's function that the linter knows."""

@@ -47,12 +47,8 @@ class CallsElsewhere:
         """Function by function."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
-            function = self.ev.function(frame)
-            for block in sorted(self.ev.live_blocks(frame)):
-                for number in function.blocks[block].operations:
-                    operation = function.operations[number]
-                    if isinstance(operation, s.Call):
-                        yield from self._handed(frame, number, operation)
+            for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+                yield from self._handed(frame, number, operation)
 
     def _handed(self, frame: Frame, number: int, operation: s.Call) -> Iterator[CallElsewhere]:
         known = self._starter(frame, operation)

@@ -87,6 +87,8 @@ class Terms:
 
     def of_function(self, frame: Frame) -> Term:
         """What a call of a function does, after which it is back at its caller."""
+        if self.effects.is_silent(frame):
+            return NOTHING
         return self._functions.once(frame, lambda: _returned(self.between(frame, s.ENTRY, EXIT)))
 
     def between(

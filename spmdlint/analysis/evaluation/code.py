@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import Any, TypeVar
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.values import Values
 from spmdlint.program import summary as s
 
+Kind = TypeVar("Kind")
 _MUTATORS = frozenset(
     "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
 )
@@ -33,6 +35,7 @@ class Code:
         self.roots: dict[int, int] = {}
         """The roots that are known; ask :meth:`root_of` for the others."""
         self._fixed: dict[int, bool] = {}
+        self._each: dict[tuple[type, ...], tuple[Any, ...]] = {}
         self._scopes: dict[str, s.Function | None] = {}
 
     def scope_of(self, name: str) -> s.Function | None:
@@ -91,9 +94,23 @@ class Code:
     @cached_property
     def mutated_names(self) -> frozenset[str]:
         """The names whose value the function changes in place."""
-        changed = (changed_in_place(operation) for operation in self.operations)
-        loads = (self.operations[number] for number in changed if number is not None)
+        loads = (self.operations[changed] for _, changed in self.changes)
         return frozenset(load.name for load in loads if isinstance(load, s.Load))
+
+    @cached_property
+    def changes(self) -> tuple[tuple[int, int], ...]:
+        """The operations that change a collection in place, and that collection."""
+        changed = ((number, changed_in_place(operation)) for number, operation in enumerate(self.operations))
+        return tuple((number, collection) for number, collection in changed if collection is not None)
+
+    @cached_property
+    def appending(self) -> dict[int, tuple[int, int]]:
+        """The calls with one argument, as of `append`, and that argument, by what is called."""
+        return {
+            operation.function: (number, operation.arguments[0].value)
+            for number, operation in enumerate(self.operations)
+            if isinstance(operation, s.Call) and len(operation.arguments) == 1 and not operation.arguments[0].star
+        }
 
     # -- what is defined and called here
 
@@ -115,6 +132,16 @@ class Code:
             for block in self.function.blocks
         )
 
+    def each(self, *kinds: type[Kind]) -> tuple[tuple[int, int, Kind], ...]:
+        """The operations of some kinds in the order of the blocks: the block, the number, the operation."""
+        found = self._each.get(kinds)
+        if found is None:
+            blocks = enumerate(self.function.blocks)
+            numbers = ((block, number) for block, content in blocks for number in content.operations)
+            operations = ((block, number, self.operations[number]) for block, number in numbers)
+            found = self._each[kinds] = tuple(each for each in operations if isinstance(each[2], kinds))
+        return found
+
     def calls_in(self, blocks: Iterable[int]) -> Iterator[tuple[int, s.Call]]:
         """The calls in some blocks, in order."""
         operations = self.operations
@@ -125,9 +152,57 @@ class Code:
                 yield number, operation
 
     @cached_property
+    def returns(self) -> tuple[tuple[int, s.Return], ...]:
+        """The returns, block by block, each with its block."""
+        return tuple(
+            (number, operation)
+            for number, block in enumerate(self.function.blocks)
+            for position in block.operations
+            if isinstance(operation := self.operations[position], s.Return)
+        )
+
+    @cached_property
+    def stars(self) -> tuple[s.ImportStar, ...]:
+        """The imports of all that a module holds."""
+        return tuple(operation for operation in self.operations if isinstance(operation, s.ImportStar))
+
+    @cached_property
     def entered(self) -> tuple[tuple[int, s.Enter], ...]:
         """Where context managers are entered, in the order of the text."""
         return tuple((number, o) for number, o in enumerate(self.operations) if isinstance(o, s.Enter))
+
+    @cached_property
+    def left(self) -> dict[int, int]:
+        """The last place where the block of each context manager is left."""
+        return {o.manager: number for number, o in enumerate(self.operations) if isinstance(o, s.Leave)}
+
+    @cached_property
+    def loads(self) -> dict[str, list[int]]:
+        """Where each name is read."""
+        found: dict[str, list[int]] = {}
+        for number, operation in enumerate(self.operations):
+            if isinstance(operation, s.Load):
+                found.setdefault(operation.name, []).append(number)
+        return found
+
+    @cached_property
+    def called(self) -> frozenset[int]:
+        """The values that are called."""
+        return frozenset(o.function for o in self.operations if isinstance(o, s.Call))
+
+    @cached_property
+    def passed(self) -> frozenset[int]:
+        """The values that calls are given."""
+        return frozenset(a.value for o in self.operations if isinstance(o, s.Call) for a in o.arguments)
+
+    @cached_property
+    def made_at(self) -> dict[int, list[int]]:
+        """The operations that define functions, by the number of the function."""
+        found: dict[int, list[int]] = {}
+        for number, operation in enumerate(self.operations):
+            if isinstance(operation, s.MakeFunction):
+                found.setdefault(operation.function, []).append(number)
+        return found
 
     @cached_property
     def made_functions(self) -> dict[int, s.MakeFunction]:

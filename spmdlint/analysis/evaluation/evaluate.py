@@ -54,6 +54,7 @@ from spmdlint.program.link import FunctionRef, Project
 
 MAX_DEPTH = 12  # frames above one another
 MAX_FRAMES = 48  # different bindings of one function's parameters
+_NONE = one(Constant(None))
 _RETURN = -1  # the number that stands for what a frame returns
 
 
@@ -435,14 +436,13 @@ class Evaluator:
         function = self.function(frame)
         if function.generator or function.asynchronous:
             return ANYTHING
-        sets: list[Values] = []
-        for number in sorted(self.live_blocks(frame)):
-            for position in function.blocks[number].operations:
-                operation = function.operations[position]
-                if isinstance(operation, s.Return):
-                    none = one(Constant(None))
-                    sets.append(none if operation.value is None else self.value(frame, operation.value))
-        return join(*sets) if sets else one(Constant(None))
+        live = self.live_blocks(frame)
+        sets = [
+            _NONE if operation.value is None else self.value(frame, operation.value)
+            for block, operation in frame.code.returns
+            if block in live
+        ]
+        return join(*sets) if sets else _NONE
 
     def _call_external(self, name: str, arguments: Arguments, site: Site, frame: Frame) -> Values:
         known = self.knowledge.get(name)

@@ -6,14 +6,13 @@ and ``each`` says what any of its elements is. A list that is changed in any oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
-from spmdlint.analysis.evaluation.code import changed_in_place
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.values import Collection, DictionaryValue, Frame, Value, Values, certain, join, one
 from spmdlint.program import summary as s
-from spmdlint.program.link import FunctionRef
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -29,15 +28,14 @@ def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: 
     stores = function.stores[name]
     if not is_fillable(made) or len(stores) != 1:
         return None
-    inside = (FunctionRef(frame.ref.path, inner.index) for inner in _functions_inside(ev, frame, function, name))
-    if any(name in ev.code(inner).mutated_names for inner in inside):
+    if _changed_inside(ev, frame, function, name):
         return None
 
     def is_it(f: s.Function, number: int) -> bool:
         load = f.operations[number]
         return isinstance(load, s.Load) and load.name == name
 
-    appended = _appended(function, is_it) if isinstance(made, Collection) else _put(function, is_it)
+    appended = _appended(frame.code, is_it) if isinstance(made, Collection) else _put(frame.code, is_it)
     if appended is None:
         return None
     live = ev.live_blocks(frame)
@@ -65,17 +63,17 @@ def opened(made: Collection | DictionaryValue, added: list[Values]) -> Collectio
     return Collection(made.kind, made.elements, open=True, each=join(*made.elements, *added))
 
 
-def _functions_inside(ev: Evaluator, frame: Frame, function: s.Function, name: str) -> Iterator[s.Function]:
-    """The other functions of the file that see this name."""
-    summary = ev.project.modules[frame.ref.path].summary
+def _changed_inside(ev: Evaluator, frame: Frame, function: s.Function, name: str) -> bool:
+    """Does another function of the file that sees this name change its value in place."""
     wanted = None if function.kind == "module" else function
-    for other in summary.functions:
-        if other is not function and summary.scope_of(other, name) is wanted:
-            yield other
+    return any(
+        code.function is not function and code.scope_of(name) is wanted
+        for code in ev.names.changing(frame.ref.path).get(name, ())
+    )
 
 
 def put_into_attribute(
-    function: s.Function, receiver: str, name: str, made: Collection | DictionaryValue
+    code: Code, receiver: str, name: str, made: Collection | DictionaryValue
 ) -> list[tuple[int, int]] | None:
     """What a method puts into an attribute of its receiver, and where; None where it changes that in another way."""
 
@@ -86,15 +84,15 @@ def put_into_attribute(
         base = f.operations[operation.base]
         return isinstance(base, s.Load) and base.name == receiver
 
-    return _appended(function, is_attribute) if isinstance(made, Collection) else _put(function, is_attribute)
+    return _appended(code, is_attribute) if isinstance(made, Collection) else _put(code, is_attribute)
 
 
-def _put(function: s.Function, is_it: _Is) -> list[tuple[int, int]] | None:
+def _put(code: Code, is_it: _Is) -> list[tuple[int, int]] | None:
     """The stores into a dictionary, and what they store; None where it is changed in any other way."""
     found: list[tuple[int, int]] = []
-    for number, operation in enumerate(function.operations):
-        changed = changed_in_place(operation)
-        if changed is None or not is_it(function, changed):
+    for number, changed in code.changes:
+        operation = code.operations[number]
+        if not is_it(code.function, changed):
             continue
         if isinstance(operation, s.StoreSubscript):
             found.append((number, operation.value))
@@ -103,19 +101,14 @@ def _put(function: s.Function, is_it: _Is) -> list[tuple[int, int]] | None:
     return found
 
 
-def _appended(function: s.Function, is_it: _Is) -> list[tuple[int, int]] | None:
+def _appended(code: Code, is_it: _Is) -> list[tuple[int, int]] | None:
     """The calls of `append` on a collection, and what they append; None where it is changed in any other way."""
-    calls = {
-        operation.function: (number, operation.arguments[0].value)
-        for number, operation in enumerate(function.operations)
-        if isinstance(operation, s.Call) and len(operation.arguments) == 1 and not operation.arguments[0].star
-    }
     found: list[tuple[int, int]] = []
-    for number, operation in enumerate(function.operations):
-        changed = changed_in_place(operation)
-        if changed is None or not is_it(function, changed):
+    for number, changed in code.changes:
+        if not is_it(code.function, changed):
             continue
-        if not isinstance(operation, s.Attribute) or operation.name != "append" or number not in calls:
+        operation = code.operations[number]
+        if not isinstance(operation, s.Attribute) or operation.name != "append" or number not in code.appending:
             return None
-        found.append(calls[number])
+        found.append(code.appending[number])
     return found

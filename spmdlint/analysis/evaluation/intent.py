@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Values, certain
 from spmdlint.program import summary as s
@@ -18,18 +21,16 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
         return False
     function = evaluator.function(frame)
     if frame.outer is not None and function.kind in ("lambda", "function"):
-        around = evaluator.function(frame.outer)
-        for use in _uses(around, function):
+        for use in _uses(frame.outer.code, function):
             if expects_failure(evaluator, frame.outer, use):
                 return True
-        called = _calls(around, function)
+        called = _calls(frame.outer.code, function)
         if called and all(expects_failure(evaluator, frame.outer, number) for number in called):
             return True
     for entered, operation in frame.code.entered:
-        if entered < number and _is_raises(function, operation.manager):
-            ends = [n for n, o in enumerate(function.operations) if _leaves(o, operation.manager)]
-            if not ends or number < max(ends):
-                return True
+        end = frame.code.left.get(operation.manager, len(function.operations))
+        if entered < number < end and _is_raises(function, operation.manager):
+            return True
     return any(
         isinstance(operation, s.Call)
         and _names_raises(function, operation.function)
@@ -38,25 +39,18 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     )
 
 
-def _uses(outer: s.Function, function: s.Function) -> list[int]:
+def _uses(outer: Code, function: s.Function) -> Sequence[int]:
     """Where a function is handed on as a value: a lambda where it is made, a `def` where its name is passed."""
-    made = [n for n, o in enumerate(outer.operations) if isinstance(o, s.MakeFunction) and o.function == function.index]
     if function.kind == "lambda":
-        return made
-    passed = {argument.value for o in outer.operations if isinstance(o, s.Call) for argument in o.arguments}
-    loads = [n for n, o in enumerate(outer.operations) if isinstance(o, s.Load) and o.name == function.name]
-    return loads if loads and all(number in passed for number in loads) else []
+        return outer.made_at.get(function.index, ())
+    loads = outer.loads.get(function.name, ())
+    return loads if loads and all(number in outer.passed for number in loads) else ()
 
 
-def _calls(outer: s.Function, function: s.Function) -> list[int]:
+def _calls(outer: Code, function: s.Function) -> Sequence[int]:
     """Where a `def` is called by its name; nothing if it is used in any other way."""
-    loads = [n for n, o in enumerate(outer.operations) if isinstance(o, s.Load) and o.name == function.name]
-    called = {o.function for o in outer.operations if isinstance(o, s.Call)}
-    return loads if function.kind == "function" and all(number in called for number in loads) else []
-
-
-def _leaves(operation: s.Operation, manager: int) -> bool:
-    return isinstance(operation, s.Leave) and operation.manager == manager
+    loads = outer.loads.get(function.name, ())
+    return loads if function.kind == "function" and all(number in outer.called for number in loads) else ()
 
 
 def _is_raises(function: s.Function, manager: int) -> bool:
@@ -89,9 +83,7 @@ def decorated_with(evaluator: Evaluator, frame: Frame | None, word: str) -> bool
     """
     while frame is not None and frame.outer is not None:
         outer = evaluator.function(frame.outer)
-        made = {
-            n for n, o in enumerate(outer.operations) if isinstance(o, s.MakeFunction) and o.function == frame.ref.index
-        }
+        made = set(frame.outer.code.made_at.get(frame.ref.index, ()))
         for number, operation in enumerate(outer.operations):
             if not isinstance(operation, s.Call) or not operation.decorator or not operation.arguments:
                 continue
@@ -160,9 +152,9 @@ def _suppressed(evaluator: Evaluator, frame: Frame, number: int, wanted: set[str
         callee = evaluator.value(frame, manager.function)
         if External("contextlib.suppress") not in callee:
             continue
-        ends = [n for n, o in enumerate(function.operations) if n > entered and _leaves(o, operation.manager)]
         kinds = [evaluator.value(frame, argument.value) for argument in manager.arguments]
-        if (not ends or number < max(ends)) and any(_catches(kind, wanted) for kind in kinds):
+        end = frame.code.left.get(operation.manager, len(function.operations))
+        if number < end and any(_catches(kind, wanted) for kind in kinds):
             return True
     return False
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.filled import filled_name
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
@@ -31,6 +33,8 @@ class Names:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
+        self._rebound: dict[Path, frozenset[str]] = {}
+        self._changing: dict[Path, dict[str, list[Code]]] = {}
 
     def load(self, frame: Frame, number: int, operation: s.Load) -> Values:
         module = self.ev.project.modules[frame.ref.path]
@@ -88,26 +92,44 @@ class Names:
         last = self.ev.flow(frame.ref).at_end(name) or frozenset(module.top.stores.get(name, ()))
         values = self._top(frame, module, last)
         sets = [values] if values else []
-        for function in module.summary.functions[1:]:
-            if name in function.globals and name in function.stores:
-                sets.append(ANYTHING)
+        if name in self._set_elsewhere(module):
+            sets.append(ANYTHING)
         if sets:
             return self._opened(join(*sets), frame, name)
-        for operation in module.top.operations:
-            if isinstance(operation, s.ImportStar):
-                dotted = self.ev.project.absolute(module, operation.module, operation.level)
-                path = self.ev.project.find_module(dotted, module)
-                if path is None:
-                    candidate = External(self.ev.knowledge.canonical(f"{dotted}.{name}"))
-                    if self.ev.knowledge.get(candidate.name) is not None:
-                        return one(candidate)
-                elif path != module.path:
-                    values = self.global_name(self.ev.project.modules[path], name)
-                    if values and values != ANYTHING:
-                        return values
+        for operation in frame.code.stars:
+            dotted = self.ev.project.absolute(module, operation.module, operation.level)
+            path = self.ev.project.find_module(dotted, module)
+            if path is None:
+                candidate = External(self.ev.knowledge.canonical(f"{dotted}.{name}"))
+                if self.ev.knowledge.get(candidate.name) is not None:
+                    return one(candidate)
+            elif path != module.path:
+                values = self.global_name(self.ev.project.modules[path], name)
+                if values and values != ANYTHING:
+                    return values
         if hasattr(builtins, name):
             return one(External(f"builtins.{name}"))
         return ANYTHING
+
+    def _set_elsewhere(self, module: Module) -> frozenset[str]:
+        """The globals of a module that its functions set."""
+        found = self._rebound.get(module.path)
+        if found is None:
+            functions = module.summary.functions[1:]
+            names = frozenset(name for f in functions for name in f.globals if name in f.stores)
+            found = self._rebound[module.path] = names
+        return found
+
+    def changing(self, path: Path) -> dict[str, list[Code]]:
+        """The functions of a file that change the value of a name in place, by the name."""
+        found = self._changing.get(path)
+        if found is None:
+            found = self._changing[path] = {}
+            for function in self.ev.project.modules[path].summary.functions:
+                code = self.ev.code(FunctionRef(path, function.index))
+                for name in code.mutated_names:
+                    found.setdefault(name, []).append(code)
+        return found
 
     def _top(self, frame: Frame, module: Module, stores: frozenset[int]) -> Values:
         """What some stores at the top level of a module give, of those that can run."""
@@ -146,7 +168,7 @@ class Names:
         full = self.ev.knowledge.canonical(f"{module.name}.{name}")
         if self.ev.knowledge.get(full) is not None:
             return one(External(full))
-        if name in module.top.stores or any(isinstance(o, s.ImportStar) for o in module.top.operations):
+        if name in module.top.stores or self.ev.code(FunctionRef(module.path, 0)).stars:
             values = self.global_name(module, name)
             if values != ANYTHING or name in module.top.stores:
                 return values

@@ -67,6 +67,9 @@ class Objects:
         self._stores: dict[FunctionRef, dict[str, list[tuple[FunctionRef, int]]]] = {}
         self._bases: dict[ClassValue, tuple[Value, ...]] = {}
         self._copies: dict[FunctionRef, list[tuple[FunctionRef, int, s.Call]]] = {}
+        self._finding_bases = 0  # while bases are being found, some are missing yet
+        self._lineages: dict[ClassValue, list[ClassValue]] = {}
+        self._library_bases: dict[ClassValue, list[str]] = {}
         self._active: set[tuple[Value, str]] = set()
 
     # -- classes
@@ -79,7 +82,11 @@ class Objects:
         """The bases that are known, in order."""
         if cls not in self._bases:
             self._bases[cls] = ()
-            self._bases[cls] = tuple(self._find_bases(cls))
+            self._finding_bases += 1
+            try:
+                self._bases[cls] = tuple(self._find_bases(cls))
+            finally:
+                self._finding_bases -= 1
         return self._bases[cls]
 
     def _find_bases(self, cls: ClassValue) -> Iterator[Value]:
@@ -93,6 +100,15 @@ class Objects:
 
     def lineage(self, cls: ClassValue) -> list[ClassValue]:
         """The class and its bases in the project, nearest first, each once."""
+        known = self._lineages.get(cls)
+        if known is not None:
+            return known
+        found = self._find_lineage(cls)
+        if not self._finding_bases:
+            self._lineages[cls] = found
+        return found
+
+    def _find_lineage(self, cls: ClassValue) -> list[ClassValue]:
         found: list[ClassValue] = []
         pending: list[Value] = [cls]
         while pending:
@@ -104,7 +120,13 @@ class Objects:
 
     def library_bases(self, cls: ClassValue) -> list[str]:
         """The names of the bases that are a library's."""
-        return [b.name for c in self.lineage(cls) for b in self.bases(c) if isinstance(b, External)]
+        known = self._library_bases.get(cls)
+        if known is not None:
+            return known
+        found = [b.name for c in self.lineage(cls) for b in self.bases(c) if isinstance(b, External)]
+        if not self._finding_bases:
+            self._library_bases[cls] = found
+        return found
 
     def has_fields(self, cls: ClassValue) -> bool:
         """Are the annotated fields of the class the parameters of its constructor."""
@@ -245,8 +267,9 @@ class Objects:
         assert is_fillable(made)
         for cls in lineage:
             for method in self.project.methods(cls.ref).values():
-                function = self.project.function(method)
-                found = put_into_attribute(function, function.formals[0].name, name, made) if function.formals else []
+                code = self.ev.code(method)
+                formals = code.function.formals
+                found = put_into_attribute(code, formals[0].name, name, made) if formals and code.changes else []
                 if found is None:
                     return join(values, ANYTHING)
                 frame = self.method_frame(method, instance, cls) if found else None

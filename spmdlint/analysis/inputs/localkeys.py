@@ -26,13 +26,12 @@ def global_indices(evaluator: Evaluator, table: Typing) -> Iterator[GlobalIndex]
     search = _Search(evaluator, table)
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
-        function = evaluator.function(frame)
-        for block in sorted(evaluator.live_blocks(frame)):
-            for number in function.blocks[block].operations:
-                found = search.at(frame, number)
-                if found is not None:
-                    place, split = found
-                    yield GlobalIndex(Site(ref, number), place, split)
+        live = evaluator.live_blocks(frame)
+        for block, number, _ in frame.code.each(s.Subscript, s.Call):
+            found = search.at(frame, number) if block in live else None
+            if found is not None:
+                place, split = found
+                yield GlobalIndex(Site(ref, number), place, split)
 
 
 class _Search:

@@ -116,12 +116,10 @@ class Seeds:
     def shares(self) -> Iterator[ShuffledShare]:
         """Shares by the process's number of what was shuffled with a seed of the process's own."""
         for frame in self._frames():
-            function = self.ev.function(frame)
-            for block in sorted(self.ev.live_blocks(frame)):
-                for number in function.blocks[block].operations:
-                    operation = function.operations[number]
-                    if isinstance(operation, s.Subscript):
-                        yield from self._share(frame, number, operation)
+            live = self.ev.live_blocks(frame)
+            for block, number, operation in frame.code.each(s.Subscript):
+                if block in live:
+                    yield from self._share(frame, number, operation)
 
     def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ShuffledShare]:
         index = self.ev.function(frame).operations[operation.index]

@@ -35,17 +35,15 @@ def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order:
         if ref not in reach.host:
             continue
         frame = evaluator.free_frame(ref)
-        function = evaluator.function(frame)
-        for block in sorted(evaluator.live_blocks(frame)):
-            for number in function.blocks[block].operations:
-                operation = function.operations[number]
-                if isinstance(operation, s.Call) and effects.agrees(frame, operation):
-                    for argument in operation.arguments:
-                        if _stacked(evaluator, frame, argument.value, _DEPTH):
-                            reason = order.of(frame, argument.value)
-                            if reason is not None:
-                                name = next(call.name for call in effects.of_call(frame, number, operation))
-                                yield GatheredOrder(Site(ref, number), Site(ref, argument.value), name, reason)
+        for number, operation in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
+            if not effects.agrees(frame, operation):
+                continue
+            for argument in operation.arguments:
+                if _stacked(evaluator, frame, argument.value, _DEPTH):
+                    reason = order.of(frame, argument.value)
+                    if reason is not None:
+                        name = next(call.name for call in effects.of_call(frame, number, operation))
+                        yield GatheredOrder(Site(ref, number), Site(ref, argument.value), name, reason)
 
 
 def _stacked(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:

@@ -70,12 +70,13 @@ class SetLoops:
                 operation = function.operations[test] if test is not None else None
                 if isinstance(operation, s.Next) and test is not None:
                     yield from self._loop(frame, ref, number, test, operation)
-                for position in function.blocks[number].operations:
-                    call = function.operations[position]
-                    if isinstance(call, s.Call):
-                        yield from self._axis_names(frame, position, call)
-                    elif isinstance(call, s.Subscript):
-                        yield from self._share(frame, position, call)
+            for block, position, call in frame.code.each(s.Call, s.Subscript):
+                if block not in live:
+                    continue
+                if isinstance(call, s.Call):
+                    yield from self._axis_names(frame, position, call)
+                elif isinstance(call, s.Subscript):
+                    yield from self._share(frame, position, call)
 
     def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[SetLoop]:
         """One process's share of what is listed in set order."""
@@ -236,16 +237,18 @@ class Listings:
         """Shares and loops, function by function."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
-            function = self.ev.function(frame)
-            for number in sorted(self.ev.live_blocks(frame)):
-                block = function.blocks[number]
-                for position in block.operations:
-                    operation = function.operations[position]
-                    if isinstance(operation, s.Subscript):
-                        yield from self._share(frame, position, operation)
-                test = function.operations[block.test] if block.test is not None else None
-                if isinstance(test, s.Next) and ref in self.reach.host:
-                    yield from self._loop(frame, number, test)
+            live = self.ev.live_blocks(frame)
+            for block, number, operation in frame.code.each(s.Subscript, s.Next):
+                if block not in live:
+                    continue
+                if isinstance(operation, s.Subscript):
+                    yield from self._share(frame, number, operation)
+                elif isinstance(operation, s.Next) and self._decides(frame, block, number) and ref in self.reach.host:
+                    yield from self._loop(frame, block, operation)
+
+    @staticmethod
+    def _decides(frame: Frame, block: int, number: int) -> bool:
+        return frame.code.function.blocks[block].test == number
 
     def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ListingShare]:
         index = self.ev.function(frame).operations[operation.index]

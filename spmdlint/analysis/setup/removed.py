@@ -44,19 +44,14 @@ class RemovedNames:
         """Every use that surely fails: not where its author asks for the version, or catches the error."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
-            function = self.ev.function(frame)
+            live = self.ev.live_blocks(frame)
             guarded: set[int] | None = None
-            for block in sorted(self.ev.live_blocks(frame)):
-                for number in function.blocks[block].operations:
-                    for found in self._at(frame, number):
-                        if guarded is None:
-                            guarded = self._asked(frame)
-                        if (
-                            block not in guarded
-                            and not self._chosen(frame, number)
-                            and not self._handled(frame, number)
-                        ):
-                            yield found
+            for block, number, _ in frame.code.each(s.Import, s.Attribute, s.Call):
+                for found in self._at(frame, number) if block in live else ():
+                    if guarded is None:
+                        guarded = self._asked(frame)
+                    if block not in guarded and not self._chosen(frame, number) and not self._handled(frame, number):
+                        yield found
 
     def _at(self, frame: Frame, number: int) -> Iterator[UseOfRemoved]:
         function = self.ev.function(frame)
@@ -66,7 +61,7 @@ class RemovedNames:
             removed = self._gone(written)
             if removed is not None:
                 yield UseOfRemoved(Site(frame.ref, number), written, removed)
-        elif isinstance(operation, s.Attribute):
+        elif isinstance(operation, s.Attribute) and operation.name in self.removals.last_parts:
             base = self.written(frame, operation.base)
             removed = self._gone(f"{base}.{operation.name}") if base and self._gone(base) is None else None
             if removed is not None:
@@ -79,6 +74,8 @@ class RemovedNames:
             yield from self._parameters(frame, number, operation)
 
     def _parameters(self, frame: Frame, number: int, operation: s.Call) -> Iterator[UseOfRemoved]:
+        if self.removals.parameter_names.isdisjoint(argument.keyword for argument in operation.arguments):
+            return
         callee = self.written(frame, operation.function)
         passed = operation.arguments
         known = self.ev.knowledge.get(callee)

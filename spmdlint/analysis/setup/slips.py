@@ -75,12 +75,8 @@ class Slips:
     def _calls(self) -> Iterator[tuple[Frame, int, s.Call]]:
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
-            function = self.ev.function(frame)
-            for block in sorted(self.ev.live_blocks(frame)):
-                for number in function.blocks[block].operations:
-                    operation = function.operations[number]
-                    if isinstance(operation, s.Call):
-                        yield frame, number, operation
+            for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+                yield frame, number, operation
 
     def _meant(self, frame: Frame, number: int) -> bool:
         return expects_failure(self.ev, frame, number) or handles(self.ev, frame, number, "TypeError")
