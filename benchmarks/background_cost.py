@@ -10,7 +10,6 @@ some milliseconds with a real all-reduce, and what the checks' own threads take 
 SPMDLINT_LEDGER each call is recorded in mapped memory as well.
 """
 
-import os
 import sys
 import threading
 import time
@@ -23,17 +22,15 @@ from jax._src import distributed
 from jax._src.interpreters import pxla
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from job import take_over
 
 from spmdlint import runtime_checks
-from spmdlint.runtime_checks.options import RUN_FOLDER_VARIABLE
 
 try:
     from jax import shard_map
 except ImportError:
     from jax.experimental.shard_map import shard_map
 
-# As in the real job: under the launcher calls are always recorded.
-os.environ.pop(RUN_FOLDER_VARIABLE, None)
 CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 3000
 LOCKSTEP_CALLS = 100
 SETTLE = 0.5
@@ -120,6 +117,7 @@ def compare(words, make, arguments, calls, wait=False):
 
 
 def main():
+    take_over()
     jax.distributed.initialize()
     mesh = Mesh(np.array(jax.devices()), ("data",))
     x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(4, np.float32))
