@@ -7,8 +7,9 @@ job. The function holds a collective behind a condition that is never true: it i
 timed is JAX's dispatch alone, without the network. Prints by number of arguments the median time of a bare call and
 the time that the checks add, with a 95 % interval over blocks of calls (bootstrap), over all calls and over the quarter
 of the blocks in which the machine was left alone most; then the same for a step of some milliseconds with a real
-all-reduce, and what the checks' own threads take of a core meanwhile. With SPMDLINT_LEDGER each call is recorded in
-mapped memory as well.
+all-reduce, and what the checks' own threads take of a core meanwhile. Of the step there are several pairs of twins, as
+the place of a program in memory alone makes a hundredth of difference there. With SPMDLINT_LEDGER each call is recorded
+in mapped memory as well.
 """
 
 import sys
@@ -36,6 +37,7 @@ CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 6000
 LOCKSTEP_CALLS = 100
 SETTLE = 0.5
 BLOCK = 50
+PAIRS = 5
 
 
 def timed(function, arguments, wait):
@@ -52,17 +54,25 @@ def spent_by_threads():
     return sum(time.clock_gettime(time.pthread_getcpuclockid(thread.ident)) for thread in own)
 
 
+def given_to_jax(make, arguments, factory):
+    """A function of which JAX has made its program while this factory of fast paths was in place."""
+    usual, pxla.MeshExecutableFastpathData = pxla.MeshExecutableFastpathData, factory
+    function = make()
+    for _ in range(3):
+        jax.block_until_ready(function(arguments))
+    pxla.MeshExecutableFastpathData = usual
+    return function
+
+
 def in_turn(make, arguments, wait, calls):
     """Times of bare calls and of watched ones in microseconds, and the percentage of a core for the checks' threads."""
     untouched, turn = pxla.MeshExecutableFastpathData, distributed.global_state.client
-    bare, watched = make(), make()
     runtime_checks.enable("background")
-    hooked, pxla.MeshExecutableFastpathData = pxla.MeshExecutableFastpathData, untouched
-    for _ in range(3):
-        jax.block_until_ready(bare(arguments))
-    pxla.MeshExecutableFastpathData = hooked
-    for _ in range(3):
-        jax.block_until_ready(watched(arguments))
+    hooked = pxla.MeshExecutableFastpathData
+    pairs = []
+    for number in range(PAIRS if wait else 1):
+        made = {one: given_to_jax(make, arguments, one) for one in (untouched, hooked)[:: 1 if number % 2 else -1]}
+        pairs.append((made[untouched], made[hooked]))
     time.sleep(SETTLE)  # what switching on causes is over
     before = sum(runtime_checks.status().calls.values())
     took = np.empty((calls, 2))
@@ -72,7 +82,7 @@ def in_turn(make, arguments, wait, calls):
     spent, began = spent_by_threads(), time.monotonic()
     for number in range(calls):
         for column in (0, 1) if number % 2 else (1, 0):
-            took[number, column] = timed((bare, watched)[column], arguments, wait)
+            took[number, column] = timed(pairs[number % len(pairs)][column], arguments, wait)
     share = 100 * (spent_by_threads() - spent) / (time.monotonic() - began)
     if not wait and jax.process_index() == 0:
         turn.key_value_set(f"turn/{len(arguments)}", "done")
