@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from job import take_over
 
 from spmdlint import runtime_checks
 
@@ -32,6 +33,7 @@ def block(step, arguments):
 
 
 def main():
+    take_over()
     jax.distributed.initialize()
     mesh = Mesh(np.array(jax.devices()), ("data",))
     rows = NamedSharding(mesh, P("data"))

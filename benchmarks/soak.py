@@ -19,11 +19,10 @@ from jax._src import distributed
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from job import take_over
 
 from spmdlint import runtime_checks
-from spmdlint.runtime_checks.options import RUN_FOLDER_VARIABLE
 
-os.environ.pop(RUN_FOLDER_VARIABLE, None)  # as in the real job
 STEPS = 400  # of some 15 ms: ten rounds are about a minute
 
 
@@ -37,6 +36,7 @@ def main():
     ask.add_argument("--minutes", type=float, default=60)
     ask.add_argument("--mode", default="background")
     given = ask.parse_args()
+    take_over()
     jax.distributed.initialize()
     runtime_checks.enable(given.mode)
     mesh = Mesh(np.array(jax.devices()), ("data",))

@@ -7,7 +7,6 @@ thread spends of its processor on it, which a busy machine disturbs less; with t
 and their 95 % intervals (bootstrap).
 """
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -17,12 +16,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from spmdlint import runtime_checks
-from spmdlint.runtime_checks.options import RUN_FOLDER_VARIABLE
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fixtures" / "training"))
+from job import take_over
 from train import batches, initial_state, train_step
 
-os.environ.pop(RUN_FOLDER_VARIABLE, None)  # as in the real job
 MODE = sys.argv[1] if len(sys.argv) > 1 else "background"
 BLOCKS = int(sys.argv[2]) if len(sys.argv) > 2 else 40
 STEPS = 50
@@ -41,6 +39,7 @@ def block(state, data):
 
 
 def main():
+    take_over()
     jax.distributed.initialize()
     mesh = Mesh(np.array(jax.devices()).reshape(jax.process_count(), -1), ("data", "model"))
     data = batches(mesh, 8, seed=0)

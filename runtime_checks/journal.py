@@ -29,9 +29,12 @@ ASSERTED = 64  # the same of values that are asserted, most of which are new
 
 
 class Event:
-    """A program called from one line in one thread; every call of it is this one object."""
+    """A program called from one line in one thread; every call of it is this one object.
 
-    __slots__ = ("_site", "code", "digest", "group", "lasti", "number", "program", "thread", "user")
+    A call from ``code`` at the instruction ``expected`` is taken to be this one without asking for its thread.
+    """
+
+    __slots__ = ("_site", "code", "digest", "expected", "group", "lasti", "number", "program", "thread", "user")
 
     def __init__(self, program: Program, group: Group, thread: int) -> None:
         self.program = program
@@ -40,7 +43,7 @@ class Event:
         self.digest = int(program.digest, 16)
         self.number = 0  # in the recording
         self.code: CodeType | None = None  # of the calling frame, where that is the user's
-        self.lasti = -1
+        self.lasti = self.expected = -1
         self.user: tuple[CodeType, int] | None = None
         self._site: Site | None = None
 
@@ -77,6 +80,7 @@ class Journal:
         self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._asserted: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._lock = threading.RLock()
+        self._main = threading.main_thread().ident
         keep = self.pending.append
         self.note: Callable[[Event], None] = keep if recording is None else recording.recorder(self._lock, keep)
 
@@ -107,6 +111,22 @@ class Journal:
             if frame is found and owner_of(frame.f_code.co_filename) == "user":
                 event.code, event.lasti = frame.f_code, frame.f_lasti
             self._add_to_recording(event)
+        return event
+
+    def event_to_come(self, program: Program) -> Event:
+        """What stands for a program of which no call has been noted yet."""
+        return Event(program, self._ledger.group(program.processes), 0)
+
+    def expect(self, event: Event, frame: FrameType) -> Event:
+        """The event of a call that a frame makes of the program of another, which was its last; it is expected again.
+
+        Only of the main thread, and until the calls are numbered the next time: then it is asked again who makes it.
+        """
+        thread = threading.get_ident()
+        if thread != event.thread or frame.f_code is not event.code or frame.f_lasti != event.lasti:
+            event = self.event_at(event.program, frame)
+        if thread == self._main:
+            event.expected = event.lasti
         return event
 
     def event_of(self, program: Program, site: Site | None) -> Event:
@@ -147,6 +167,7 @@ class Journal:
             groups = {event.group for event in events}
             for event in events:
                 event.group.threads.add(event.thread)
+                event.expected = -1
             for group in groups:
                 mine = batch if len(groups) == 1 else [event for event in batch if event.group is group]
                 prefixes = extend(group.prefix, group.count, [event.digest for event in mine])

@@ -7,7 +7,7 @@ process, at longer and longer intervals.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.asking import Asking
 from spmdlint.runtime_checks.ending import write_error
@@ -72,15 +72,20 @@ class Lateness:
         lines = [f"{'' if still is None else 'late: '}{name_processes(there)} came to {at}{ago}"]
         answers = self._asking.ask(sorted(behind)[:SHOWN], {"stack": True}) if behind else {}
         for process, sample in sorted(behind.items())[:SHOWN]:
-            calls = most - sample.count
-            by = f"{calls} call{'s' if calls > 1 else ''}"
-            if process not in answers and process != self._session.me:
+            if process in answers:
+                where = answers[process]["where"]
+            elif process == self._session.me:
+                where = self._session.where()
+            else:
+                by = _calls(most - sample.count)
                 lines.append(
-                    f"  process {process}, {by} behind, does not answer: it is stopped, or holds Python's lock"
+                    f"  process {process}, {by} behind when last heard of, does not answer: it is stopped, or holds "
+                    "Python's lock"
                 )
                 continue
-            where = answers[process]["where"] if process in answers else self._session.where()
-            lines.append(f"  process {process} is {by} behind, at {where.get('place') or 'an unknown line'}")
+            by = _calls(most - _counted(where, group, sample))
+            place = where.get("place") or "an unknown line"
+            lines.append(f"  process {process} {f'is {by} behind' if by else 'has come there since'}, at {place}")
             lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
         if len(behind) > SHOWN:
             lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are behind as well")
@@ -88,6 +93,17 @@ class Lateness:
             lines.append(f"  {name_processes(absent)} made no call yet")
         compiling = _compiling(samples)
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
+
+
+def _counted(where: Mapping[str, Any], group: Group, sample: Sample) -> int:
+    """The calls of a process that has answered: by now it may have made more than it had published."""
+    counts = where.get("counts")
+    told = counts.get(group.key) if isinstance(counts, Mapping) else None
+    return max(sample.count, told) if isinstance(told, int) else sample.count
+
+
+def _calls(number: int) -> str:
+    return f"{number} call{'s' if number > 1 else ''}" if number > 0 else ""
 
 
 def _place(sample: Sample) -> str:

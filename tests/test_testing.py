@@ -89,6 +89,17 @@ def test_skipping():
     pytest.skip("not on this host")
 
 
+@pytest.mark.spmd(processes=1)
+def test_expecting_to_fail_inside():
+    pytest.xfail("known to fail here")
+
+
+@pytest.mark.spmd(processes=2)
+def test_one_expects_to_fail(rank):
+    if rank == 1:
+        pytest.xfail("known to fail here")
+
+
 @pytest.mark.spmd(processes=2)
 @pytest.mark.skip(reason="never started")
 def test_marked_as_skipped(rank):
@@ -111,9 +122,13 @@ def test_each_process_says_how_it_went(tmp_path):
         "test_one_fails": "FAILED",
         "test_they_part": "FAILED",
         "test_expected_to_fail": "XFAIL",
+        "test_expecting_to_fail_inside": "XFAIL",
+        "test_one_expects_to_fail": "FAILED",
         "test_beside_them": "PASSED",
     }, text
-    assert "2 failed, 2 passed, 2 skipped, 1 xfailed" in text
+    assert "3 failed, 2 passed, 2 skipped, 2 xfailed" in text
+    assert "process 1 failed as expected, and process 0 did not." in text
+    assert "known to fail here" in text
     assert "not on this host" in text
     fails, _, parts = text.partition("test_they_part __")
     assert "- process 1 -" in fails

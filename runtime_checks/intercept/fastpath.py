@@ -7,9 +7,8 @@ fast path's data puts an object of ours in one slot of the executables that span
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from spmdlint.runtime_checks.fingerprint import Program
@@ -52,28 +51,29 @@ class LayoutHook:
 
 
 def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple[Callable[[Any], Any], Any]:
-    """What is run at every dispatch, and what changes the layout that it gives back."""
-    note, get_frame, get_thread = journal.note, sys._getframe, threading.get_ident
-    event: Event | None = None
-    code: CodeType | None = None
-    lasti = thread = -1
+    """What is run at every dispatch, and what changes the layout that it gives back.
 
-    def moved(frame: FrameType) -> Event:
-        nonlocal event, code, lasti, thread
-        event = journal.event_at(program, frame)
-        code, lasti, thread = event.code, event.lasti, event.thread
+    JAX leaves the caches cold between two calls, so that each attribute that is read here costs a tenth of what may be
+    added in all. Hence the thread is not asked for where the line is the one expected (``Journal.expect``).
+    """
+    note, get_frame = journal.note, sys._getframe
+    event = journal.event_to_come(program)
+
+    def look(frame: FrameType) -> Event:
+        nonlocal event
+        event = journal.expect(event, frame)
         return event
 
     def to_xla_layout(_dtype: Any) -> Any:
         frame = get_frame(1)
-        if frame.f_lasti == lasti and frame.f_code is code and get_thread() == thread:
-            note(event)  # type: ignore[arg-type]
+        if frame.f_lasti == event.expected and frame.f_code is event.code:
+            note(event)
         else:
-            note(moved(frame))
+            note(look(frame))
         return layout
 
     def to_real_layout(dtype: Any) -> Any:
-        note(moved(get_frame(1)))
+        note(look(get_frame(1)))
         return real._to_xla_layout(dtype)
 
     def mend(other: Any) -> None:

@@ -26,7 +26,8 @@ def explain(folder: Path) -> int:
         sys.stdout.write(f"{sentence}\n")
     if found.differs:
         return DIVERGED_STATUS
-    sys.stdout.write(f"The last calls of {name_processes(recorded.rows)} agree as far as they are recorded.\n")
+    if len(recorded.rows) > 1:
+        sys.stdout.write(f"The last calls of {name_processes(recorded.rows)} agree as far as they are recorded.\n")
     for process, rows in recorded.rows.items():
         sys.stdout.write(f"\n  Process {process}, oldest first:\n")
         for _group, members, index, _prefix, _digest, function, filename, line, _others in rows[-LAST:]:

@@ -31,6 +31,13 @@ class JobSkippedError(Exception):
     """All processes skipped the test, for this reason."""
 
 
+class JobFailedAsExpectedError(Exception):
+    """The test failed in all processes as they expect, for this reason."""
+
+
+_ALIKE = {"skipped": ("skipped the test", JobSkippedError), "xfailed": ("failed as expected", JobFailedAsExpectedError)}
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What the marker asks for."""
@@ -57,6 +64,7 @@ class Job:
         Raises:
             JobFailedError: the test failed in a process, or the processes diverged.
             JobSkippedError: all processes skipped it.
+            JobFailedAsExpectedError: it failed in all processes, and they expect it to.
 
         """
         with tempfile.TemporaryDirectory(prefix="spmdlint-test-") as scratch:
@@ -105,14 +113,9 @@ def _judge(processes: int, results: Path, output: str) -> None:
         report = from_data(json.loads((results / "report.json").read_text()))
     except (OSError, ValueError):
         raise JobFailedError(f"The job did not run:\n{output[-MAX_OUTPUT:]}") from None
-    skipped = {n: phase["reason"] for n, found in phases.items() for phase in found if phase["outcome"] == "skipped"}
     silent = [number for number, found in phases.items() if not any(phase["when"] == "teardown" for phase in found)]
     if report.verdict in ("clean", "unchecked") and not failed and not silent:
-        if len(skipped) == processes:
-            raise JobSkippedError(next(iter(skipped.values())))
-        if skipped:
-            others = [number for number in phases if number not in skipped]
-            raise JobFailedError(f"{name_processes(skipped)} skipped the test, and {name_processes(others)} did not.")
+        _judge_alike(phases)
         return
     parts = [f"{_SECTION} {name_processes(numbers)} {_SECTION}\n{text}" for text, numbers in _together(failed)]
     if report.verdict in ("diverged", "late"):
@@ -121,6 +124,17 @@ def _judge(processes: int, results: Path, output: str) -> None:
         parts = [f"{report.message}\n"]
         parts += [f"{_SECTION} {name_processes([n])}, output {_SECTION}\n{_log(results, n)}" for n in silent]
     raise JobFailedError("\n".join(parts))
+
+
+def _judge_alike(phases: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
+    """Skip, or fail as expected, where all processes do so; where only some do, that is a failure."""
+    for outcome, (words, alike) in _ALIKE.items():
+        found = {number: one["reason"] for number, said in phases.items() for one in said if one["outcome"] == outcome}
+        others = [number for number in phases if number not in found]
+        if found and others:
+            raise JobFailedError(f"{name_processes(found)} {words}, and {name_processes(others)} did not.")
+        if found:
+            raise alike(next(iter(found.values())))
 
 
 def _phases(path: Path) -> list[dict[str, Any]]:

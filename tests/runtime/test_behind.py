@@ -172,6 +172,22 @@ def test_a_hang_is_explained(start: Start, capfd: pytest.CaptureFixture[str]) ->
     assert "all processes are at call 5 of processes 0-2" in capfd.readouterr().err
 
 
+def test_who_is_asked_is_as_far_behind_as_it_says(start: Start, capfd: pytest.CaptureFixture[str]) -> None:
+    job = start(3)
+    for me in range(3):
+        job.make(me, "step", times=(9, 5, 5)[me])
+    job.tick()
+    for me, more in ((1, 3), (2, 4)):
+        job.make(me, "step", times=more)
+        job.sessions[me].journal.drain()
+    member = job.sessions[0].background
+    assert member is not None
+    member.leader.report_on_demand()
+    told = capfd.readouterr().err
+    assert "process 1 is 1 call behind, at " in told
+    assert "process 2 has come there since, at " in told
+
+
 def test_a_restarted_process_ends_the_checks_for_all(start: Start, capfd: pytest.CaptureFixture[str]) -> None:
     job = start(3)
     for me in range(3):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 from tests.runtime.jobs import Run, rehearse
@@ -13,21 +14,27 @@ def is_clean(run: Run) -> None:
     assert "spmdlint" not in run.output, run.output
 
 
-def test_two_processes_with_two_devices_each(tmp_path: Path) -> None:
-    run = rehearse(
+BEGINNING = """
+try:
+    from jax import shard_map
+except ImportError:
+    from jax.experimental.shard_map import shard_map
+from functools import partial
+from jax.experimental import multihost_utils
+x = everywhere(np.ones(4))
+summed = jax.jit(lambda v: jnp.sum(v))
+"""
+
+
+def is_legal(folder: Path, program: str) -> None:
+    """Two processes with two devices each, in both of which ``x`` is an array of 8 ones, and ``summed`` its sum."""
+    is_clean(rehearse(folder, BEGINNING + textwrap.dedent(program), devices=2))
+
+
+def test_what_a_process_does_by_itself(tmp_path: Path) -> None:
+    is_legal(
         tmp_path,
         """
-        import gc
-        from functools import partial
-        try:
-            from jax import shard_map
-        except ImportError:
-            from jax.experimental.shard_map import shard_map
-        from jax.experimental import multihost_utils
-
-        summed = jax.jit(lambda x: jnp.sum(x))
-        x = everywhere(np.ones(4))
-
         # Host-local sizes differ, shards are equal.
         three = NamedSharding(Mesh(np.array(jax.devices()[:3]), ("d",)), P("d"))
         uneven = jax.make_array_from_process_local_data(three, np.ones((2 if me == 0 else 1, 5), np.float32), (3, 5))
@@ -41,6 +48,24 @@ def test_two_processes_with_two_devices_each(tmp_path: Path) -> None:
         for _ in range(2):
             jax.pmap(lambda v: v + 1)(np.ones((2, 3), np.float32))
             jax.pmap(lambda v: jax.lax.psum(v, "i"), axis_name="i")(np.ones((2, 3), np.float32))
+
+        # A collective within one process's devices.
+        grid = Mesh(np.array(jax.devices()).reshape(2, 2), ("host", "local"))
+        within = jax.jit(shard_map(lambda v: jax.lax.psum(v, "local"), mesh=grid,
+                                   in_specs=P(("host", "local")), out_specs=P("host")))
+        gridded = jax.make_array_from_process_local_data(
+            NamedSharding(grid, P(("host", "local"))), np.ones(4, np.float32))
+        for _ in range(1 + 2 * me):
+            within(gridded)
+        """,
+    )
+
+
+def test_compiling_is_each_process_s_own_matter(tmp_path: Path) -> None:
+    is_legal(
+        tmp_path,
+        """
+        import gc
 
         # A static object whose repr holds its address, compared by what it is.
         class Config:
@@ -60,8 +85,15 @@ def test_two_processes_with_two_devices_each(tmp_path: Path) -> None:
         if me == 1:
             summed.lower(x).compile()
         assert value(ahead(x)) == value(summed(x)) == 8
+        """,
+    )
 
-        # Donated buffers, callbacks, randomness, a collective within one process's devices.
+
+def test_jax_works_as_without_the_checks(tmp_path: Path) -> None:
+    is_legal(
+        tmp_path,
+        """
+        # Donated buffers, callbacks, randomness.
         step = partial(jax.jit, donate_argnums=0)(lambda w, v: w + jnp.sum(v))
         w = jax.device_put(np.zeros(8, np.float32), NamedSharding(mesh, P()))
         for _ in range(5):
@@ -72,15 +104,8 @@ def test_two_processes_with_two_devices_each(tmp_path: Path) -> None:
         for _ in range(2):
             key, one = jax.random.split(key)
             jax.jit(lambda k, v: jnp.sum(v) + jax.random.normal(k, ()))(one, x)
-        grid = Mesh(np.array(jax.devices()).reshape(2, 2), ("host", "local"))
-        within = jax.jit(shard_map(lambda v: jax.lax.psum(v, "local"), mesh=grid,
-                                   in_specs=P(("host", "local")), out_specs=P("host")))
-        gridded = jax.make_array_from_process_local_data(
-            NamedSharding(grid, P(("host", "local"))), np.ones(4, np.float32))
-        for _ in range(1 + 2 * me):
-            within(gridded)
 
-        # Transformed and nested uses behave as without us.
+        # Transformed and nested uses.
         assert float(jax.grad(lambda a: jax.jit(jnp.sin)(a))(0.0)) == 1.0
         assert summed.lower(x).as_text().startswith("module @jit_")
         assert jax.eval_shape(summed, x).shape == ()
@@ -89,9 +114,7 @@ def test_two_processes_with_two_devices_each(tmp_path: Path) -> None:
         assert multihost_utils.process_allgather(np.float32(me)).tolist() == [0, 1]
         multihost_utils.sync_global_devices("end")
         """,
-        devices=2,
     )
-    is_clean(run)
 
 
 def test_subset_meshes_on_three_processes(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -58,6 +61,34 @@ def test_calls_after_the_last_numbering_are_read(tmp_path: Path) -> None:
     assert [(row[2], row[5], row[7]) for row in rows[-3:]] == [(41, "step", 4), (42, "step", 4), (43, "evaluate", 5)]
     made.drain()
     assert read(path) == rows, "numbering changes nothing"
+
+
+def test_calls_of_many_threads_are_recorded_in_the_order_in_which_they_are_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "0.ledger"
+    made = journal(path)
+    often = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def call(number: int) -> None:
+        event = made.event_of(program("step", (0, 1 + number)), Site("/home/me/train.py", number, "main"))
+        for _ in range(3000):
+            made.note(event)
+
+    try:
+        threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            made.drain()
+            time.sleep(0.001)
+    finally:
+        sys.setswitchinterval(often)
+    made.drain()
+    rows = read(path)
+    assert made.made == 12_000
+    assert [row[7] for row in rows] == [event.site.line for event in made.calls]
+    assert [row[2] for row in rows if row[7] == 2] == list(range(1, 3001))
+    assert all((row[5], row[1]) == ("step", [0, 1 + row[7]]) for row in rows)
 
 
 def test_what_is_no_recording_is_none(tmp_path: Path) -> None:

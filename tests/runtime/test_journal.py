@@ -1,0 +1,116 @@
+"""What the fast path notes, in one process without devices: the hook is called as JAX calls it before a dispatch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from spmdlint.runtime_checks.fingerprint import Program
+from spmdlint.runtime_checks.intercept.fastpath import LayoutHook
+from spmdlint.runtime_checks.journal import Journal
+from spmdlint.runtime_checks.ledger import Ledger
+from tests.runtime.fakes import program
+
+PAIR = (0, 1)
+
+
+class Fast:
+    """A program on the fast path, whose dispatch is nothing but the question for a layout."""
+
+    def __init__(self, journal: Journal, called: Program) -> None:
+        self.hook = LayoutHook(journal, called, None, "a layout")
+
+    def dispatch(self) -> None:
+        assert self.hook._to_xla_layout("float32") == "a layout"
+
+
+def start() -> tuple[Journal, Fast]:
+    journal = Journal(Ledger(), None, lambda: None)
+    return journal, Fast(journal, program("step", PAIR))
+
+
+def lines(journal: Journal) -> list[int]:
+    journal.drain()
+    return [event.site.line for event in journal.calls if event.site is not None]
+
+
+def in_thread(body: Callable[[], object]) -> None:
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+
+
+def threads(journal: Journal) -> int:
+    journal.drain()
+    return len(journal.calls[-1].group.threads)
+
+
+def test_every_call_is_noted_with_its_line_in_order() -> None:
+    journal, fast = start()
+    ask = fast.hook._to_xla_layout
+
+    def one() -> object:
+        return ask("float32")
+
+    def other() -> object:
+        return ask("float32")  # at the same instruction of a function that is built alike
+
+    calls = [one, one, other, one, other, other] * 2
+    for call in calls:
+        call()
+    assert lines(journal) == [call.__code__.co_firstlineno + 1 for call in calls]
+
+
+def test_programs_are_numbered_in_the_order_in_which_they_are_called() -> None:
+    journal, step = start()
+    save = Fast(journal, program("save", PAIR))
+    for number in range(40):
+        (save if number % 7 == 3 else step).dispatch()
+        if number % 10 == 9:
+            journal.drain()
+    names = [event.program.function for event in journal.calls]
+    assert names == ["save" if number % 7 == 3 else "step" for number in range(40)]
+    assert journal.calls[0].group.count == 40
+
+
+def test_a_second_thread_is_noticed_at_its_first_call_from_a_line_of_its_own() -> None:
+    journal, fast = start()
+    ask = fast.hook._to_xla_layout
+    ask("float32")
+    ask("float32")
+    assert threads(journal) == 1
+    in_thread(lambda: ask("float32"))
+    assert threads(journal) == 2
+    assert journal.made == 3
+
+
+def test_threads_beside_the_main_one_that_share_a_line_are_noticed() -> None:
+    journal, fast = start()
+
+    both = threading.Barrier(2)
+
+    def call() -> None:
+        for _ in range(5):
+            both.wait()
+            fast.hook._to_xla_layout("float32")
+
+    other = threading.Thread(target=call)
+    other.start()
+    in_thread(call)
+    other.join()
+    assert threads(journal) == 2
+    assert journal.made == 10
+
+
+def test_a_thread_that_shares_a_line_with_the_main_one_is_noticed_after_the_next_numbering() -> None:
+    journal, fast = start()
+
+    def call() -> None:
+        fast.hook._to_xla_layout("float32")
+
+    call()
+    in_thread(call)
+    journal.drain()
+    in_thread(call)
+    assert threads(journal) == 2
+    assert journal.made == 3
