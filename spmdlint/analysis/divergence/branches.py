@@ -231,7 +231,7 @@ class Divergences:
     def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions) -> bool:
         """Do the processes make the same calls in the whole function, whichever way they go at one condition."""
         key = self.conditions.key(frame, test)
-        if key is None or self._leaves_a_loop(frame, branch):
+        if key is None or self._leaves_a_loop(frame, branch) or self.ev.flow(frame.ref).loops.get(branch):
             return False
         ways = []
         for answer in (True, False):

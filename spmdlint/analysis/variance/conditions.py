@@ -225,11 +225,23 @@ class Conditions:
     def closed(self, frame: Frame, assumptions: Assumptions) -> Closed:
         """The edges that control does not take if these conditions hold, or do not."""
         edges: set[tuple[int, int]] = set()
+        loops = self.ev.flow(frame.ref).loops
         for number, targets in self._branches(frame):
-            holds = self.holds(frame, self._test(frame, number), assumptions)
+            test = self._test(frame, number)
+            if loops.get(number) and self._changes(frame, test):
+                continue  # what holds in this round need not hold in the next
+            holds = self.holds(frame, test, assumptions)
             if holds is not None and targets[True] != targets[False]:
                 edges.add((number, targets[not holds]))
         return frozenset(edges)
+
+    def _changes(self, frame: Frame, test: int) -> bool:
+        """Does a condition ask for a name that is stored to in more than one place."""
+        operation = self.ev.function(frame).operations[test]
+        if isinstance(operation, s.BoolOp):
+            return any(self._changes(frame, operand) for operand in operation.operands)
+        key = self.key(frame, test)
+        return key is not None and _mentions(key[0], "stores")
 
     def holds(self, frame: Frame, test: int, assumptions: Assumptions) -> bool | None:
         """Whether a condition holds under assumptions; None if they do not say."""
@@ -282,3 +294,7 @@ def _about_number(key: Key) -> bool:
     if key[0] == "not":
         return _about_number(key[1])  # type: ignore[arg-type]
     return key == _NUMBER or (key[0] == "==" and set(key[1:]) == {_NUMBER, _ZERO})
+
+
+def _mentions(key: object, word: str) -> bool:
+    return isinstance(key, tuple) and (key[:1] == (word,) or any(_mentions(part, word) for part in key))
