@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Called,
@@ -221,7 +222,7 @@ class Variance(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
     ) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
-        for callee in origins.ev.value(frame, operation.function):
+        for callee in ordered(origins.ev.value(frame, operation.function)):
             if not isinstance(callee, External):
                 continue
             known = self.knowledge.get(callee.name)
