@@ -105,7 +105,7 @@ class Variance(Property):
         """A field of an object that was made elsewhere, with what a source gave."""
         if not isinstance(operation, s.Attribute):
             return None
-        for value in origins.ev.value(frame, number):
+        for value in ordered(origins.ev.value(frame, number)):
             if isinstance(value, Applied):
                 found = self.sources.of_applied(value)
                 if found is not None:
@@ -271,7 +271,7 @@ class Variance(Property):
     @staticmethod
     def _own_length(origins: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
         """What the ``__len__`` of an object of the project returns."""
-        for value in origins.ev.value(frame, arguments[0]) if arguments else ():
+        for value in ordered(origins.ev.value(frame, arguments[0])) if arguments else ():
             if isinstance(value, Instance):
                 for method in origins.ev.objects.attribute(value, "__len__"):
                     if isinstance(method, FunctionValue):

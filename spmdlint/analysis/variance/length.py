@@ -92,7 +92,7 @@ class Length(Property):
     def _filled_field(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
         """A list that an object keeps and a loop in one of its methods fills."""
         objects = origins.ev.objects
-        for owner in origins.ev.value(frame, field.base):
+        for owner in ordered(origins.ev.value(frame, field.base)):
             for cls in objects.lineage(owner.cls) if isinstance(owner, Instance) else ():
                 for method in sorted({m for m, _ in objects.attribute_stores(cls.ref).get(field.name, ())}):
                     inside = origins.frame_of(method)
