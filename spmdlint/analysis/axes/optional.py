@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spmdlint.analysis.axes.inside import Region
 from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Arguments, Constant, External, Frame, Site, certain
 from spmdlint.program import summary as s
 
@@ -96,7 +97,7 @@ class OptionalAxes:
         return None
 
     def _collective(self, frame: Frame, operation: s.Call) -> str | None:
-        for callee in self.ev.value(frame, operation.function):
+        for callee in ordered(self.ev.value(frame, operation.function)):
             known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and known.kind == "collective":
                 return known.name

@@ -17,6 +17,7 @@ from spmdlint.analysis.callgraph.locality import global_data, local_arguments, o
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.memo import Memo
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     External,
@@ -167,7 +168,7 @@ class Effects:
 
     def agrees(self, frame: Frame, operation: s.Call) -> bool:
         """Does a call give every process what all of them passed, or what one did."""
-        for callee in self.ev.value(frame, operation.function):
+        for callee in ordered(self.ev.value(frame, operation.function)):
             known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and known.parallel and known.agreement:
                 return True

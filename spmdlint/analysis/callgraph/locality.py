@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Collection,
@@ -96,7 +97,7 @@ def local_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _DE
 
 
 def _called_locally(evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int) -> bool:
-    for callee in evaluator.value(frame, operation.function):
+    for callee in ordered(evaluator.value(frame, operation.function)):
         if isinstance(callee, External):
             if callee.name == "jax.device_put" and len(operation.arguments) > 1:
                 place = operation.arguments[1].value
@@ -140,7 +141,7 @@ def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _D
         callees = evaluator.value(frame, operation.function)
         if any(_makes_global(evaluator, callee, depth) for callee in callees):
             return True
-        for callee in callees:
+        for callee in ordered(callees):
             known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and known.kind == "apply" and operation.arguments:
                 mapped = evaluator.value(frame, operation.arguments[0].value)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     UNKNOWN,
     Applied,
@@ -20,7 +21,6 @@ from spmdlint.analysis.evaluation.values import (
     DictionaryValue,
     External,
     Frame,
-    Instance,
     Site,
     Value,
     Values,
@@ -125,11 +125,9 @@ class Visitor:
                 sure = block in certain
                 site = Site(frame.ref, number)
                 arguments = self.ev.arguments(frame, operation)
-                may_make = False
-                for callee in self.ev.value(frame, operation.function):
+                for callee in ordered(self.ev.value(frame, operation.function)):
                     if callee is UNKNOWN:
                         continue
-                    may_make = may_make or isinstance(callee, (External, Applied, Instance))
                     if isinstance(callee, (External, Applied)) and self._spans(callee):
                         self.reach.spanning.add(frame)
                     if isinstance(callee, External):
@@ -138,7 +136,7 @@ class Visitor:
                         self.reach.use_calls.setdefault(callee.site, []).append(site)
                     for target in self.calls.targets(callee, arguments, frame.depth + 1):
                         yield CallEdge(frame, site, target, sure)
-                for value in self.ev.value(frame, number) if may_make else ():
+                for value in ordered(self.ev.value(frame, number)):
                     yield from self._use(frame, site, value, sure)
 
     def _spans(self, callee: External | Applied) -> bool:

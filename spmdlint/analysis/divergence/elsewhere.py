@@ -15,6 +15,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, Values
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -73,7 +74,7 @@ class CallsElsewhere:
     def _starter(self, frame: Frame, operation: s.Call) -> Known | None:
         """What is known of a callee that runs functions at times of their own."""
         callees = self.ev.value(frame, operation.function)
-        for callee in callees:
+        for callee in ordered(callees):
             if isinstance(callee, External):
                 return self.ev.knowledge.get(callee.name)
             if isinstance(callee, FunctionValue):
@@ -84,7 +85,7 @@ class CallsElsewhere:
         known = self.ev.knowledge.methods.get(method.name)
         if known is None or not known.needs:
             return known
-        makers = [v.name for v in self.ev.value(frame, method.base) if isinstance(v, (Applied, External))]
+        makers = [v.name for v in ordered(self.ev.value(frame, method.base)) if isinstance(v, (Applied, External))]
         return known if not makers or any(name.split(".")[0] in known.needs for name in makers) else None
 
     def _functions(self, frame: Frame, operation: s.Call, known: Known) -> Iterator[FunctionValue]:

@@ -17,6 +17,7 @@ from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.names import Names
 from spmdlint.analysis.evaluation.objects import Objects
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     NOTHING,
@@ -113,7 +114,9 @@ class Evaluator:
             if bindings and self._count.get(ref, 0) >= MAX_FRAMES:
                 return self.frame(ref, {}, outer, depth)
             self._count[ref] = self._count.get(ref, 0) + 1
-            found = self._frames[key] = Frame(self.code(ref), ref, bindings, outer, depth, arrays)
+            found = self._frames[key] = Frame(
+                self.code(ref), ref, bindings, outer, depth, arrays, serial=len(self._frames)
+            )
         return found
 
     def free_frame(self, ref: FunctionRef) -> Frame:
@@ -203,7 +206,7 @@ class Evaluator:
         if len(values) == 1:
             (value,) = values
             return ANYTHING if value is UNKNOWN else step(value)
-        return join(*[ANYTHING if value is UNKNOWN else step(value) for value in values])
+        return join(*[ANYTHING if value is UNKNOWN else step(value) for value in ordered(values)])
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Values:
         bound = frame.bindings.get(operation.name)

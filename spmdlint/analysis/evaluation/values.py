@@ -69,7 +69,7 @@ class Frame:
 
     Frames are interned by the evaluator, so identity is equality. Parameters without a binding are free.
     ``arrays`` says that the caller is a map or transformation, which passes arrays: what has a default keeps it.
-    ``known`` is what the evaluator has found of its values so far.
+    ``known`` is what the evaluator has found of its values so far, ``serial`` the number of the frame among all.
     """
 
     code: Code
@@ -79,6 +79,7 @@ class Frame:
     depth: int = 0
     arrays: bool = False
     known: dict[int, Values] = field(default_factory=dict)
+    serial: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Literal
 
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
 from spmdlint.analysis.meshtypes.outputs import Outputs
 from spmdlint.analysis.setup.reading import Reads
@@ -64,7 +65,7 @@ class LocalRows(Property):
     def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
         callees = origins.ev.value(frame, operation.function)
-        for callee in callees:
+        for callee in ordered(callees):
             if isinstance(callee, External):
                 known = origins.ev.knowledge.get(callee.name)
                 if known is not None and known.agreement:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -143,7 +144,7 @@ class Seeds:
         """Calls of library functions with such a parameter, and what they pass for it."""
         for frame in self._frames():
             for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                for callee in self.ev.value(frame, operation.function):
+                for callee in ordered(self.ev.value(frame, operation.function)):
                     known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
                     wanted = getattr(known, parameter) if known is not None else None
                     value = _passed(operation, known, wanted) if known is not None and wanted else None

@@ -7,6 +7,7 @@ from functools import partial
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import fillings, fills
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -68,7 +69,7 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
 
 def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | None:
     """Why what a call of the project's own generator function gives comes in such an order."""
-    for callee in origins.ev.value(frame, operation.function):
+    for callee in ordered(origins.ev.value(frame, operation.function)):
         if isinstance(callee, FunctionValue):
             found = origins.in_generator(frame, number, operation, callee, partial(order_of_yields, origins))
             if found is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator, sorted_in_place
 from spmdlint.analysis.order.sets import LISTERS
@@ -51,7 +52,7 @@ class ListingOrder(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
     ) -> Reason | Literal["continue"] | None:
         callees = origins.ev.value(frame, operation.function)
-        for callee in callees:
+        for callee in ordered(callees):
             if isinstance(callee, External):
                 known = self.knowledge.get(callee.name)
                 if known is not None and known.listing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site, Values
 from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import Origins
@@ -45,7 +46,7 @@ class Mending:
         call = self.ev.function(frame).operations[source.number]
         if not isinstance(call, s.Call) or self._shadowed(frame):
             return None
-        names = [value.name for value in self.ev.value(frame, call.function) if isinstance(value, External)]
+        names = [value.name for value in ordered(self.ev.value(frame, call.function)) if isinstance(value, External)]
         if not names:  # a method of a path, which gives paths one by one
             return Fix("unsafe", _MESSAGE, self._wrapped(frame, source.number))
         known = self.ev.knowledge.get(names[0])

@@ -10,6 +10,7 @@ from typing import Literal
 from spmdlint.analysis.evaluation.elements import elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator, sorted_in_place
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -80,7 +81,7 @@ class SetOrder(Property):
         site = Site(frame.ref, number)
         arguments = [argument.value for argument in operation.arguments]
         function = origins.ev.function(frame)
-        for callee in origins.ev.value(frame, operation.function):
+        for callee in ordered(origins.ev.value(frame, operation.function)):
             if not isinstance(callee, External):
                 continue
             if callee.name in _MAKERS:
@@ -106,7 +107,7 @@ class SetOrder(Property):
         """``sorted(x, key=id)``: an order, but of this process."""
         for argument in operation.arguments:
             if argument.keyword == "key":
-                for key in origins.ev.value(frame, argument.value):
+                for key in ordered(origins.ev.value(frame, argument.value)):
                     if isinstance(key, External) and key.name in ("builtins.id", "builtins.hash"):
                         short = key.name.removeprefix("builtins.")
                         return Reason(site, f"it is sorted by {short}(), which differs between processes", "hash")
@@ -139,7 +140,7 @@ def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:
             return any(isinstance(v, External) and v.name in NUMBER_MAKERS for v in mapped)
     if isinstance(operation, s.Collected):
         return numbers(evaluator, frame, (operation.element,))
-    for value in evaluator.value(frame, number):
+    for value in ordered(evaluator.value(frame, number)):
         if isinstance(value, Collection) and value.elements and not value.open:
             return all(isinstance(v, Constant) and isinstance(v.value, (int, float)) for e in value.elements for v in e)
     return False

@@ -11,6 +11,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Values
 from spmdlint.analysis.order.gathered import gathered_orders
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -157,14 +158,14 @@ class SetLoops:
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
                 if isinstance(operation, s.Call):
-                    for value in self.ev.value(frame, operation.function):
+                    for value in ordered(self.ev.value(frame, operation.function)):
                         if isinstance(value, External) and value.name.startswith(prefixes):
                             return value.name
         return None
 
     def _axis_names(self, frame: Frame, number: int, operation: s.Call) -> Iterator[SetLoop]:
         """A collective over axes listed in set order: the program names them in another order on each process."""
-        for callee in self.ev.value(frame, operation.function):
+        for callee in ordered(self.ev.value(frame, operation.function)):
             known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is None or known.kind != "collective" or known.axes is None:
                 continue

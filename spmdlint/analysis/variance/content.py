@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Called,
@@ -104,7 +105,7 @@ class Variance(Property):
         """A field of an object that was made elsewhere, with what a source gave."""
         if not isinstance(operation, s.Attribute):
             return None
-        for value in origins.ev.value(frame, number):
+        for value in ordered(origins.ev.value(frame, number)):
             if isinstance(value, Applied):
                 found = self.sources.of_applied(value)
                 if found is not None:
@@ -221,7 +222,7 @@ class Variance(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
     ) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
-        for callee in origins.ev.value(frame, operation.function):
+        for callee in ordered(origins.ev.value(frame, operation.function)):
             if not isinstance(callee, External):
                 continue
             known = self.knowledge.get(callee.name)
@@ -270,7 +271,7 @@ class Variance(Property):
     @staticmethod
     def _own_length(origins: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
         """What the ``__len__`` of an object of the project returns."""
-        for value in origins.ev.value(frame, arguments[0]) if arguments else ():
+        for value in ordered(origins.ev.value(frame, arguments[0])) if arguments else ():
             if isinstance(value, Instance):
                 for method in origins.ev.objects.attribute(value, "__len__"):
                     if isinstance(method, FunctionValue):

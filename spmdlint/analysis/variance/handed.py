@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Value
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -31,7 +32,7 @@ class Handed:
         for number, operation in enumerate(function.operations):
             if not isinstance(operation, s.Call):
                 continue
-            for callee in self.ev.value(frame, operation.function):
+            for callee in ordered(self.ev.value(frame, operation.function)):
                 value = self._local(callee, operation)
                 if value is not None:
                     for origin in self._origins(frame, value, _DEPTH):
@@ -70,7 +71,7 @@ class Handed:
             for store in sorted(self.ev.flow(frame.ref).reaching(number, operation.name)):
                 yield from self._origins(frame, store, depth - 1)
         elif isinstance(operation, s.Call):
-            for callee in self.ev.value(frame, operation.function):
+            for callee in ordered(self.ev.value(frame, operation.function)):
                 known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
                 if known is not None and known.stacks and operation.arguments:
                     yield from self._origins(frame, operation.arguments[0].value, depth - 1)

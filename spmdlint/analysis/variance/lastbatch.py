@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Values, certain
 from spmdlint.analysis.variance.length import SHARDERS, Length
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -73,7 +74,7 @@ class LastBatch(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
     ) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
-        for callee in origins.ev.value(frame, operation.function):
+        for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, FunctionValue):
                 found = origins.in_generator(frame, number, operation, callee, partial(self._yielded, origins))
                 return found if found is not None else CONTINUE

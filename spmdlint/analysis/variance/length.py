@@ -11,6 +11,7 @@ from functools import partial
 from typing import Literal
 
 from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -91,7 +92,7 @@ class Length(Property):
     def _filled_field(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
         """A list that an object keeps and a loop in one of its methods fills."""
         objects = origins.ev.objects
-        for owner in origins.ev.value(frame, field.base):
+        for owner in ordered(origins.ev.value(frame, field.base)):
             for cls in objects.lineage(owner.cls) if isinstance(owner, Instance) else ():
                 for method in sorted({m for m, _ in objects.attribute_stores(cls.ref).get(field.name, ())}):
                     inside = origins.frame_of(method)
@@ -113,7 +114,7 @@ class Length(Property):
         if isinstance(index, s.Const) and isinstance(index.value, str):
             return origins.of(frame, operation.base)  # one of the arrays that a file holds
         if isinstance(base, s.Call):
-            names = [v.name for v in origins.ev.value(frame, base.function) if isinstance(v, External)]
+            names = [v.name for v in ordered(origins.ev.value(frame, base.function)) if isinstance(v, External)]
             if any(name in _SPLITTERS for name in names):
                 return self._data(self.content.of(frame, operation.index), frame, number, "split by its number")
         return None
@@ -188,7 +189,7 @@ class Length(Property):
     ) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
         callees = origins.ev.value(frame, operation.function)
-        for callee in callees:
+        for callee in ordered(callees):
             if isinstance(callee, External):
                 return self._external(origins, frame, number, callee.name, arguments)
             if isinstance(callee, FunctionValue):
@@ -264,7 +265,7 @@ class Length(Property):
         call = ev.function(frame).operations[number]
         if not isinstance(call, s.Call) or len(call.arguments) != 2:
             return None
-        names = [v.name for v in ev.value(frame, call.function) if isinstance(v, External)]
+        names = [v.name for v in ordered(ev.value(frame, call.function)) if isinstance(v, External)]
         return call.arguments[0].value if "itertools.islice" in names else None
 
     @staticmethod
@@ -285,7 +286,7 @@ class Length(Property):
         found = origins.of(frame, iterable)
         if found is not None:
             return found
-        for value in origins.ev.value(frame, iterable):
+        for value in ordered(origins.ev.value(frame, iterable)):
             if isinstance(value, Instance):
                 method = next(iter(origins.ev.objects.attribute(value, "__iter__")), None)
                 if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:

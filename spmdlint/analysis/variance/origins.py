@@ -15,6 +15,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.elements import fields
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     ClassValue,
@@ -220,7 +221,7 @@ class Origins:
         if all(isinstance(base, (Free, Unknown)) for base in bases):
             owner = self.ev.objects.owner_by_name(operation.name, frame.ref.path)
             bases = frozenset((owner,)) if owner is not None else bases
-        for base in bases:
+        for base in ordered(bases):
             if isinstance(base, ModuleValue):
                 found = self._of_module(base.path, operation.name)
                 if found is not None:
@@ -284,7 +285,7 @@ class Origins:
     def through_call(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
         """A call of the project's own function: what it returns, and what it returns of its arguments."""
         arguments = self.ev.arguments(frame, operation)
-        for value in self.ev.value(frame, operation.function):
+        for value in ordered(self.ev.value(frame, operation.function)):
             callee = self.ev.objects.called(value)
             if not isinstance(callee, (FunctionValue, Applied)):
                 continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site, certain
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -32,7 +33,7 @@ class Presence(Property):
                 return self.content.of(frame, operation.test)
             return CONTINUE
         if isinstance(operation, s.Call):
-            for callee in origins.ev.value(frame, operation.function):
+            for callee in ordered(origins.ev.value(frame, operation.function)):
                 if isinstance(callee, External):
                     if callee.name == "builtins.next" and len(operation.arguments) == 2:
                         found = self.length.of(frame, operation.arguments[0].value)

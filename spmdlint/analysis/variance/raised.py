@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, Collection, External, Frame, FunctionValue, Site, Values
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.program import summary as s
@@ -96,7 +97,7 @@ class Raised:
 
     def _reads(self, frame: Frame, _: int, operation: s.Call) -> bool:
         """Does a call surely ask a file system or a queue."""
-        for callee in self.ev.value(frame, operation.function):
+        for callee in ordered(self.ev.value(frame, operation.function)):
             known = self.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and (known.reads or known.source in ("files", "completion")):
                 return True
@@ -104,7 +105,7 @@ class Raised:
 
 
 def _flat(kinds: Values) -> Iterator[object]:
-    for kind in sorted(kinds, key=repr):
+    for kind in ordered(kinds):
         if isinstance(kind, Collection):
             for element in kind.elements:
                 yield from _flat(element)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Instance
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -99,7 +100,7 @@ class Shape(Property):
     ) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
         function = origins.ev.function(frame)
-        for callee in origins.ev.value(frame, operation.function):
+        for callee in ordered(origins.ev.value(frame, operation.function)):
             if not isinstance(callee, External):
                 continue
             if callee.name.startswith("jax.random.") and len(arguments) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -34,7 +35,7 @@ class ShuffledOrder(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
     ) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
-        for callee in origins.ev.value(frame, operation.function):
+        for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):
                 if callee.name in LISTERS:
                     return origins.any_of(frame, arguments)

@@ -8,6 +8,7 @@ from pathlib import Path
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import names_something
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
@@ -100,7 +101,7 @@ class Sources:
             if any(isinstance(base, External) and base.name == "os.environ" for base in bases):
                 return self._environment(self.ev.value(frame, operation.index), Site(frame.ref, number))
             return None
-        for value in self.ev.value(frame, number):
+        for value in ordered(self.ev.value(frame, number)):
             if isinstance(value, External):
                 known = self.knowledge.get(value.name)
                 if known is not None and known.attribute and known.source is not None:
