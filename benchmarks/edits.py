@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import io
 import random
 import re
-import resource
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
+
+from spmdlint.cli import main as main_of_spmdlint
 
 Edit = Callable[[list[str], random.Random], list[str]]
 _LOCAL = re.compile(r"^ +([a-z]\w*) = ", re.MULTILINE)
@@ -97,14 +99,13 @@ def _before_statement(lines: list[str], chance: random.Random) -> int:
 
 
 def _lint(folder: Path, *options: str) -> tuple[str, float]:
-    """What the linter says, and the seconds of processor time that it took."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "spmdlint", "check", "--preview", "--output-format", "json", "-j", "1", *options]
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in (0, 1):
-        raise SystemExit(f"{' '.join(command)} failed with status {done.returncode}.")
-    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    """What the linter says, and the seconds of processor time that it took without its start."""
+    said, began = io.StringIO(), time.process_time()
+    with contextlib.redirect_stdout(said):
+        status = main_of_spmdlint(["check", str(folder), "--preview", "--output-format", "json", "-j", "1", *options])
+    if status not in (0, 1):
+        raise SystemExit(f"The linter failed with status {status}.")
+    return said.getvalue(), time.process_time() - began
 
 
 def main() -> None:

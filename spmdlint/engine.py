@@ -183,8 +183,10 @@ class Explained:
     texts: Mapping[Path, str]
 
 
-def explain(config: Config, path: Path, row: int) -> Explained:
+def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) -> Explained:
     """What the linter knows of a line, counted from 1, of an absolute path; suppressed findings are told, too.
+
+    ``cache`` is the folder that other runs have kept things in, None to use none.
 
     Raises:
         UsageError: the path does not exist or does not parse, or the configuration is wrong.
@@ -194,7 +196,7 @@ def explain(config: Config, path: Path, row: int) -> Explained:
 
     with uncollected():
         found = find(config, [path])
-        survey = Surveyor(config, None).look(found.project, {})
+        survey = Surveyor(config, None if cache is None else Store(cache)).look(found.project, {})
         for where, trouble in survey.troubles():
             if where == path:
                 raise UsageError(f"{path}, line {trouble.row}: {trouble.message}")

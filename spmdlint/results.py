@@ -50,7 +50,8 @@ class Results:
         if kept is None or kept.packages != packages(self._rules):
             return None
         lowered = survey.lowered()
-        if any(lowered[_path(path)].layout != layout for path, layout in kept.layouts):
+        layouts = {path: each.layout for path, each in lowered.items()}
+        if any(layouts.get(_path(path)) != layout for path, layout in kept.layouts):
             return None
         return [_diagnostic(finding) for finding in kept.findings]
 

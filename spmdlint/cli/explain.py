@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+from spmdlint.cli import keeping
 from spmdlint.cli.commands import SUCCESS
 from spmdlint.config import override
 from spmdlint.engine import explain
@@ -20,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("line", metavar="FILE:LINE", help="a file and a line in it, counted from 1: train.py:31")
     parser.add_argument("--config", type=Path, metavar="FILE", help="take the configuration from this file")
+    keeping.add_arguments(parser)
     parser.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
 
 
@@ -27,7 +29,7 @@ def main(options: argparse.Namespace) -> int:
     """Explain the line; rules on trial are asked, too."""
     path, row = _parse(options.line)
     config = override(configure([path], options.config, force_exclude=False), {"preview": True})
-    known = explain(config, path, row)
+    known = explain(config, path, row, cache=keeping.folder(options, config))
     writer = Writer(known.program, known.texts)
     if options.output_format == "json":
         sys.stdout.write(json.dumps(writer.as_object(known.explanation, known.findings), indent=2) + "\n")

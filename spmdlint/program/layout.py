@@ -6,6 +6,8 @@ for it: what was found without asking is found again, however the code has moved
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import msgspec
 
 Span = tuple[int, int]
@@ -19,28 +21,33 @@ class Places(msgspec.Struct, array_like=True):
     extents: list[Span] = []
     spans: list[list[Span]] = []
 
+    def position(self, offset: int) -> tuple[int, int]:
+        """Row and column, both from 1, of an offset in characters."""
+        row = bisect_right(self.line_starts, offset)
+        return row, offset - self.line_starts[row - 1] + 1
+
 
 class Layout:
-    """The places of one file; they are read from ``written`` when somebody asks for them."""
+    """The places of one file, as bytes until somebody asks for them: most files' places are never looked at."""
 
-    __slots__ = ("_places", "_written", "asked")
+    __slots__ = ("_places", "asked", "written")
 
-    def __init__(self, places: Places | None = None, written: bytes = b"") -> None:
-        self._places = places
-        self._written = written
+    def __init__(self, written: bytes = b"") -> None:
+        self._places: Places | None = None
+        self.written = written
         self.asked = False
+
+    def keep(self, places: Places) -> None:
+        """Take the places of a file that has just been read."""
+        self.written = msgspec.msgpack.encode(places)
 
     @property
     def places(self) -> Places:
         """The places, for somebody who depends on them."""
         self.asked = True
         if self._places is None:
-            self._places = _decoder.decode(self._written)
+            self._places = _decoder.decode(self.written)
         return self._places
-
-    def written(self) -> bytes:
-        """The places as bytes; equal bytes are equal places."""
-        return self._written if self._places is None else msgspec.msgpack.encode(self._places)
 
 
 _decoder = msgspec.msgpack.Decoder(Places)

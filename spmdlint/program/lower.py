@@ -73,7 +73,7 @@ class ModuleLowerer:
         self.text = text
         self.functions: list[Function] = []
         self.places = Places([0, *(match.end() for match in _NEWLINE.finditer(text))])
-        self.layout = Layout(self.places)
+        self.layout = Layout()
 
     def summary(self) -> Summary:
         """Lower the whole module."""
@@ -81,20 +81,18 @@ class ModuleLowerer:
         statements = Statements(self, self._builder(top))
         statements.body(self.module.body)
         statements.b.go("return", 1)
-        summary = Summary(self.functions, self.layout)
-        summary.comments = tuple(self._comments(summary))
-        self.layout.asked = False
-        return summary
+        self.layout.keep(self.places)
+        return Summary(self.functions, self.layout, tuple(self._comments()))
 
     def forget(self) -> None:
         """Let go of the syntax tree. What lowered it refers to itself, and nothing is collected for the time being."""
         self.spans.clear()
         self.module = cst.Module(())
 
-    def _comments(self, summary: Summary) -> Iterator[Comment]:
+    def _comments(self) -> Iterator[Comment]:
         for offset, text in self.comments:
             if _SPEAKS.search(text):
-                row, column = summary.position(offset)
+                row, column = self.places.position(offset)
                 before = self.text[self.places.line_starts[row - 1] : offset]
                 yield Comment(row, column, text, own_line=not before.strip())
 

@@ -11,7 +11,6 @@ Where things stand in the text is in the layout of the file, beside what they me
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -378,9 +377,7 @@ class Summary:
 
     def position(self, offset: int) -> tuple[int, int]:
         """Row and column, both from 1, of an offset in characters."""
-        line_starts = self.layout.places.line_starts
-        row = bisect_right(line_starts, offset)
-        return row, offset - line_starts[row - 1] + 1
+        return self.layout.places.position(offset)
 
     def scope_of(self, function: Function, name: str) -> Function | None:
         """The scope that binds a name as seen from a function; None where it is global or built in.

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from spmdlint.config import Config
+from spmdlint.errors import UsageError
 from spmdlint.files.read import Source, Unreadable
 from spmdlint.files.screen import components, modules_of, named, relevant, triggers
 from spmdlint.files.signature import Status, digest, settled
@@ -74,7 +75,7 @@ class Survey:
     component: Mapping[Path, int]
     wanted: Sequence[Path]
     _kept: Summaries
-    _new: Mapping[Path, Summary | Written]
+    _new: dict[Path, Summary | Written]
 
     def troubles(self) -> Iterator[tuple[Path, Trouble]]:
         """The files that cannot be linted."""
@@ -90,11 +91,11 @@ class Survey:
         return {path: lowered for path in self.wanted if (lowered := self.facts[path].lowered) is not None}
 
     def summaries(self) -> dict[Path, Summary]:
-        """The summaries of the program's files."""
+        """The summaries of the program's files, to be asked for once."""
         return {path: self._summary(path) for path in self.lowered()}
 
     def _summary(self, path: Path) -> Summary:
-        summary = self._new.get(path) or self._kept.read(self.facts[path].digest)
+        summary = self._new.pop(path, None) or self._kept.read(self.facts[path].digest)
         try:
             if summary is not None:
                 return read(summary) if isinstance(summary, Written) else summary
@@ -103,6 +104,8 @@ class Survey:
         # It was lowered before and is not kept any more: somebody emptied the folder in the meantime.
         from spmdlint.program.lower import lower
 
+        if digest(self.texts.outcome(path)) != self.facts[path].digest:
+            raise UsageError(f"{path} changed while the linter ran; run it again.")
         return lower(self.texts[path].text)
 
 

@@ -71,7 +71,7 @@ def write(summary: Summary) -> Written:
         for function in functions:
             function.operations = [_writable(operation) for operation in function.operations]
         written = _encoder.encode(functions)
-    return Written(written, summary.layout.written(), summary.comments)
+    return Written(written, summary.layout.written, summary.comments)
 
 
 def read(written: Written) -> Summary:
@@ -81,7 +81,7 @@ def read(written: Written) -> Summary:
         msgspec.MsgspecError: that was none.
 
     """
-    layout = Layout(written=written.layout)
+    layout = Layout(written.layout)
     functions = [
         Function(
             each.index,
