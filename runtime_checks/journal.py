@@ -31,10 +31,13 @@ ASSERTED = 64  # the same of values that are asserted, most of which are new
 class Event:
     """A program called from one line in one thread; every call of it is this one object.
 
-    A call from ``code`` at the instruction ``expected`` is taken to be this one without asking for its thread.
+    The line is the instruction ``lasti`` of ``code``, where that is the user's, with calls ``through`` library code in
+    between. A call from ``code`` at the instruction ``expected`` is taken to be this one without asking for its thread.
     """
 
-    __slots__ = ("_site", "code", "digest", "expected", "group", "lasti", "number", "program", "thread", "user")
+    __slots__ = (
+        "_site", "code", "digest", "expected", "group", "lasti", "number", "program", "thread", "through", "user",
+    )  # fmt: skip
 
     def __init__(self, program: Program, group: Group, thread: int) -> None:
         self.program = program
@@ -42,8 +45,9 @@ class Event:
         self.thread = thread
         self.digest = int(program.digest, 16)
         self.number = 0  # in the recording
-        self.code: CodeType | None = None  # of the calling frame, where that is the user's
+        self.code: CodeType | None = None
         self.lasti = self.expected = -1
+        self.through: tuple[CodeType, ...] = ()
         self.user: tuple[CodeType, int] | None = None
         self._site: Site | None = None
 
@@ -54,6 +58,14 @@ class Event:
             code, lasti = self.user
             self._site = Site(code.co_filename, line_of(code, lasti), code.co_name)
         return self._site
+
+    def is_called_by(self, frame: FrameType | None) -> bool:
+        """Whether this frame comes from the line."""
+        for code in self.through:
+            if frame is None or frame.f_code is not code:
+                return False
+            frame = frame.f_back
+        return frame is not None and frame.f_lasti == self.lasti and frame.f_code is self.code
 
     def at(self, site: Site | None) -> None:
         """Say where it is called from."""
@@ -108,8 +120,9 @@ class Journal:
             made = Event(program, self._ledger.group(program.processes), thread)
             event = self._remember(key, made, self._events, EVENTS)
             event.user = user
-            if frame is found and owner_of(frame.f_code.co_filename) == "user":
-                event.code, event.lasti = frame.f_code, frame.f_lasti
+            if found is not None and owner_of(found.f_code.co_filename) == "user":
+                event.code, event.lasti = found.f_code, found.f_lasti
+                event.through = _codes_between(frame, found)
             self._add_to_recording(event)
         return event
 
@@ -123,9 +136,9 @@ class Journal:
         Only of the main thread, and until the calls are numbered the next time: then it is asked again who makes it.
         """
         thread = threading.get_ident()
-        if thread != event.thread or frame.f_code is not event.code or frame.f_lasti != event.lasti:
+        if thread != event.thread or not event.is_called_by(frame):
             event = self.event_at(event.program, frame)
-        if thread == self._main:
+        if thread == self._main and not event.through:
             event.expected = event.lasti
         return event
 
@@ -183,3 +196,12 @@ class Journal:
                 ends = {group.key: (group.count, group.prefix) for group in self._ledger.groups()}
                 self._recording.checkpoint(self.made, ends)
             return True
+
+
+def _codes_between(inner: FrameType, outer: FrameType) -> tuple[CodeType, ...]:
+    codes = []
+    frame: FrameType | None = inner
+    while frame is not None and frame is not outer:
+        codes.append(frame.f_code)
+        frame = frame.f_back
+    return tuple(codes)

@@ -61,6 +61,31 @@ def test_every_call_is_noted_with_its_line_in_order() -> None:
     assert lines(journal) == [call.__code__.co_firstlineno + 1 for call in calls]
 
 
+def library(name: str, source: str) -> Callable[..., object]:
+    space: dict[str, object] = {}
+    exec(compile(source, f"/x/site-packages/{name}.py", "exec"), space)
+    made = space["call"]
+    assert callable(made)
+    return made
+
+
+def test_calls_through_library_code_are_noted_with_the_line_of_the_user() -> None:
+    journal, fast = start()
+    ask = fast.hook._to_xla_layout
+    through = library("flax", "def call(f):\n    return f('float32')")
+    around = library("optax", "def call(f, one):\n    return f(one)")
+
+    def mine(asked: Callable[[str], object]) -> object:
+        return through(asked)
+
+    calls = [lambda: through(ask), lambda: around(through, ask), lambda: around(mine, ask), lambda: mine(ask)] * 3
+    for call in calls:
+        call()
+    here, inner = calls[0].__code__.co_firstlineno, mine.__code__.co_firstlineno + 1
+    assert lines(journal) == [here, here, inner, inner] * 3
+    assert len({id(event) for event in journal.calls}) == 3
+
+
 def test_programs_are_numbered_in_the_order_in_which_they_are_called() -> None:
     journal, step = start()
     save = Fast(journal, program("save", PAIR))
