@@ -9,7 +9,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.load import Known
@@ -81,14 +81,14 @@ class Seeds:
             function = self.ev.function(frame)
             for block in sorted(self.ev.live_blocks(frame)):
                 for number in function.blocks[block].operations:
-                    key = self._initial_key(function, function.operations[number])
+                    key = self._initial_key(frame, function.operations[number])
                     reason = self.facets.content.of(frame, key) if key is not None else None
                     if reason is not None and reason.source.kind == "identity":
                         yield VaryingSeed(Site(frame.ref, number), "init", reason)
 
-    @staticmethod
-    def _initial_key(function: s.Function, operation: s.Operation) -> int | None:
+    def _initial_key(self, frame: Frame, operation: s.Operation) -> int | None:
         """The key that ``model.init(key, ...)`` is given."""
+        function = self.ev.function(frame)
         if not isinstance(operation, s.Call) or not operation.arguments:
             return None
         method = function.operations[operation.function]
@@ -96,9 +96,16 @@ class Seeds:
             return None
         first = operation.arguments[0]
         given = function.operations[first.value]
+        if isinstance(given, s.Call) and self._is_layer(frame, method.base):
+            return first.value
         name = given.name if isinstance(given, (s.Load, s.Attribute)) else ""
         words = name.partition("#")[0].lower().split("_")
         return first.value if not first.star and not _KEYS.isdisjoint(words) else None
+
+    def _is_layer(self, frame: Frame, number: int) -> bool:
+        """Is a value an object of a class that derives from a library's."""
+        values = self.ev.value(frame, number)
+        return any(isinstance(v, Instance) and self.ev.objects.library_bases(v.cls) for v in values)
 
     def _users(self, frame: Frame, number: int) -> tuple[Site, ...]:
         returns = [o.value for o in self.ev.function(frame).operations if isinstance(o, s.Return)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Instance
 from spmdlint.analysis.variance.element import of_element
@@ -106,7 +107,7 @@ class Shape(Property):
             if callee.name.startswith("jax.random.") and len(arguments) > 1:
                 return self._made(origins, frame, number, self._of_sizes(frame, operation))
             if not callee.name.startswith(_LIBRARIES) or not arguments:
-                return self._elsewhere(origins, frame, callee.name, arguments)
+                return self._elsewhere(origins, frame, callee.name, operation)
             name = callee.name.rsplit(".", 1)[-1]
             if name in _FILLED:
                 return self._made(origins, frame, number, self.content.of(frame, arguments[0]))
@@ -174,7 +175,14 @@ class Shape(Property):
         return next((found for size in sizes if (found := self._aimed_at(frame, size, function)) is not None), None)
 
     @staticmethod
-    def _elsewhere(origins: Origins, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
+    def _elsewhere(origins: Origins, frame: Frame, name: str, operation: s.Call) -> Reason | None:
+        arguments = [argument.value for argument in operation.arguments]
+        known = origins.ev.knowledge.get(name)
+        if known is not None and known.gives_global and known.local is not None:
+            # Without the shape of the whole, every process's part has to be of one shape.
+            part = passed(operation, known.local, known.positional)
+            whole = passed(operation, "global_shape", known.positional)
+            return origins.of(frame, part) if part is not None and whole is None else None
         if name in ("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"):
             return origins.any_of(frame, arguments[:1])
         return None

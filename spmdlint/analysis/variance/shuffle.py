@@ -27,6 +27,8 @@ class ShuffledOrder(Property):
             return origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
         if isinstance(operation, s.Subscript):
             return origins.any_of(frame, (operation.index, operation.base))
+        if isinstance(operation, s.Next):
+            return origins.of(frame, operation.iterable)  # a row of what was shuffled and then reshaped
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return CONTINUE
@@ -47,6 +49,8 @@ class ShuffledOrder(Property):
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in ("permutation", "permuted", "sample"):
             return self._step(origins, frame, number, self.content.of(frame, method.base))
+        if isinstance(method, s.Attribute) and method.name == "reshape":
+            return origins.of(frame, method.base)
         return CONTINUE
 
     def _shuffled_in_place(self, origins: Origins, frame: Frame, name: str) -> Reason | None:
