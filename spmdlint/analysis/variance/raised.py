@@ -7,14 +7,26 @@ itself raises is raised alike everywhere, as far as anyone can tell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TypeAlias
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, Collection, External, Frame, FunctionValue, Site, Values
+from spmdlint.analysis.evaluation.values import (
+    NOTHING,
+    Applied,
+    ClassValue,
+    Collection,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Values,
+)
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 FailingCall: TypeAlias = Callable[[Frame, int, s.Call], bool]
 
@@ -65,10 +77,45 @@ class Raised:
     def _from_outside(self, kinds: Values) -> tuple[str, str] | None:
         """The first of some kinds of exceptions that comes from outside of the program, and from where."""
         for kind in _flat(kinds):
+            if isinstance(kind, ClassValue):
+                found = self._own_kind(kind)
+                if found is not None:
+                    return found
             known = self.knowledge.get(kind.name) if isinstance(kind, External) else None
             if known is not None and known.raised is not None:
                 return known.name, known.raised
         return None
+
+    def _own_kind(self, cls: ClassValue) -> tuple[str, str] | None:
+        """What an exception of the project's own stands for: it derives from one from outside, or is raised for one."""
+        name = self.ev.project.function(cls.ref).name
+        bases = (self.knowledge.get(base) for base in self.ev.objects.library_bases(cls))
+        sources = [str(known.raised) for known in bases if known is not None and known.raised is not None]
+        sources += self._raised_for.get(cls.ref, [])
+        return (name, sources[0]) if sources else None
+
+    @cached_property
+    def _raised_for(self) -> dict[FunctionRef, list[str]]:
+        """For the project's own exceptions that handlers raise for others, where those come from."""
+        found: dict[FunctionRef, list[str]] = {}
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            for block, _, caught in frame.code.each(s.Caught):
+                kinds = self.ev.value(frame, caught.kind) if caught.kind is not None else NOTHING
+                known = [self.knowledge.get(kind.name) for kind in _flat(kinds) if isinstance(kind, External)]
+                sources = [str(each.raised) for each in known if each is not None and each.raised is not None]
+                for cls in self._raised_in(frame, block) if sources else ():
+                    found.setdefault(cls.ref, []).extend(sources)
+        return found
+
+    def _raised_in(self, frame: Frame, clause: int) -> Iterator[ClassValue]:
+        """The project's own exceptions that a handler raises."""
+        found = ways(frame.code.function, frame.code.flow, clause)
+        inside = handled(frame.code.flow, *found) if found is not None else frozenset()
+        for block, _, operation in frame.code.each(s.Raise):
+            made = frame.code.operations[operation.exception] if operation.exception is not None else None
+            if block in inside and isinstance(made, s.Call):
+                yield from (v for v in self.ev.value(frame, made.function) if isinstance(v, ClassValue))
 
     # -- what may fail in a `try`
 
@@ -155,3 +202,9 @@ def ways(function: s.Function, flow: Flow, block: int) -> tuple[int, int, list[i
     if target is None or not tried:
         return None
     return target, flow.joins_at(tried[0]), tried
+
+
+def handled(flow: Flow, handler: int, join: int, tried: list[int]) -> frozenset[int]:
+    """The blocks that control comes to through a clause alone."""
+    calm = set(tried) | {block for start in tried for block in flow.order(start, join)}
+    return frozenset(flow.reachable(handler, without=join) - calm)
