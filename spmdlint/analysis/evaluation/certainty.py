@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.program import summary as s
@@ -15,21 +16,24 @@ class Certainty:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
-        self._known: dict[Frame, frozenset[int]] = {}
+        self._known: dict[tuple[Code, tuple[tuple[int, bool], ...]], frozenset[int]] = {}
 
     def blocks(self, frame: Frame) -> frozenset[int]:
         """The blocks that run whenever the function returns.
 
         Loop bodies count: a loop that never runs is not what its author wrote it for.
         """
-        if frame not in self._known:
-            self._known[frame] = frozenset(self._find(frame))
-        return self._known[frame]
+        key = (frame.code, self.ev.decisions(frame))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = frozenset(self._find(frame))
+        return found
 
     def _find(self, frame: Frame) -> Iterator[int]:
         function = self.ev.function(frame)
         live = self.ev.live_blocks(frame)
-        flow = self.ev.flow(frame.ref)
+        flow = frame.code.flow
+        decided = {block for block, _ in self.ev.decisions(frame)}
         guarded: set[int] = set()
         for number in live:
             block = function.blocks[number]
@@ -38,7 +42,7 @@ class Certainty:
             arms = [edge.target for edge in block.edges if edge.kind in ("true", "false") and edge.target in live]
             if isinstance(function.operations[block.test], s.Caught):
                 arms = [number]
-            elif len(arms) < 2 or self.ev.decided(frame, block.test) is not None:
+            elif len(arms) < 2 or number in decided:
                 continue
             for arm in arms:
                 guarded |= flow.guarded(number, arm)

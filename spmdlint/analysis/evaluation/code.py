@@ -19,6 +19,8 @@ Kind = TypeVar("Kind")
 _MUTATORS = frozenset(
     "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
 )
+NEVER_DECIDED = (s.Next, s.Caught, s.Matches)
+"""What branches on these goes either way in every frame."""
 _MADE_IN_FRAMES = (s.Call, s.MakeFunction, s.MakeClass, s.Parameter, s.Collected)
 
 
@@ -34,6 +36,8 @@ class Code:
         """The values of fixed roots."""
         self.roots: dict[int, int] = {}
         """The roots that are known; ask :meth:`root_of` for the others."""
+        self.lives: dict[tuple[tuple[int, bool], ...], frozenset[int]] = {}
+        """The blocks that can run, by the branches that go one way."""
         self._fixed: dict[int, bool] = {}
         self._each: dict[tuple[type, ...], tuple[Any, ...]] = {}
         self._scopes: dict[str, s.Function | None] = {}
@@ -111,6 +115,21 @@ class Code:
             for number, operation in enumerate(self.operations)
             if isinstance(operation, s.Call) and len(operation.arguments) == 1 and not operation.arguments[0].star
         }
+
+    # -- control flow
+
+    @cached_property
+    def ways(self) -> tuple[tuple[int | None, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]:
+        """By block: what may decide how control goes on, and the blocks it goes to, then if that is true, or false."""
+        found = []
+        for block in self.function.blocks:
+            test = block.test
+            if test is not None and isinstance(self.operations[test], NEVER_DECIDED):
+                test = None
+            yes = tuple(edge.target for edge in block.edges if edge.kind != "false")
+            no = tuple(edge.target for edge in block.edges if edge.kind != "true")
+            found.append((test, tuple(edge.target for edge in block.edges), yes, no))
+        return tuple(found)
 
     # -- what is defined and called here
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from spmdlint.analysis.evaluation import comprehension, folding, standard
 from spmdlint.analysis.evaluation.bindings import bind
-from spmdlint.analysis.evaluation.cfg import Flow
-from spmdlint.analysis.evaluation.code import Code
+from spmdlint.analysis.evaluation.code import NEVER_DECIDED
+from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.names import Names
 from spmdlint.analysis.evaluation.objects import Objects
@@ -54,25 +54,21 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 
 MAX_DEPTH = 12  # frames above one another
-MAX_FRAMES = 48  # different bindings of one function's parameters
 _NONE = one(Constant(None))
 _RETURN = -1  # the number that stands for what a frame returns
 
 
-class Evaluator:
+class Evaluator(Frames):
     """Evaluates the values of a project. One per run. ``heeds_intent``: what is expected to fail is left alone."""
 
     def __init__(self, project: Project, knowledge: Knowledge, *, heeds_intent: bool = True) -> None:
-        self.project = project
+        super().__init__(project)
         self.knowledge = knowledge
         self.heeds_intent = heeds_intent
         self.memo: Memo[Values] = Memo(NOTHING, ANYTHING)
-        self._frames: dict[tuple[object, ...], Frame] = {}
-        self._count: dict[FunctionRef, int] = {}
-        self._codes: dict[FunctionRef, Code] = {}
-        self._free: dict[FunctionRef, Frame] = {}
         self._members: dict[tuple[str, str], Values] = {}
         self._live: dict[Frame, frozenset[int]] = {}
+        self._decisions: dict[Frame, tuple[tuple[int, bool], ...]] = {}
         self._computing_live: set[Frame] = set()
         self.objects = Objects(self)
         self.names = Names(self)
@@ -102,75 +98,47 @@ class Evaluator:
             s.Store: lambda f, n, o: self.value(f, o.value),
         }
 
-    # -- frames and graphs
-
-    def frame(
-        self, ref: FunctionRef, bindings: dict[str, Values], outer: Frame | None, depth: int, arrays: bool = False
-    ) -> Frame:
-        """The frame of a function with these bindings; a function seen with too many gets the one without."""
-        key = (ref, tuple(sorted(bindings.items(), key=lambda item: item[0])), outer, arrays)
-        found = self._frames.get(key)
-        if found is None:
-            if bindings and self._count.get(ref, 0) >= MAX_FRAMES:
-                return self.frame(ref, {}, outer, depth)
-            self._count[ref] = self._count.get(ref, 0) + 1
-            found = self._frames[key] = Frame(
-                self.code(ref), ref, bindings, outer, depth, arrays, serial=len(self._frames)
-            )
-        return found
-
-    def free_frame(self, ref: FunctionRef) -> Frame:
-        """The frame of a function of which no call is known: its parameters are free, and those around it."""
-        found = self._free.get(ref)
-        if found is None:
-            parent = self.project.function(ref).parent
-            outer = self.free_frame(FunctionRef(ref.path, parent)) if parent is not None else None
-            found = self._free[ref] = self.frame(ref, {}, outer, 0)
-        return found
-
-    def code(self, ref: FunctionRef) -> Code:
-        """What holds of a function in all its frames."""
-        found = self._codes.get(ref)
-        if found is None:
-            summary = self.project.modules[ref.path].summary
-            found = self._codes[ref] = Code(summary, summary.functions[ref.index])
-        return found
-
-    def flow(self, ref: FunctionRef) -> Flow:
-        return self.code(ref).flow
-
-    def function(self, frame: Frame) -> s.Function:
-        return frame.code.function
+    # -- control flow
 
     def live_blocks(self, frame: Frame) -> frozenset[int]:
         """The blocks that can run in this frame: branches on what is known go one way."""
         known = self._live.get(frame)
         if known is not None:
             return known
-        function = frame.code.function
         if frame in self._computing_live:
-            return frozenset(range(len(function.blocks)))
+            return frozenset(range(len(frame.code.ways)))
         self._computing_live.add(frame)
+        ways = frame.code.ways
         live: set[int] = set()
+        answers: list[tuple[int, bool]] = []
         pending = [s.ENTRY]
         while pending:
             number = pending.pop()
             if number in live:
                 continue
             live.add(number)
-            block = function.blocks[number]
-            answer = self.decided(frame, block.test) if block.test is not None else None
-            for edge in block.edges:
-                if answer is None or edge.kind not in ("true", "false") or (edge.kind == "true") == answer:
-                    pending.append(edge.target)
+            test, targets, yes, no = ways[number]
+            answer = self.decided(frame, test) if test is not None else None
+            if answer is None:
+                pending += targets
+            else:
+                answers.append((number, answer))
+                pending += yes if answer else no
         self._computing_live.discard(frame)
-        self._live[frame] = frozenset(live)
-        return self._live[frame]
+        decisions = tuple(answers)
+        self._decisions[frame] = decisions
+        found = self._live[frame] = frame.code.lives.setdefault(decisions, frozenset(live))
+        return found
+
+    def decisions(self, frame: Frame) -> tuple[tuple[int, bool], ...]:
+        """The blocks whose branch goes one way in this frame, each with the way, as they were come to."""
+        self.live_blocks(frame)
+        return self._decisions.get(frame, ())
 
     def decided(self, frame: Frame, test: int) -> bool | None:
         """The way that a branch goes in this frame; None where it cannot be told."""
-        operation = self.function(frame).operations[test]
-        if isinstance(operation, (s.Next, s.Caught, s.Matches)):
+        operation = frame.code.operations[test]
+        if isinstance(operation, NEVER_DECIDED):
             return None
         if isinstance(operation, s.Load) and operation.name == "TYPE_CHECKING":
             return False
@@ -197,6 +165,9 @@ class Evaluator:
         method = self._by_class.get(type(operation))
         if method is None:
             return ANYTHING
+        if isinstance(operation, (s.MakeFunction, s.MakeClass)):
+            found = frame.known[root] = method(frame, root, operation)
+            return found
         if code.is_fixed(root):
             return self.memo.at(code.known, root, (code, root), method, frame, root, operation)
         return self.memo.at(frame.known, root, (frame, root), method, frame, root, operation)
@@ -218,19 +189,19 @@ class Evaluator:
             return receiver
         formal = next((f for f in function.formals if f.name == operation.name), None)
         if formal is not None and formal.default and frame.arrays:
-            default = self.default(frame, operation.name)
+            default = self.default(frame.ref, frame.outer, operation.name)
             if default is not None:
                 return default
         return self.objects.annotations.of_parameter(frame, operation.name) or one(Free(frame.ref, operation.name))
 
-    def default(self, frame: Frame, name: str) -> Values | None:
+    def default(self, ref: FunctionRef, outer: Frame | None, name: str) -> Values | None:
         """The default of a parameter, evaluated where the function is defined."""
-        if frame.outer is None:
+        if outer is None:
             return None
-        made = frame.outer.code.made_functions.get(frame.ref.index)
+        made = outer.code.made_functions.get(ref.index)
         for parameter, number in made.defaults if made is not None else ():
             if parameter == name:
-                return self.value(frame.outer, number)
+                return self.value(outer, number)
         return None
 
     # -- attributes and elements
@@ -419,14 +390,13 @@ class Evaluator:
             arguments = Arguments((receiver, *arguments.positional), arguments.keywords, arguments.open)
         definition = self.code(function.ref).function
         bindings = bind(definition, arguments)
-        frame = self.frame(function.ref, bindings, function.outer, depth, arrays)
         if not arrays and not arguments.open:
-            missing = [f.name for f in definition.formals if f.default and f.name not in bindings]
-            if missing:
-                filled = {name: self.default(frame, name) for name in missing}
-                bindings = {**bindings, **{n: v for n, v in filled.items() if v is not None}}
-                frame = self.frame(function.ref, bindings, function.outer, depth, arrays)
-        return frame
+            for formal in definition.formals:
+                if formal.default and formal.name not in bindings:
+                    default = self.default(function.ref, function.outer, formal.name)
+                    if default is not None:
+                        bindings[formal.name] = default
+        return self.frame(function.ref, bindings, function.outer, depth, arrays)
 
     def returned(self, frame: Frame) -> Values:
         """What a function may return in a frame."""
