@@ -372,7 +372,9 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, passed: Passed, sit
     if _is_indexed_update(typer, scope, method):
         return typer.combine("sumlike" if name == "add" else "joined", [flat(base), *passed.all()], site)
     typed = typer.table.of(typer.table.methods.module + name)
-    known_array = isinstance(base, Leaf) and base.default != "unknown"
+    known_array = isinstance(base, Leaf) and any(
+        state != "unknown" for state in (base.default, *(held.state for _, held in base.axes))
+    )
     if typed is None or not known_array or not _is_array_method(name):
         return _unknown(replace_base(passed, base))
     whole = not passed.types and not any(n in ("axis", "where") for n, _ in passed.keywords)
