@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from spmdlint.rule import Program
 
 
+MANY = 9
+"""More further calls than this are not counted in a message."""
 _VARIES = "This condition is not the same on every process."
 
 
@@ -32,7 +34,8 @@ class BranchRule(Rule):
         at = program.where(found.branch, place.path)
         frames = len(found.call.path) - 1
         through = f" ({frames} call{'' if frames == 1 else 's'} below)" if frames else ""
-        more = f", and {len(found.others)} more after it" if found.others else ""
+        count = len(found.others)
+        more = "" if not count else f", and {count} more after it" if count <= MANY else ", and many more after it"
         guard = _guard(found)
         told = "An exception leads here on some processes only." if found.handler else _VARIES
         related = [Related(program.place(found.branch), told)]
