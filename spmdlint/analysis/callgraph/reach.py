@@ -6,6 +6,7 @@ something known. Calls whose callee is in doubt lead nowhere: what they run is u
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -14,14 +15,17 @@ from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
-    UNKNOWN,
     Applied,
     Arguments,
+    Called,
     Collection,
     DictionaryValue,
     External,
     Frame,
+    Free,
+    Instance,
     Site,
+    Unknown,
     Value,
     Values,
 )
@@ -99,9 +103,9 @@ class Visitor:
         return self.reach
 
     def _visit_all(self, start: Frame) -> None:
-        pending = [start]
+        pending = deque((start,))
         while pending:
-            frame = pending.pop()
+            frame = pending.popleft()
             if frame in self._seen or len(self._seen) > MAX_FRAMES:
                 continue
             self._seen.add(frame)
@@ -124,19 +128,25 @@ class Visitor:
                     continue
                 sure = block in certain
                 site = Site(frame.ref, number)
-                arguments = self.ev.arguments(frame, operation)
+                made = False
                 for callee in ordered(self.ev.value(frame, operation.function)):
-                    if callee is UNKNOWN:
+                    if isinstance(callee, (Unknown, Free, Called)):
                         continue
                     if isinstance(callee, (External, Applied)) and self._spans(callee):
                         self.reach.spanning.add(frame)
+                    made = made or isinstance(callee, (Applied, Instance))
                     if isinstance(callee, External):
                         self.reach.library_calls.setdefault(callee.name, set()).add(frame.ref)
+                        if self.ev.knowledge.get(callee.name) is None:
+                            continue
+                        made = True
                     if isinstance(callee, Applied):
                         self.reach.use_calls.setdefault(callee.site, []).append(site)
+                    arguments = self.ev.arguments(frame, operation)
                     for target in self.calls.targets(callee, arguments, frame.depth + 1):
                         yield CallEdge(frame, site, target, sure)
-                for value in ordered(self.ev.value(frame, number)):
+                # What is unknown, or a function of the project, makes nothing here that the linter knows.
+                for value in ordered(self.ev.value(frame, number)) if made else ():
                     yield from self._use(frame, site, value, sure)
 
     def _spans(self, callee: External | Applied) -> bool:

@@ -37,7 +37,12 @@ _DEPTH = 4
 
 def ordered(values: Values) -> Iterable[Value]:
     """The values of a set in their order."""
-    return values if len(values) < 2 else sorted(values, key=_spelled)
+    if len(values) < 2:
+        return values
+    outside = {value: _spelled(value, 1) for value in values}
+    if len(set(outside.values())) == len(outside):
+        return sorted(values, key=outside.__getitem__)
+    return sorted(values, key=_spelled)
 
 
 def _spelled(value: Value, depth: int = _DEPTH) -> str:
