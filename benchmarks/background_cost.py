@@ -76,16 +76,17 @@ def in_turn(make, arguments, wait, calls):
     time.sleep(SETTLE)  # what switching on causes is over
     before = sum(runtime_checks.status().calls.values())
     took = np.empty((calls, 2))
-    alone = not wait and jax.process_index() != 0
-    if alone:  # one after the other: two cores are too few for two jobs' threads at once
-        turn.blocking_key_value_get(f"turn/{len(arguments)}", 600_000)
+    me = jax.process_index()
+    if not wait and me:  # one after the other: two cores are too few for two jobs' threads at once
+        turn.blocking_key_value_get(f"turn/{len(arguments)}/{me - 1}", 600_000)
     spent, began = spent_by_threads(), time.monotonic()
     for number in range(calls):
         for column in (0, 1) if number % 2 else (1, 0):
             took[number, column] = timed(pairs[number % len(pairs)][column], arguments, wait)
     share = 100 * (spent_by_threads() - spent) / (time.monotonic() - began)
-    if not wait and jax.process_index() == 0:
-        turn.key_value_set(f"turn/{len(arguments)}", "done")
+    if not wait:
+        turn.key_value_set(f"turn/{len(arguments)}/{me}", "done")
+        turn.blocking_key_value_get(f"turn/{len(arguments)}/{jax.process_count() - 1}", 600_000)
     time.sleep(SETTLE)
     assert sum(runtime_checks.status().calls.values()) - before == calls, "not all calls, or not only these, were seen"
     runtime_checks.disable()
