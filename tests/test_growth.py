@@ -49,7 +49,7 @@ def helper(count):
 
 
 def work(text):
-    """The steps that the walk takes when it is asked about every name and call, and the operations of the program."""
+    """The steps of the walk that is asked about every name and call, the last one first, and the operations."""
     path = Path("/project/main.py")
     with deep():
         program = Program(link({path: lower(text)}, (path.parent,)), built_in())
