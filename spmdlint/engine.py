@@ -92,9 +92,10 @@ def check(
         UsageError: a path does not exist, or the configuration is wrong.
 
     """
-    given: dict[Path, Source | Unreadable] = {path: Source(path, text) for path, text in (edited or {}).items()}
+    given: dict[Path, Source | Unreadable] = {}
     if stdin is not None:
         given[stdin.path] = decode(stdin.path, stdin.data)
+    given |= {path: Source(path, text) for path, text in (edited or {}).items()}
     # What was only typed is not kept, but is linted beside what is.
     store = None if cache is None else Store(cache, writes=not given)
     with uncollected():
