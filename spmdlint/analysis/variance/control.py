@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
-from spmdlint.analysis.variance.raised import ways
+from spmdlint.analysis.variance.raised import calm, handled, ways
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -75,6 +75,5 @@ def _clause(function: s.Function, flow: Flow, number: int, test: int) -> Iterato
     if found is None:
         return
     handler, join, tried = found
-    yes = flow.reachable(handler, without=join)
-    calm = set(tried) | {block for start in tried for block in flow.order(start, join)}
-    yield Branch(number, test, frozenset(yes - calm), frozenset(calm - yes - {number}))
+    otherwise = calm(flow, join, tried) - flow.reachable(handler, without=join)
+    yield Branch(number, test, handled(flow, handler, join, tried), frozenset(otherwise - {number}))

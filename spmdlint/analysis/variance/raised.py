@@ -206,5 +206,9 @@ def ways(function: s.Function, flow: Flow, block: int) -> tuple[int, int, list[i
 
 def handled(flow: Flow, handler: int, join: int, tried: list[int]) -> frozenset[int]:
     """The blocks that control comes to through a clause alone."""
-    calm = set(tried) | {block for start in tried for block in flow.order(start, join)}
-    return frozenset(flow.reachable(handler, without=join) - calm)
+    return frozenset(flow.reachable(handler, without=join) - calm(flow, join, tried))
+
+
+def calm(flow: Flow, join: int, tried: list[int]) -> set[int]:
+    """The blocks that control comes to from a `try` where nothing is raised, itself included."""
+    return set(tried) | {block for start in tried for block in flow.order(start, join)}
