@@ -185,7 +185,7 @@ class _Walk:
         found = self.function.blocks[block]
         key = self.terms.conditions.key(self.frame, found.test) if found.test is not None else None
         kinds = [edge.kind for edge in found.edges if edge.kind in ("true", "false")]
-        if kinds[:1] == ["false"] or (key is not None and not key[1]):
+        if (kinds[:1] == ["false"]) != (key is not None and not key[1]):
             yes, no = no, yes
         return choice(key[0] if key is not None else None, yes, no)
 

@@ -68,7 +68,8 @@ def _parts(value: Value, depth: int) -> str:
     if isinstance(value, Collection):
         return f"{value.kind} {value.open} {_each(value.elements, depth)}"
     if isinstance(value, DictionaryValue):
-        return f"{value.open} " + " ".join(f"{key!r} {_set(values, depth)}" for key, values in value.items)
+        each = "" if value.each is None else _set(value.each, depth)
+        return f"{value.open} {each} " + " ".join(f"{key!r} {_set(values, depth)}" for key, values in value.items)
     if isinstance(value, Applied):
         return f"{value.name} {_site(value.site)} {_arguments(value.arguments, depth)}"
     if isinstance(value, Member):

@@ -39,11 +39,7 @@ class Sources:
         known = self.knowledge.get(callee.name)
         site = Site(frame.ref, number)
         if known is not None and known.source is not None and not known.callback:
-            if (known.unseeded and operation.arguments) or self._seeded(known):
-                return None
-            if known.at_most is not None and len(operation.arguments) > known.at_most:
-                return None
-            return Reason(site, f"{callee.name}() is different on every process", known.source)
+            return self._given(known, len(operation.arguments), site)
         if callee.name == "builtins.hash" and operation.arguments:
             if not names_something(self.ev, frame, operation.arguments[0].value):
                 return None
@@ -55,12 +51,17 @@ class Sources:
     def of_applied(self, value: Applied) -> Reason | None:
         """Did a source give this value."""
         known = self.knowledge.get(value.name)
-        if known is None or known.source is None or known.callback or self._seeded(known):
+        if known is None or known.source is None or known.callback or value.arguments.open:
             return None
-        given = len(value.arguments.positional) + len(value.arguments.keywords)
-        if value.arguments.open or (known.unseeded and given) or (known.at_most is not None and given > known.at_most):
+        return self._given(known, len(value.arguments.positional) + len(value.arguments.keywords), value.site)
+
+    def _given(self, known: Known, count: int, site: Site) -> Reason | None:
+        """Is a call of a source one that differs, with so many arguments."""
+        if known.source is None or (known.unseeded and count) or self._seeded(known):
             return None
-        return Reason(value.site, f"{value.name}() is different on every process", known.source)
+        if known.at_most is not None and count > known.at_most:
+            return None
+        return Reason(site, f"{known.name}() is different on every process", known.source)
 
     def _seeded(self, known: Known) -> bool:
         """Does the program give the generator behind a function a seed: then it is its author's to choose it."""
