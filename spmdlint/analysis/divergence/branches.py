@@ -138,14 +138,14 @@ class Divergences:
         function = self.ev.function(frame)
         test = function.blocks[number].test
         assert test is not None
-        flow = self.ev.flow(frame.ref)
-        join = flow.joins_at(number)
-        if self._fails(frame, yes) or self._fails(frame, no):
-            return None
+        join = self.ev.flow(frame.ref).joins_at(number)
+        fails = [self._fails(frame, arm, number) for arm in (yes, no)]
+        failing = fails.index(True) if any(fails) else None  # what that arm calls stands in `finally`
+        until = join if failing is None else None
         again = None if self._leaves_a_loop(frame, number) else number
-        first = self._calls(frame, yes, join, again)
-        second = self._calls(frame, no, join, again)
-        if _same(first, second):
+        first = self._calls(frame, yes, until, again)
+        second = self._calls(frame, no, until, again)
+        if _same(first, second) or all(fails) or (failing is not None and not (first, second)[failing]):
             return None
         reason = self.facets.content.of(frame, test)
         if reason is None or (reason.kind in _UNSURE and not self.preview and not self._agreed_later(frame, reason)):
@@ -154,28 +154,33 @@ class Divergences:
             return None
         loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
         known = self.conditions.assumed(frame, number)
-        if self.conditions.holds(frame, test, known) is not None:
-            return None  # whoever comes here goes one way
+        if known is None or self.conditions.holds(frame, test, known, first=True) is not None:
+            return None  # nobody comes here, or whoever does goes one way
         content = self.facets.content
         heart, others = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
         known.update(others)
         if self.conditions.one_process(known) or self._complementary(frame, number, heart, known):
             return None
         ways = [
-            self.conditions.closed(frame, {**known, **self.conditions.facts(frame, test, a)}) for a in (True, False)
+            self.conditions.closed(frame, {**known, **self.conditions.facts(frame, test, a)}, first=True)
+            for a in (True, False)
         ]
         if any(ways):
             first, second = (
-                self._calls(frame, arm, join, again, way) for arm, way in zip((yes, no), ways, strict=True)
+                self._calls(frame, arm, until, again, way) for arm, way in zip((yes, no), ways, strict=True)
             )
         sides: list[tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]] = [(first, second)]
-        if again is not None:
+        if again is not None and failing is None:
             terms = self._terms(frame, (yes, no), join, again, ways)
             if equal(*terms):
                 return None
             sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
-        for one, other in sides:
-            different = _first_difference(*(self._counting(frame, calls, reason, loop) for calls in (one, other)))
+        for pair in sides:
+            one, other = (self._counting(frame, calls, reason, loop) for calls in pair)
+            if failing is not None:  # after the last call of the arm that fails, the job stops
+                made, missed = (one, other) if failing == 0 else (other, one)
+                one, other = missed[: len(made)], made
+            different = _first_difference(one, other)
             if different is not None:
                 call, more = different
                 return Divergence(Site(frame.ref, test), reason, call, more, early_exit=join == EXIT, loop=loop)
@@ -265,7 +270,7 @@ class Divergences:
         reason = self.facets.of_loop(frame, iterable)
         if reason is None or reason.kind == "files" or (reason.kind in _UNSURE and not self.preview):
             return None  # of a listing, its order is the surer finding
-        if self.conditions.one_process(self.conditions.assumed(frame, number)):
+        if self.conditions.alone(frame, number):
             return None
         if reason.kind not in ("identity", "group"):
             calls = self._surely_parallel(frame, calls, reason)
@@ -298,7 +303,7 @@ class Divergences:
         """A handler that leaves out calls behind its `try`. Those inside the `try`, or its own, are another hazard."""
         function, flow = self.ev.function(frame), self.ev.flow(frame.ref)
         found, test = ways(function, flow, number), function.blocks[number].test
-        if found is None or test is None or self._fails(frame, found[0]):
+        if found is None or test is None or self._fails(frame, found[0], number):
             return None
         handler, join, tried = found
         if self.effects.of_blocks(frame, tried) or self._calls(frame, handler, join, None):
@@ -307,7 +312,7 @@ class Divergences:
         reason = self.facets.content.of(frame, test) if missed else None
         if reason is None or (reason.kind in _UNSURE and not self.preview):
             return None
-        if self.conditions.one_process(self.conditions.assumed(frame, number)):
+        if self.conditions.alone(frame, number):
             return None
         missed = self._surely_parallel(frame, missed, reason)
         if not missed:
@@ -322,7 +327,7 @@ class Divergences:
         self, frame: Frame, arm: int, join: int | None, branch: int | None, closed: Closed = frozenset()
     ) -> tuple[ParallelCall, ...]:
         """The calls from an arm on up to ``join``; those in the block of the branch itself have been made before."""
-        order = self.ev.flow(frame.ref).order(arm, join, closed)
+        order = self.ev.flow(frame.ref).order(arm, join, closed, caught=True)
         live = self.ev.live_blocks(frame)
         calls = self.effects.of_blocks(frame, [block for block in order if block in live and block != branch])
         return tuple(call for call in calls if call.strength == "strong" or not self._maps_by_hand(frame.ref))
@@ -340,10 +345,10 @@ class Divergences:
             if (entry := known.get(use.applied.name)) is not None and entry.by_hand
         )
 
-    def _fails(self, frame: Frame, arm: int) -> bool:
-        """Does this arm always end in an exception, which stops the job."""
+    def _fails(self, frame: Frame, arm: int, branch: int) -> bool:
+        """Does this arm always end in an exception, which stops the job. One that comes back to its branch does not."""
         reached = self.ev.flow(frame.ref).reachable(arm)
-        return FAILURE in reached and EXIT not in reached
+        return FAILURE in reached and EXIT not in reached and branch not in reached
 
 
 def _first_difference(

@@ -16,7 +16,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, Site
-from spmdlint.analysis.variance.raised import Raised, is_calm, tried_by
+from spmdlint.analysis.variance.raised import Raised, tried_by
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT
@@ -106,7 +106,7 @@ class ExceptionPaths:
         """May a call fail on one process: it is no parallel call, and does not only compute."""
         if any(self.effects.of_call(frame, number, operation)):
             return False
-        return not is_calm(self.ev.value(frame, operation.function))
+        return not self.raised.is_calm(self.ev.value(frame, operation.function))
 
     def _calls(self, frame: Frame, blocks: list[int]) -> list[ParallelCall]:
         several = self.multi.written_for(frame.ref.path)

@@ -165,7 +165,9 @@ class _Walk:
         targets = [
             edge.target
             for edge in self.function.blocks[block].edges
-            if edge.kind != "except" and edge.target in self.live and (block, edge.target) not in self.closed
+            if (edge.kind != "except" or self.flow.is_clause(block))
+            and edge.target in self.live
+            and (block, edge.target) not in self.closed
         ]
         body = self.flow.loops.get(block)
         if body:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import cached_property
 
-from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Delete, Function, Store, ValueId
+from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Delete, Function, Store, ValueId
 
 
 class Flow:
@@ -107,13 +107,17 @@ class Flow:
         return self._guarded[key]
 
     def order(
-        self, start: int, without: int | None = None, closed: frozenset[tuple[int, int]] = frozenset()
+        self,
+        start: int,
+        without: int | None = None,
+        closed: frozenset[tuple[int, int]] = frozenset(),
+        *,
+        caught: bool = False,
     ) -> list[int]:
         """The blocks from ``start`` on, up to ``without``, in reverse postorder: as they would run, loops once.
 
-        ``closed`` edges are not taken.
-
-        Ways that only an exception takes are left out: any call may raise, and hardly one is meant to.
+        ``closed`` edges are not taken. Ways that only an exception takes are left out: any call may raise, and hardly
+        one is meant to. ``caught``: what a `raise` statement raises is followed into its handlers.
         """
         seen: set[int] = set()
         out: list[int] = []
@@ -126,8 +130,11 @@ class Flow:
             edges = self.function.blocks[block].edges
             if position < len(edges):
                 stack[-1] = (block, position + 1)
-                edge = edges[position]
-                taken = edge.kind != "except" and (block, edge.target) not in closed
+                edge = edges[
+                    -1 - position
+                ]  # what is visited last comes first: the body of a loop before what follows it
+                followed = edge.kind != "except" or (caught and self.is_clause(block))
+                taken = followed and (block, edge.target) not in closed
                 if taken and edge.target not in seen and edge.target != without:
                     seen.add(edge.target)
                     stack.append((edge.target, 0))
@@ -135,6 +142,11 @@ class Flow:
                 stack.pop()
                 out.append(block)
         return out[::-1]
+
+    def is_clause(self, block: int) -> bool:
+        """Does a block decide whether a handler catches an exception."""
+        test = self.function.blocks[block].test
+        return test is not None and isinstance(self.function.operations[test], Caught)
 
     @cached_property
     def loops(self) -> dict[int, frozenset[int]]:

@@ -26,6 +26,7 @@ from spmdlint.analysis.evaluation.values import (
     Instance,
     Member,
     SuperValue,
+    Unknown,
     Value,
     Values,
     certain,
@@ -436,6 +437,13 @@ class Objects:
             | self.project.function(cls).stores.keys()
         )
         return self.class_of(cls) if asked <= own else None
+
+    def owners(self, bases: Values, name: str, user: Path) -> Values:
+        """What an attribute is asked of: where nothing is known of it, the only class that has one of that name."""
+        if all(isinstance(base, (Free, Unknown)) for base in bases):
+            owner = self.owner_by_name(name, user)
+            return frozenset((owner,)) if owner is not None else bases
+        return bases
 
     def owner_by_name(self, name: str, user: Path) -> Instance | None:
         """An object of the only class that has an attribute of this name, in the file that uses it or the project."""

@@ -51,7 +51,7 @@ class Mixups:
             for block in sorted(self.ev.live_blocks(frame)):
                 for number in function.blocks[block].operations:
                     mixup = self._at(frame, number, function.operations[number])
-                    if mixup is not None and not self.conditions.one_process(self.conditions.assumed(frame, block)):
+                    if mixup is not None and not self.conditions.alone(frame, block):
                         yield mixup
 
     def _at(self, frame: Frame, number: int, operation: s.Operation) -> Mixup | None:

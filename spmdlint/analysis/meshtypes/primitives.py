@@ -265,7 +265,9 @@ def derivative(value: Leaf, loss: Leaf, site: Site, *, checked: bool, by_hand: b
             axes.append((axis, Held("partial", origin or site)))
             marks.add(Mark("gradient", axis, site))
         elif state in ALIKE:
-            axes.append((axis, Held(loss.state(axis))))
+            # A derivative has the type of what it is taken by.
+            as_value = checked and loss.state(axis) == "invariant"
+            axes.append((axis, Held("replicated" if as_value else loss.state(axis))))
         elif by_hand and state in (*DIFFERENT, "unknown"):
             axes.append((axis, Held("partial", origin or site)))
             marks.add(Mark("gradient", axis, site))

@@ -6,6 +6,7 @@ process waits once. To see it, calls are listed under the assumption that the co
 
 from __future__ import annotations
 
+import operator as op
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
@@ -38,11 +39,13 @@ _COUNT: Key = ("call", "jax.process_count")
 _NUMBER: Key = ("number of the process",)
 _ZERO: Key = ("constant", "0")
 # Comparisons of a process's number that ask whether it is 0, and whether they hold then.
-_FIRST = {
+_FIRST: dict[Key, bool] = {
     ("<", _ZERO, _NUMBER): False,
     ("<", _NUMBER, ("constant", "1")): True,
     ("==", _ZERO, _NUMBER): True,
 }
+_IS_FIRST: Key = ("==", _NUMBER, _ZERO)
+_ARITHMETIC = {"+": op.add, "-": op.sub, "*": op.mul, "//": op.floordiv, "%": op.mod}
 _ENVIRONMENT = frozenset(("os.environ.get", "os.getenv"))
 
 
@@ -64,7 +67,7 @@ class Conditions:
         if found[0] == "not":
             return found[1], False  # type: ignore[return-value]
         if found == _NUMBER:
-            return ("==", _NUMBER, _ZERO), False
+            return _IS_FIRST, False
         return found, True
 
     def same(self, frame: Frame, one: int, other: int) -> bool:
@@ -114,7 +117,7 @@ class Conditions:
         operator, swapped, negated = _NORMAL[operation.operators[0]]
         key: Key = (operator, *(reversed(sides) if swapped else sides))
         if key in _FIRST:
-            key, negated = ("==", _NUMBER, _ZERO), negated == _FIRST[key]
+            key, negated = _IS_FIRST, negated == _FIRST[key]
         return ("not", key) if negated else key
 
     def _name(self, frame: Frame, number: int, operation: s.Load, depth: int) -> Key | None:
@@ -165,7 +168,7 @@ class Conditions:
 
     def _field(self, frame: Frame, operation: s.Attribute, depth: int) -> Key | None:
         """What an object keeps of the process's number, where its class stores it in one place."""
-        owner = certain(self.ev.value(frame, operation.base))
+        owner = certain(self.ev.objects.owners(self.ev.value(frame, operation.base), operation.name, frame.ref.path))
         if not isinstance(owner, Instance):
             return None
         stores = [
@@ -184,13 +187,17 @@ class Conditions:
 
     # -- what holds where
 
-    def assumed(self, frame: Frame, block: int) -> dict[Key, bool]:
-        """The conditions that hold, or do not, whenever control comes to a block."""
+    def assumed(self, frame: Frame, block: int) -> dict[Key, bool] | None:
+        """The conditions that hold, or do not, whenever control comes to a block; None if no process comes there."""
         found: dict[Key, bool] = {}
         for number, targets in self._branches(frame):
             for answer, target in targets.items():
                 if number != block and not self._comes(frame, block, frozenset(((number, target),))):
-                    found.update(self.facts(frame, self._test(frame, number), answer))
+                    facts = self.facts(frame, self._test(frame, number), answer)
+                    # Other conditions may have changed between the two.
+                    if any(found.get(key, holds) != holds and _about_number(key) for key, holds in facts.items()):
+                        return None
+                    found.update(facts)
         return found
 
     def facts(self, frame: Frame, test: int, answer: bool) -> dict[Key, bool]:
@@ -222,15 +229,15 @@ class Conditions:
                 facts.update(self.facts(frame, operand, operation.operator == "and"))
         return found, facts
 
-    def closed(self, frame: Frame, assumptions: Assumptions) -> Closed:
-        """The edges that control does not take if these conditions hold, or do not."""
+    def closed(self, frame: Frame, assumptions: Assumptions, *, first: bool = False) -> Closed:
+        """The edges that control does not take if these conditions hold, or do not; ``first`` as in :meth:`holds`."""
         edges: set[tuple[int, int]] = set()
         loops = self.ev.flow(frame.ref).loops
         for number, targets in self._branches(frame):
             test = self._test(frame, number)
             if loops.get(number) and self._changes(frame, test):
                 continue  # what holds in this round need not hold in the next
-            holds = self.holds(frame, test, assumptions)
+            holds = self.holds(frame, test, assumptions, first=first)
             if holds is not None and targets[True] != targets[False]:
                 edges.add((number, targets[not holds]))
         return frozenset(edges)
@@ -243,19 +250,31 @@ class Conditions:
         key = self.key(frame, test)
         return key is not None and _mentions(key[0], "stores")
 
-    def holds(self, frame: Frame, test: int, assumptions: Assumptions) -> bool | None:
-        """Whether a condition holds under assumptions; None if they do not say."""
+    def holds(self, frame: Frame, test: int, assumptions: Assumptions, *, first: bool = False) -> bool | None:
+        """Whether a condition holds under assumptions; None if they do not say.
+
+        ``first``: where they say that the process is number 0, its number is computed with.
+        """
         operation = self.ev.function(frame).operations[test]
         if isinstance(operation, s.Unary) and operation.operator == "not":
-            inner = self.holds(frame, operation.operand, assumptions)
+            inner = self.holds(frame, operation.operand, assumptions, first=first)
             return None if inner is None else not inner
         if isinstance(operation, s.BoolOp):
-            sides = [self.holds(frame, operand, assumptions) for operand in operation.operands]
+            sides = [self.holds(frame, operand, assumptions, first=first) for operand in operation.operands]
             decisive = operation.operator == "or"
             return decisive if decisive in sides else None if None in sides else not decisive
         key = self.key(frame, test)
-        known = assumptions.get(key[0]) if key is not None else None
-        return None if key is None or known is None else known == key[1]
+        if key is None:
+            return None
+        known = assumptions.get(key[0])
+        if known is None and first and assumptions.get(_IS_FIRST):
+            known = _on_first(key[0])
+        return None if known is None else known == key[1]
+
+    def alone(self, frame: Frame, block: int) -> bool:
+        """Does control come to a block only in a job of one process, or never."""
+        known = self.assumed(frame, block)
+        return known is None or self.one_process(known)
 
     @staticmethod
     def one_process(assumptions: Assumptions) -> bool:
@@ -294,6 +313,28 @@ def _about_number(key: Key) -> bool:
     if key[0] == "not":
         return _about_number(key[1])  # type: ignore[arg-type]
     return key == _NUMBER or (key[0] == "==" and set(key[1:]) == {_NUMBER, _ZERO})
+
+
+def _on_first(key: Key) -> bool | None:
+    """Whether a comparison of numbers holds on process 0; None where it is not about its number alone."""
+    if len(key) != 3 or key[0] not in ("==", "<"):
+        return None
+    one, other = map(_number, key[1:])
+    return None if one is None or other is None else one == other if key[0] == "==" else one < other
+
+
+def _number(key: object) -> int | None:
+    """An integer as process 0 computes it."""
+    if key == _NUMBER:
+        return 0
+    if not isinstance(key, tuple) or not key:
+        return None
+    if key[0] == "constant":
+        return int(key[1]) if key[1].isdecimal() else None
+    sides = [_number(side) for side in key[2:]] if key[0] == "binary" else []
+    if len(sides) != 2 or sides[0] is None or sides[1] is None or key[1] not in _ARITHMETIC:
+        return None
+    return None if key[1] in ("%", "//") and sides[1] == 0 else _ARITHMETIC[key[1]](sides[0], sides[1])
 
 
 def _mentions(key: object, word: str) -> bool:

@@ -20,12 +20,10 @@ from spmdlint.analysis.evaluation.values import (
     Applied,
     ClassValue,
     Frame,
-    Free,
     FunctionValue,
     Instance,
     ModuleValue,
     Site,
-    Unknown,
 )
 from spmdlint.analysis.variance.reason import Reason as Reason
 from spmdlint.analysis.variance.uniform import Uniform
@@ -217,10 +215,7 @@ class Origins:
         return self.ev.free_frame(FunctionRef(path, 0)), tuple(stores)
 
     def _attribute(self, frame: Frame, number: int, operation: s.Attribute) -> Reason | None:
-        bases = self.ev.value(frame, operation.base)
-        if all(isinstance(base, (Free, Unknown)) for base in bases):
-            owner = self.ev.objects.owner_by_name(operation.name, frame.ref.path)
-            bases = frozenset((owner,)) if owner is not None else bases
+        bases = self.ev.objects.owners(self.ev.value(frame, operation.base), operation.name, frame.ref.path)
         for base in ordered(bases):
             if isinstance(base, ModuleValue):
                 found = self._of_module(base.path, operation.name)

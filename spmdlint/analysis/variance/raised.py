@@ -32,6 +32,7 @@ FailingCall: TypeAlias = Callable[[Frame, int, s.Call], bool]
 
 _BROAD = frozenset(f"builtins.{name}" for name in "Exception BaseException KeyboardInterrupt".split())
 _CALM = ("builtins.", "os.path.", "time.", "math.", "functools.", "itertools.")
+_NEVER_FAIL = frozenset(("identity", "clock", "entropy"))
 _WHAT = {
     "files": "what this process finds outside of the program",
     "completion": "how far this process's own queues and threads are",
@@ -140,7 +141,20 @@ class Raised:
 
     def _is_no_map(self, frame: Frame, _: int, operation: s.Call) -> bool:
         callees = self.ev.value(frame, operation.function)
-        return not any(isinstance(callee, Applied) for callee in callees) and not is_calm(callees)
+        return not any(isinstance(callee, Applied) for callee in callees) and not self.is_calm(callees)
+
+    def is_calm(self, callees: Values) -> bool:
+        """Does a call of these raise nothing on one process alone: it computes, asks who it is, or is parallel."""
+        names = [callee.name for callee in callees if isinstance(callee, External)]
+        return bool(names) and all(self._is_calm(name) for name in names)
+
+    def _is_calm(self, name: str) -> bool:
+        if name.startswith(_CALM) and name != "builtins.open":
+            return True
+        known = self.knowledge.get(name)
+        if known is not None and ((known.parallel and not known.checkpoint) or known.source in _NEVER_FAIL):
+            return True
+        return name.endswith(("Error", "Exception"))
 
     def _reads(self, frame: Frame, _: int, operation: s.Call) -> bool:
         """Does a call surely ask a file system or a queue."""
@@ -158,17 +172,6 @@ def _flat(kinds: Values) -> Iterator[object]:
                 yield from _flat(element)
         else:
             yield kind
-
-
-def is_calm(callees: Values) -> bool:
-    """Does a call of these raise nothing that comes from outside: it computes, or only makes an exception."""
-    names = [callee.name for callee in callees if isinstance(callee, External)]
-    return bool(names) and all(_is_calm(name) for name in names)
-
-
-def _is_calm(name: str) -> bool:
-    computes = name.startswith(_CALM) and name != "builtins.open"
-    return computes or name.endswith(("Error", "Exception"))
 
 
 # -- control flow
