@@ -57,7 +57,7 @@ class ExceptionOnOneProcess(Rule):
 
     Which exceptions come on one process only cannot be known; handlers of other kinds than these are not reported, and
     neither are those that raise again. A handler whose `try` makes parallel calls itself may answer a failure that
-    all processes share, so it is not reported for its own calls.
+    all processes share, so it is not reported for its own calls, but for one of `KeyboardInterrupt` with `--preview`.
     """
 
     code = "SPMD304"

@@ -16,7 +16,7 @@ class CallWhileTracing(Rule):
     ## What it does
 
     Finds `multihost_utils` calls and the like in functions that a `jit`, `pmap` or `shard_map` traces, also several
-    calls below it.
+    calls below it; and those in callbacks from the device, in `__del__`, and, with `--preview`, in threads.
 
     ## Why it matters
 
@@ -54,6 +54,7 @@ class CallWhileTracing(Rule):
     A call behind a branch that cannot be decided is not reported, nor one in a function that reaches a jit only
     through a value that is not known for sure. Maps and jits that a thread launches are reported with `--preview`:
     whether the main thread launches others meanwhile cannot be seen. Barriers in threads are not reported.
+    Of finalizers only `__del__` is looked at.
     """
 
     code = "SPMD307"
@@ -81,7 +82,7 @@ class CallWhileTracing(Rule):
             )
 
     def _elsewhere(self, program: Program) -> Iterator[Diagnostic]:
-        """Callbacks from the device, and threads."""
+        """Callbacks from the device, threads, and finalizers."""
         for found in program.calls_elsewhere():
             place = program.place(found.site)
             at = program.where(found.call.path[-1], place.path)
@@ -91,6 +92,12 @@ class CallWhileTracing(Rule):
                     f"it makes the parallel call {found.call.name} at {at}, which waits for them."
                 )
                 help_ = "Return the value from the computation and make the call in the loop around it."
+            elif found.how == "finalizer":
+                message = (
+                    f"__del__ makes the parallel call {found.call.name} at {at}: when the garbage collector comes to "
+                    "an object differs between processes."
+                )
+                help_ = "Make the call in a method that the program calls, or in the __exit__ of a context manager."
             else:
                 message = (
                     f"{found.starter} hands this function to a thread, and it launches {found.call.name} at {at}: "

@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from spmdlint.rule import Program
 
 
+_HELP = {
+    "transposed": "Take the mean of the loss inside of the function that is differentiated, and drop this one.",
+    "magnified": "Differentiate this device's own loss, or take the mean of the gradients (pmean) here.",
+}
+
+
 class DoubleReduction(Rule):
     """A value is reduced over an axis along which it has been reduced already.
 
@@ -17,8 +23,9 @@ class DoubleReduction(Rule):
 
     Finds a `psum` or `pmean` over an axis, of a value that an earlier `psum` or `pmean` over that axis has made the
     same on all devices, and of gradients in a checked `shard_map`, which JAX has summed already: the derivative by
-    a value that is the same on all devices is the sum over them. With `--preview`, a second reduction that changes
-    nothing, such as `pmean` of a mean, is reported, too.
+    a value that is the same on all devices is the sum over them. Also `psum` of the gradients of a loss that is itself
+    a `psum` over that axis, in a `pmap` or an unchecked `shard_map`: the derivative of `psum` is `psum` there. With
+    `--preview`, a second reduction that changes nothing, such as `pmean` of a mean, is reported, too.
 
     ## Why it matters
 
@@ -74,7 +81,11 @@ class DoubleReduction(Rule):
             told.add(event.site)
             place = program.place(event.site)
             at = program.where(event.mark.site, place.path)
-            if event.mark.fact == "transposed":
+            if event.mark.fact == "magnified":
+                before = (
+                    f"the gradients of a loss that psum has summed over it at {at}, and whose derivative sums again"
+                )
+            elif event.mark.fact == "transposed":
                 before = f"gradients that JAX has summed over it at {at}: in a checked {found.library}, jax.grad does"
             else:
                 done = "sum" if event.mark.fact == "summed" else "mean"
@@ -91,9 +102,7 @@ class DoubleReduction(Rule):
                 severity="warning" if event.harmless else self.severity,
                 message=f"{event.name} over {event.axis!r} of {before}. {then}",
                 place=place,
-                help="Take the mean of the loss inside of the function that is differentiated, and drop this one."
-                if event.mark.fact == "transposed"
-                else "Reduce it once.",
+                help=_HELP.get(event.mark.fact, "Reduce it once."),
                 related=(
                     Related(program.place(event.mark.site), f"Here it is reduced over {event.axis!r} before."),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),

@@ -16,7 +16,8 @@ class NonlinearBeforeReduction(Rule):
     ## What it does
 
     Finds a gradient, a sum or a mean of one device's share of the data that goes through a norm, a clip, a square root,
-    an exponential or the like, and is reduced by `psum` or `pmean` only then.
+    an exponential or the like, and is reduced by `psum` or `pmean` only then. With `--preview`, also a bias that is
+    added to this device's part of a product of matrices before `psum` takes their sum.
 
     ## Why it matters
 
@@ -67,21 +68,30 @@ class NonlinearBeforeReduction(Rule):
         told = set()
         for found in program.bodies.met():
             event = found.event
-            if event.hazard != "bent" or event.mark.site in told:
+            biased = event.hazard == "added" and program.preview
+            if (event.hazard != "bent" and not biased) or event.mark.site in told:
                 continue
             told.add(event.mark.site)
             place = program.place(event.mark.site)
             at = program.where(event.site, place.path)
+            message = (
+                f"A non-linear function of this device's share along {event.axis!r} is reduced by {event.name} "
+                f"at {at} only: the result is not that of the whole batch, and depends on the number of devices."
+            )
+            help_ = f"Reduce over {event.axis!r} first, and take the function of the result."
+            if biased:
+                message = (
+                    f"This adds what is alike on all devices along {event.axis!r} to each device's part of a product, "
+                    f"and the {event.name} at {at} sums both: the bias counts as often as there are devices."
+                )
+                help_ = f"Add it after the {event.name}, or on one device only."
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
-                message=(
-                    f"A non-linear function of this device's share along {event.axis!r} is reduced by {event.name} "
-                    f"at {at} only: the result is not that of the whole batch, and depends on the number of devices."
-                ),
+                message=message,
                 place=place,
-                help=f"Reduce over {event.axis!r} first, and take the function of the result.",
+                help=help_,
                 related=(
                     *(Related(program.place(site), "This call leads to it.") for site in found.path),
                     Related(program.place(event.site), f"The {event.name} comes here."),

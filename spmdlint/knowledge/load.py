@@ -58,10 +58,11 @@ class Known:
     process the rows of its own devices, so that arrays beside it are local. ``keeps``: what a transformed function
     returns has the structure of what its function returns. ``refs``: its function is a kernel, which is given
     references: what it takes and gives itself is something else. ``parallel``: every process must make the
-    call. ``attribute`` marks a source that is a value, not a function. ``unseeded``: it is a source only without
-    arguments, ``at_most`` with so many, and unless the program calls ``seeded_by``. ``callback``: the parameter that is
-    a function which runs at a time of its own; what that one stores is the source. ``needs``: for a method, what a
-    file has to import for it.
+    call, and ``compiled``: one that a jit traces becomes part of its program. ``attribute`` marks a source that is a
+    value, not a function. ``unseeded``: it is a source only without arguments, ``at_most`` with so many, and unless the
+    program calls ``seeded_by``. ``given_to``: an object whose method is given one is of that class. ``callback``: the
+    parameter that is a function which runs at a time of its own; what that one stores is the source. ``needs``: for a
+    method, what a file has to import for it.
     ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
     ``gives_strings``: it gives a list of strings. ``stacks``: it puts a sequence into an array, element by element.
     ``gives_global``: it gives an array over the devices of a sharding, and ``local`` is the parameter that is this
@@ -103,6 +104,7 @@ class Known:
     keeps: bool = False
     refs: bool = False
     parallel: bool = False
+    compiled: bool = False
     checkpoint: bool = False
     agreement: bool = False
     source: Source | None = None
@@ -119,6 +121,7 @@ class Known:
     unseeded: bool = False
     at_most: int | None = None
     seeded_by: str = ""
+    given_to: str = ""
     callback: str | None = None
     needs: tuple[str, ...] = ()
     seed: str | None = None

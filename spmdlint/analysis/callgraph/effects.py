@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.locality import global_data, local_arguments, on_local_devices, sharded
 from spmdlint.analysis.callgraph.reach import Reach
@@ -124,7 +125,7 @@ class Effects:
         if frame in self._silent:
             return
         callees = self.ev.value(frame, operation.function)
-        callee = certain(callees)
+        callee = certain(callees) or by_arguments(self.ev, frame, operation)
         if callee is None:
             for each in several(callees):
                 yield from self._through(frame, number, operation, each)
@@ -150,6 +151,8 @@ class Effects:
                     return
                 if strength == "weak" and sharded(self.ev, callee):
                     strength = "strong"
+                if strength == "weak" and self._communicates(frame, operation, callee):
+                    strength = "strong"
                 if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):
                     strength = "strong"
                 carried = carries(self.ev.function(frame), number, operation)
@@ -165,6 +168,12 @@ class Effects:
             if target.way in ("call", "transform"):
                 for inner in self.of_function(target.frame):
                     yield replace(inner, path=(site, *inner.path))
+
+    def _communicates(self, frame: Frame, operation: s.Call, callee: Applied) -> bool:
+        """Does what a jit compiles hold a call that all processes must make."""
+        arguments = self.ev.arguments(frame, operation)
+        targets = self.calls.targets(callee, arguments, frame.depth + 1)
+        return any(call.everyone for target in targets for call in self.of_function(target.frame))
 
     def agrees(self, frame: Frame, operation: s.Call) -> bool:
         """Does a call give every process what all of them passed, or what one did."""

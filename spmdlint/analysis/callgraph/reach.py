@@ -10,7 +10,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
+from spmdlint.analysis.callgraph.constructed import Constructed
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -64,6 +66,7 @@ class Reach:
     """
 
     certainty: Certainty
+    constructed: Constructed
     frames: list[Frame] = field(default_factory=list)
     edges: dict[Frame, list[CallEdge]] = field(default_factory=dict)
     callers: dict[FunctionRef, list[CallEdge]] = field(default_factory=dict)
@@ -92,7 +95,7 @@ class Visitor:
     def __init__(self, evaluator: Evaluator, calls: Calls) -> None:
         self.ev = evaluator
         self.calls = calls
-        self.reach = Reach(Certainty(evaluator))
+        self.reach = Reach(Certainty(evaluator), Constructed(evaluator))
         self._seen: set[Frame] = set()
 
     def run(self) -> Reach:
@@ -129,6 +132,9 @@ class Visitor:
                 sure = block in certain
                 site = Site(frame.ref, number)
                 made = False
+                told = by_arguments(self.ev, frame, operation)
+                if told is not None and self._spans(told):
+                    self.reach.spanning.add(frame)
                 for callee in ordered(self.ev.value(frame, operation.function)):
                     if isinstance(callee, (Unknown, Free, Called)):
                         continue

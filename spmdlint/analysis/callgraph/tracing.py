@@ -33,7 +33,7 @@ def calls_while_tracing(evaluator: Evaluator, reach: Reach) -> Iterator[CallWhil
                     continue
                 callee = certain(evaluator.value(frame, operation.function))
                 known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
-                if known is not None and known.parallel:
+                if known is not None and known.parallel and not known.compiled:
                     way = way_from_tracing(reach, ref)
                     if way is not None:
                         yield CallWhileTracing(Site(ref, number), known.name, way)

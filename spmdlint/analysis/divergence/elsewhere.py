@@ -1,7 +1,8 @@
-"""Parallel calls that run at a time of their own: in threads of the host, and in callbacks from the device.
+"""Parallel calls that run at a time of their own: in threads of the host, callbacks from the device, and finalizers.
 
 A thread launches its calls between those of the main thread, somewhere else on every process. A callback runs while
 the devices are still in the computation that called it, so that a call of all processes inside it waits for itself.
+A finalizer runs when the garbage collector comes to its object.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from spmdlint.program import summary as s
 
 @dataclass(frozen=True, slots=True)
 class CallElsewhere:
-    """A call that hands over a function, and the first parallel call that this function makes."""
+    """A call that hands over a function, or a finalizer, and the first parallel call that this function makes."""
 
     site: Site
     starter: str
     call: ParallelCall
-    how: Literal["thread", "callback"]
+    how: Literal["thread", "callback", "finalizer"]
 
 
 class CallsElsewhere:
@@ -48,8 +49,17 @@ class CallsElsewhere:
         """Function by function."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
+            if frame.code.function.name == "__del__" and self.ev.project.enclosing_class(ref) is not None:
+                yield from self._finalizer(frame)
             for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 yield from self._handed(frame, number, operation)
+
+    def _finalizer(self, frame: Frame) -> Iterator[CallElsewhere]:
+        """What ``__del__`` calls, that all processes must call together."""
+        for call in self.effects.of_function(frame):
+            if call.everyone:
+                yield CallElsewhere(call.path[0], "__del__", call, "finalizer")
+                return
 
     def _handed(self, frame: Frame, number: int, operation: s.Call) -> Iterator[CallElsewhere]:
         known = self._starter(frame, operation)
@@ -68,8 +78,11 @@ class CallsElsewhere:
         if how == "callback":
             return call.everyone
         # Barriers and checkpoints in a thread are how asynchronous savers work.
+        if call.everyone:
+            known = self.ev.knowledge.get(call.same) if isinstance(call.same, str) else None
+            return self.preview and known is not None and known.agreement and not known.checkpoint
         several = self.multi.written_for(frame.ref.path) or self.multi.written_for(call.path[-1].ref.path)
-        return self.preview and not call.everyone and (call.strength == "strong" or several)
+        return self.preview and (call.strength == "strong" or several)
 
     def _starter(self, frame: Frame, operation: s.Call) -> Known | None:
         """What is known of a callee that runs functions at times of their own."""

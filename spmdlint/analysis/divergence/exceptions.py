@@ -15,7 +15,7 @@ from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Frame, Site
+from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.variance.raised import Raised, tried_by
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -88,6 +88,10 @@ class ExceptionPaths:
         function = self.ev.function(frame)
         target = next(edge.target for edge in function.blocks[block].edges if edge.kind == "except")
         own = self._only_through(frame, block, target)
+        interrupted = self._interrupted(frame, caught, own)
+        if interrupted is not None:
+            yield ExceptionPath(interrupted, site, "in a handler")
+            return
         if not own or EXIT not in self.ev.flow(frame.ref).reachable(target):
             return
         tried = self._calls(frame, tried_by(function, block))
@@ -101,6 +105,15 @@ class ExceptionPaths:
             and self.raised.may_fail(frame, block, self._fails)
         ):
             yield ExceptionPath(tried[0], site, "skipped")
+
+    def _interrupted(self, frame: Frame, caught: s.Caught, handler: set[int]) -> ParallelCall | None:
+        """What a handler of Ctrl-C calls: a signal comes to one process, while the others are in their next step."""
+        if caught.kind is None or not self.preview:
+            return None
+        kinds = self.ev.value(frame, caught.kind)
+        if not all(isinstance(kind, External) and kind.name == "builtins.KeyboardInterrupt" for kind in kinds):
+            return None
+        return next((call for call in self._calls(frame, sorted(handler)) if call.everyone), None)
 
     def _fails(self, frame: Frame, number: int, operation: s.Call) -> bool:
         """May a call fail on one process: it is no parallel call, and does not only compute."""

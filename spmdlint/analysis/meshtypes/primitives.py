@@ -26,7 +26,7 @@ from spmdlint.analysis.meshtypes.states import (
 from spmdlint.knowledge.typing import Typed
 
 EVERY_AXIS = ""
-Hazard = Literal["twice", "bent", "ratio", "shared", "predicate"]
+Hazard = Literal["twice", "added", "bent", "ratio", "shared", "predicate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def _linear_in(typed: Typed, helds: Sequence[Held]) -> bool:
     return False
 
 
-_OF_DERIVATIVES = frozenset(("gradient", "applied", "bent", "ratio"))
+_OF_DERIVATIVES = frozenset(("gradient", "applied", "magnified", "bent", "ratio"))
 
 
 def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site: Site) -> frozenset[Mark]:
@@ -120,7 +120,9 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
                     leaf.state(axis) in ALIKE for axis in _differing(others)
                 ):
                     found.add(mark)
-            elif all(other.literal or other.marked(mark.fact, mark.axis) for other in others):
+            elif all(other.literal or other.marked(mark.fact, mark.axis) for other in others) and (
+                mark.fact != "added" or typed == "linear"
+            ):
                 found.add(mark)
     for axis, held in states.items():
         if held.state not in DIFFERENT:
@@ -136,6 +138,16 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
         if typed == "sumlike" and gradients and any(not leaf.marks and not leaf.literal for leaf in operands):
             found.add(Mark("applied", axis, site))
     return frozenset(found)
+
+
+def with_bias(product: Leaf, bias: Leaf, whole: Leaf, site: Site) -> Leaf:
+    """A product of parts plus something that is alike on all devices: a sum over them adds that once for each."""
+    axes = [
+        axis
+        for axis in each_axis([product])
+        if product.state(axis) in DIFFERENT and bias.state(axis) == "invariant" and not bias.literal and not bias.marks
+    ]
+    return replace(whole, marks=whole.marks | {Mark("added", axis, site) for axis in axes})
 
 
 def _is_ratio(above: Leaf, below: Leaf, axis: str) -> bool:
@@ -194,6 +206,12 @@ def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
         if before is not None and leaf.state(axis) in ALIKE:
             yield Event("twice", site, axis, name, before, harmless=name == "pmean" and fact != "transposed")
             break
+    magnified = leaf.marked("magnified", axis)
+    if magnified is not None and name == "psum":
+        yield Event("twice", site, axis, name, magnified, rows=leaf.rows)
+    added = leaf.marked("added", axis)
+    if added is not None and name == "psum":
+        yield Event("added", site, axis, name, added, rows=leaf.rows)
     bent = leaf.marked("bent", axis)
     if bent is not None:
         yield Event("bent", site, axis, name, bent, rows=leaf.rows)
@@ -251,17 +269,20 @@ def derivative(value: Leaf, loss: Leaf, site: Site, *, checked: bool, by_hand: b
     """
     axes: list[tuple[str, Held]] = []
     marks: set[Mark] = set()
-    for axis in each_axis([value, loss]):
+    reduced_over = {mark.axis for mark in loss.marks if mark.fact in ("summed", "averaged")}
+    for axis in sorted({*each_axis([value, loss]), *reduced_over}):
         state = value.state(axis)
         depends = loss.state(axis) in DIFFERENT
-        reduced_inside = any(m.axis == axis and m.fact in ("summed", "averaged") for m in loss.marks)
         ratio = loss.marked("ratio", axis)
         origin = loss.held(axis).origin
+        summed = loss.marked("summed", axis) if not depends and not checked else None
+        if summed is not None and (state in ALIKE or by_hand):
+            marks.add(replace(summed, fact="magnified"))
         if checked and state == "invariant":
             axes.append((axis, Held("unknown" if loss.state(axis) == "unknown" else "invariant")))
             if depends:
                 marks.add(Mark("transposed", axis, site))
-        elif state in ALIKE and (depends or reduced_inside):
+        elif state in ALIKE and (depends or axis in reduced_over):
             axes.append((axis, Held("partial", origin or site)))
             marks.add(Mark("gradient", axis, site))
         elif state in ALIKE:

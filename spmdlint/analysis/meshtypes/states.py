@@ -19,7 +19,19 @@ from typing import Literal, TypeAlias
 from spmdlint.analysis.evaluation.values import Site
 
 State = Literal["bottom", "invariant", "replicated", "partial", "varying", "mixed", "unknown"]
-Fact = Literal["gradient", "applied", "summed", "averaged", "transposed", "bent", "ratio", "drawn", "repeated"]
+Fact = Literal[
+    "gradient",
+    "applied",
+    "summed",
+    "averaged",
+    "transposed",
+    "magnified",
+    "bent",
+    "ratio",
+    "drawn",
+    "repeated",
+    "added",
+]
 
 ALIKE = frozenset(("invariant", "replicated"))
 DIFFERENT = frozenset(("partial", "varying"))
@@ -31,6 +43,8 @@ class Mark:
 
     - *gradient*: a derivative of this device's loss; *applied*: added to something that is none;
     - *summed*, *averaged*: the result of a reduction; *transposed*: summed by the derivative of a checked region;
+    - *magnified*: in an unchecked region, a derivative of a loss that `psum` has summed, whose transpose sums again;
+    - *added*: a product of this device's parts, to which something that is alike everywhere was added;
     - *bent*: a non-linear function of a partial value; *ratio*: the quotient of two partial ones;
     - *drawn*: random numbers from a key that is alike on all devices;
     - *repeated*: made, or not made, as often as a predicate says. Of collectives, not of values.

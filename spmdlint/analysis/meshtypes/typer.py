@@ -13,9 +13,9 @@ from functools import partial
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.memo import Memo
-from spmdlint.analysis.evaluation.values import Instance, Site, certain, constant
+from spmdlint.analysis.evaluation.values import External, Instance, Site, certain, constant
 from spmdlint.analysis.meshtypes import application
-from spmdlint.analysis.meshtypes.primitives import Event, computed, shared_draws
+from spmdlint.analysis.meshtypes.primitives import Event, computed, shared_draws, with_bias
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
@@ -201,7 +201,23 @@ class Typer:
             # A random matrix for all is a layer's weights, not noise.
             self.paths.setdefault(site, tuple(self.calling))
             return computed(typed, [flat(left), flat(right)], site)
-        return self.combine(typed, [flat(left), flat(right)], site)
+        found = self.combine(typed, [flat(left), flat(right)], site)
+        if operation.operator == "+":
+            if self._adds_to_product(scope, operation.left, operation.right):
+                found = with_bias(flat(left), flat(right), found, site)
+            elif self._adds_to_product(scope, operation.right, operation.left):
+                found = with_bias(flat(right), flat(left), found, site)
+        return found
+
+    def _adds_to_product(self, scope: Scope, product: int, added: int) -> bool:
+        """Is one side of a sum a product of matrices, and the other one named as it is, not scaled for the sum."""
+        operations = scope.frame.code.operations
+        root = operations[scope.frame.code.root_of(product)]
+        multiplies = isinstance(root, s.Binary) and root.operator == "@"
+        if isinstance(root, s.Call):
+            callee = certain(self.ev.value(scope.frame, root.function))
+            multiplies = isinstance(callee, External) and self.table.of(callee.name) == "product"
+        return multiplies and isinstance(operations[added], (s.Load, s.Attribute, s.Subscript))
 
     # -- names
 

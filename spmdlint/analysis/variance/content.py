@@ -33,6 +33,7 @@ from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.length import SHARDERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.load import Knowledge
@@ -61,6 +62,7 @@ class Variance(Property):
 
     length: Origins
     presence: Origins
+    own_device: Origins
 
     def __init__(
         self, knowledge: Knowledge, sources: Sources, control: Control, handed: Handed, raised: Raised
@@ -94,7 +96,10 @@ class Variance(Property):
         if isinstance(operation, s.IfExp):
             return origins.any_of(frame, (operation.body, operation.orelse)) or self._either(origins, frame, operation)
         if isinstance(operation, s.Attribute):
-            return self.sources.of_name(frame, number) or self._part(origins, frame, operation) or CONTINUE
+            found = self.sources.of_name(frame, number) or self._part(origins, frame, operation)
+            if found is None and operation.name in NUMBERS:
+                found = self.own_device.of(frame, operation.base)
+            return found or CONTINUE
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Caught):

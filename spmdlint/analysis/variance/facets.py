@@ -12,6 +12,7 @@ from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.lastbatch import LastBatch
 from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.owndevice import OwnDevice
 from spmdlint.analysis.variance.presence import Presence
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.shape import Shape
@@ -32,6 +33,7 @@ class Facets:
         self.content = Origins(evaluator, calls, reach, content, walk)
         self.presence = Origins(evaluator, calls, reach, presence, walk)
         self.length = Origins(evaluator, calls, reach, self._length, walk)
+        content.own_device = Origins(evaluator, calls, reach, OwnDevice(), walk)
         shape = Shape()
         self.shape = Origins(evaluator, calls, reach, shape, walk)
         shape.content, shape.length = self.content, self.length

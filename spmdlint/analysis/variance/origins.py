@@ -248,6 +248,12 @@ class Origins:
             found = self.any_of(self.ev.free_frame(cls.ref), self._fields(cls.ref, name))
             if found is not None:
                 return self.step(frame, number, f"{name} is set in the class", found)
+            for where, call, value in self.reach.constructed.given(cls, name):
+                found = self.of(where, value)
+                if found is not None:
+                    return Reason(
+                        Site(where.ref, call), f"an object with this {name!r} is made here", found.kind, found
+                    )
             getter = self.ev.project.methods(cls.ref).get(name)
             if getter is not None and self._is_property(cls.ref, getter):
                 found = self.of_returns(self.ev.free_frame(getter))

@@ -1,0 +1,23 @@
+"""What a method of an unknown object is, by what it is given: ``manager.save(0, args=ocp.args.StandardSave(x))``."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Free, Unknown
+from spmdlint.program import summary as s
+
+
+def by_arguments(evaluator: Evaluator, frame: Frame, call: s.Call) -> External | None:
+    """The method of a library's class that a call runs, where one of its arguments is made for that class alone."""
+    method = frame.code.operations[call.function]
+    if not isinstance(method, s.Attribute) or not call.arguments:
+        return None
+    if not all(isinstance(callee, (Unknown, Free)) for callee in evaluator.value(frame, call.function)):
+        return None
+    for argument in call.arguments:
+        for value in ordered(evaluator.value(frame, argument.value)):
+            known = evaluator.knowledge.get(value.name) if isinstance(value, Applied) else None
+            if known is not None and known.given_to:
+                return External(f"{known.given_to}.{method.name}")
+    return None

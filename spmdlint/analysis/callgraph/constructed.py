@@ -1,0 +1,51 @@
+"""Where objects are made whose constructor Python makes from their fields, and what they are given there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import ClassValue, Frame, certain
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+
+class Constructed:
+    """The constructions of dataclasses and the like in the whole project. One per run."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+
+    def given(self, cls: ClassValue, name: str) -> Iterator[tuple[Frame, int, int]]:
+        """The calls that make an object of a class, or of one that derives from it, and what they pass as a field."""
+        for made in (cls, *self.ev.objects.subclasses.get(cls.ref, ())):
+            calls = self._calls.get(made.ref, ())
+            names = self.ev.objects.field_names(made) if calls else None
+            if names is None or name not in names:
+                continue
+            for frame, number, operation in calls:
+                value = _passed(operation, name, names.index(name))
+                if value is not None:
+                    yield frame, number, value
+
+    @cached_property
+    def _calls(self) -> dict[FunctionRef, list[tuple[Frame, int, s.Call]]]:
+        found: dict[FunctionRef, list[tuple[Frame, int, s.Call]]] = {}
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+                made = certain(self.ev.value(frame, operation.function)) if operation.arguments else None
+                if isinstance(made, ClassValue):
+                    found.setdefault(made.ref, []).append((frame, number, operation))
+        return found
+
+
+def _passed(call: s.Call, name: str, position: int) -> int | None:
+    for argument in call.arguments:
+        if argument.keyword == name:
+            return argument.value
+    given = call.arguments[: position + 1]
+    if len(given) <= position or any(argument.keyword is not None or argument.star for argument in given):
+        return None
+    return given[position].value
