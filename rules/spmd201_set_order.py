@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from spmdlint.rule import Program, SetLoop
 
 
+_WAY_OUT = {"mesh": "Sort them: sorted(..., key=lambda device: device.id)."}
+
+
 class SetOrder(Rule):
     """The order of a set decides the order of parallel calls, or what JAX traces.
 
@@ -17,8 +20,8 @@ class SetOrder(Rule):
 
     Finds iterations over sets (literals, `set()`, comprehensions, set operators and methods, sets returned by other
     functions and files, and what is listed from them) whose body makes a parallel call, splits a key of random numbers,
-    or is traced by JAX; collectives over a tuple of axis names that was listed from a set; and a process's share of a
-    list in set order.
+    or is traced by JAX; collectives over a tuple of axis names that was listed from a set; meshes of devices that come
+    out of a set, as `sharding.device_set` is; and a process's share of a list in set order.
 
     ## Why it matters
 
@@ -78,6 +81,9 @@ class SetOrder(Rule):
             return self._argument(program, loop)
         elif loop.sink == "share":
             return self._share(program, loop)
+        elif loop.sink == "mesh":
+            then = f"so the devices of this {loop.what} stand in another order on every process"
+            effect = "Every process then has another mesh, and the same program moves data between other devices."
         else:
             then = f"so {loop.what} names its axes in another order on every process"
             effect = "The processes compile different programs."
@@ -90,9 +96,10 @@ class SetOrder(Rule):
             severity=self.severity,
             message=f"This is iterated over in the order of a set, which differs between processes, {then}.",
             place=place,
-            help=f"{effect} Iterate over sorted(...) of it.",
+            help=f"{effect} {_WAY_OUT.get(loop.sink, 'Iterate over sorted(...) of it.')}",
             related=tuple(related),
-            fix=program.mending.of_set(loop.iterable),
+            # Devices cannot be compared, so sorted() alone is no way out for a mesh.
+            fix=program.mending.of_set(loop.iterable) if loop.sink != "mesh" else None,
         )
 
     def _argument(self, program: Program, loop: SetLoop) -> Diagnostic:

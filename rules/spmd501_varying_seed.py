@@ -17,7 +17,8 @@ class SeedsThatVary(Rule):
 
     Finds keys of `jax.random` whose seed comes from a clock, the system's entropy, an unseeded generator or the host's
     name; lists that every process shuffles with a seed of its own before it takes its share of them; and, with
-    `--preview`, keys with the process's number in them that `model.init` makes the parameters with.
+    `--preview`, keys with the process's number in them that `model.init` makes the parameters with, and state from an
+    unseeded generator that is replicated to the devices.
 
     ## Why it matters
 
@@ -65,6 +66,8 @@ class SeedsThatVary(Rule):
                 yield self._seed(program, found)
         for found in program.seeds.states():
             yield self._state(program, found)
+        for site, reason in program.own_replicas():
+            yield self._replica(program, site, reason)
         for share in program.seeds.shares():
             yield self._share(program, share)
 
@@ -84,6 +87,14 @@ class SeedsThatVary(Rule):
             "number of the process is folded in."
         )
         return self._diagnostic(program, found.site, found.reason, what, way_out)
+
+    def _replica(self, program: Program, site: Site, reason: Reason) -> Diagnostic:
+        what = "Every process replicates a value of its own"
+        way_out = (
+            "JAX takes it to be one value on all devices. Draw it with a seed that is the same on every process, or "
+            "agree on one with multihost_utils.broadcast_one_to_all."
+        )
+        return self._diagnostic(program, site, reason, what, way_out)
 
     def _share(self, program: Program, found: ShuffledShare) -> Diagnostic:
         what = "This is one process's share of a list that every process shuffled in its own way"

@@ -19,7 +19,8 @@ class SharedKey(Rule):
     every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout.
     Bodies of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key, and what meets the
     random numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this
-    process, and chosen by `axis_index`, which counts those of all.
+    process, and chosen by `axis_index`, which counts those of all; and, with `--preview`, keys that a `pmap` is given,
+    split for the devices of this process from a key that all processes make alike.
 
     ## Why it matters
 
@@ -72,6 +73,7 @@ class SharedKey(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         yield from self._drawn(program)
         yield from self._clamped(program)
+        yield from self._split_alike(program)
 
     def _clamped(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.global_indices():
@@ -90,6 +92,25 @@ class SharedKey(Rule):
                 related=(
                     Related(program.place(found.place), "This is a place among the devices of all processes."),
                     Related(program.place(found.split), "The keys are split here, for the devices of this process."),
+                ),
+            )
+
+    def _split_alike(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.shared_splits():
+            place = program.place(found.site)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    "This splits a key for the devices of this process, but every process makes the same key at "
+                    f"{program.where(found.made, place.path)}: the devices of all processes draw the same numbers."
+                ),
+                place=place,
+                help="Fold the number of the process in before: jax.random.fold_in(key, jax.process_index()).",
+                related=(
+                    Related(program.place(found.made), "The key is made here, alike on every process."),
+                    Related(program.place(found.given), "This gives the keys to the devices."),
                 ),
             )
 

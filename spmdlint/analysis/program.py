@@ -29,9 +29,11 @@ from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import Explainer, Explanation
 from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
 from spmdlint.analysis.inputs.given import Given, Inputs
+from spmdlint.analysis.inputs.hostkeys import SharedSplit, shared_splits
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
+from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import Seeds
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
@@ -45,7 +47,7 @@ from spmdlint.analysis.setup.slips import Slips
 from spmdlint.analysis.setup.starting import Starting
 from spmdlint.analysis.setup.written import Places
 from spmdlint.analysis.variance.facets import Facets
-from spmdlint.analysis.variance.origins import Origins
+from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.variance.shuffle import ShuffledOrder
 from spmdlint.diagnostics import Location, Place
@@ -202,6 +204,16 @@ class Program:
         """Keys of this process's devices, chosen by a place among all devices."""
         if self.multi_process != "never":
             yield from global_indices(self.evaluator, typing_table())
+
+    def own_replicas(self) -> Iterator[tuple[Site, Reason]]:
+        """Replicated state that comes from chance. Only with ``preview``."""
+        if self.preview and self.multi_process != "never":
+            yield from own_replicas(self.evaluator, typing_table(), self._facets.content)
+
+    def shared_splits(self) -> Iterator[SharedSplit]:
+        """Keys that every process splits alike for its own devices. Only with ``preview``."""
+        if self.preview and self.multi_process != "never":
+            yield from shared_splits(self.evaluator, typing_table(), self._facets.content)
 
     def mixups(self) -> Iterator[Mixup]:
         """Numbers of processes and of devices that are taken for one another. Only with ``preview``."""

@@ -53,8 +53,16 @@ def order_of_pops(origins: Origins, frame: Frame, blocks: frozenset[int]) -> Rea
 
 
 def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
-    """Why a generator yields in such an order: because of a loop around a ``yield``."""
+    """Why a generator yields in such an order: because of a loop around a ``yield``, or a place in a list it yields."""
     function = origins.ev.function(frame)
+    values = [o.value for o in function.operations if isinstance(o, s.Yield) and o.value is not None]
+    for chosen in (function.operations[value] for value in values):
+        if isinstance(chosen, s.Subscript) and not isinstance(function.operations[chosen.index], (s.Slice, s.Const)):
+            found = origins.of(frame, chosen.base)
+            if found is not None:
+                return origins.step(
+                    frame, chosen.base, f"{function.name}() yields elements by their place in it", found
+                )
     flow = origins.ev.flow(frame.ref)
     yields = {function.block_of[n] for n, o in enumerate(function.operations) if isinstance(o, s.Yield)}
     for number in sorted(origins.ev.live_blocks(frame)):

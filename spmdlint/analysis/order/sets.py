@@ -20,6 +20,10 @@ _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_diff
 # JAX sorts the keys of a dictionary that it is given, so only who iterates over one sees its order.
 _VIEWS = frozenset(("items", "keys", "values"))
 _SET_OPERATORS = frozenset("|&-^")
+# The devices of a sharding.
+_SET_FIELDS = frozenset(("device_set",))
+# Methods of arrays that keep the elements in their order.
+_ARRANGING = frozenset("reshape ravel flatten tolist astype".split())
 _MAKERS = ("builtins.set", "builtins.frozenset")
 # They hand on the elements of what they are given in the order in which it gives them.
 LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip dict".split())
@@ -63,6 +67,8 @@ class SetOrder(Property):
             return None
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
+        if isinstance(operation, s.Attribute) and operation.name in _SET_FIELDS:
+            return Reason(site, f".{operation.name} is a set", "set")
         return CONTINUE
 
     def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
@@ -91,11 +97,13 @@ class SetOrder(Property):
                 found = origins.any_of(frame, arguments)
                 short = callee.name.removeprefix("builtins.")
                 return origins.step(frame, number, f"{short}() keeps the order of the set", found) if found else None
+            if callee.name == "functools.reduce" and len(arguments) == 3:
+                return origins.of(frame, arguments[2])  # what sets are put together in
             if callee.name == "builtins.sorted":
                 return self._sorted(origins, frame, site, operation)
             return None
         method = function.operations[operation.function]
-        if isinstance(method, s.Attribute) and method.name in _VIEWS:
+        if isinstance(method, s.Attribute) and method.name in (*_VIEWS, *_ARRANGING):
             return origins.of(frame, method.base)
         if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
             found = origins.of(frame, method.base)

@@ -18,7 +18,7 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-Sink = Literal["parallel call", "traced program", "axis names", "random keys", "share", "argument"]
+Sink = Literal["parallel call", "traced program", "axis names", "mesh", "random keys", "share", "argument"]
 
 _SPLITTERS = ("jax.random.split",)
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "@", "**"))
@@ -164,9 +164,17 @@ class SetLoops:
         return None
 
     def _axis_names(self, frame: Frame, number: int, operation: s.Call) -> Iterator[SetLoop]:
-        """A collective over axes listed in set order: the program names them in another order on each process."""
+        """A collective over axes listed in set order: the program names them in another order on each process.
+
+        And a mesh of devices in set order.
+        """
         for callee in ordered(self.ev.value(frame, operation.function)):
             known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is not None and known.kind == "mesh" and "devices" in known.positional:
+                devices = self._value_passed(operation, known.positional, "devices")
+                reason = self.order.of(frame, devices) if devices is not None else None
+                if reason is not None and devices is not None:
+                    yield SetLoop(Site(frame.ref, number), Site(frame.ref, devices), reason, "mesh", known.name)
             if known is None or known.kind != "collective" or known.axes is None:
                 continue
             passed = self._value_passed(operation, known.positional, known.axes)

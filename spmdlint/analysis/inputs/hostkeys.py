@@ -1,0 +1,100 @@
+"""Keys that are split for the devices of this process from one that all processes have: every process draws the same.
+
+A key comes from a seed of the settings or a constant, and is split on its way; where anything else is done to it, or
+where it comes from a caller, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
+from spmdlint.analysis.variance.origins import Origins
+from spmdlint.knowledge.typing import Typing
+from spmdlint.program import summary as s
+
+_KEYS = ("jax.random.PRNGKey", "jax.random.key")
+_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSplit:
+    """The split, the call of a map that takes its keys, and where the key is made that is split."""
+
+    site: Site
+    given: Site
+    made: Site
+
+
+def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
+    """Every such split whose keys go to a map over the devices of all processes."""
+    search = _Search(evaluator, content)
+    for ref in evaluator.project.functions():
+        frame = evaluator.free_frame(ref)
+        for given, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
+            callee = certain(evaluator.value(frame, call.function))
+            known = evaluator.knowledge.get(callee.name) if isinstance(callee, Applied) else None
+            for argument in call.arguments if known is not None and known.by_hand else ():
+                number = frame.code.root_of(argument.value)
+                split = frame.code.operations[number]
+                if isinstance(split, s.Call) and _splits_for_own_devices(evaluator, table, frame, split):
+                    made = search.made(frame, split.arguments[0].value, _DEPTH)
+                    if made is not None:
+                        yield SharedSplit(Site(ref, number), Site(ref, given), made)
+
+
+def _splits_for_own_devices(evaluator: Evaluator, table: Typing, frame: Frame, call: s.Call) -> bool:
+    callee = certain(evaluator.value(frame, call.function))
+    if not isinstance(callee, External) or callee.name not in table.rows.split or len(call.arguments) < 2:
+        return False
+    count = certain(evaluator.value(frame, call.arguments[1].value))
+    return isinstance(count, Applied) and count.name in table.rows.local_count
+
+
+class _Search:
+    def __init__(self, evaluator: Evaluator, content: Origins) -> None:
+        self.ev = evaluator
+        self.content = content
+        self._open: set[tuple[Frame, int]] = set()
+
+    def made(self, frame: Frame, number: int, depth: int) -> Site | None:
+        """Where a key is made that surely every process has; what leads back to itself counts by its other ways."""
+        operation = frame.code.operations[number]
+        if depth == 0:
+            return None
+        if isinstance(operation, s.Load):
+            stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+            found = [self.made(frame, n, depth - 1) for n in sorted(stores) if (frame, n) not in self._open]
+            return found[0] if found and None not in found else None
+        if isinstance(operation, s.Store):
+            self._open.add((frame, number))
+            try:
+                return self.made(frame, operation.value, depth - 1)
+            finally:
+                self._open.discard((frame, number))
+        if isinstance(operation, s.Item):
+            return self.made(frame, operation.value, depth - 1)
+        if isinstance(operation, s.Subscript):
+            return self.made(frame, operation.base, depth - 1)
+        if isinstance(operation, s.Call) and operation.arguments:
+            callee = certain(self.ev.value(frame, operation.function))
+            first = operation.arguments[0].value
+            if isinstance(callee, External) and callee.name == "jax.random.split":
+                return self.made(frame, first, depth - 1)
+            if isinstance(callee, External) and callee.name in _KEYS and self._is_alike(frame, first):
+                return Site(frame.ref, number)
+        return None
+
+    def _is_alike(self, frame: Frame, seed: int) -> bool:
+        """Is a seed a constant, one of the settings, or a parameter with a default."""
+        operation = frame.code.operations[frame.code.root_of(seed)]
+        if self.content.of(frame, seed) is not None:
+            return False
+        if isinstance(operation, s.Parameter):
+            formals = frame.code.function.formals
+            return any(formal.name == operation.name and formal.default for formal in formals)
+        return isinstance(operation, s.Const) or (
+            isinstance(operation, s.Attribute) and "seed" in operation.name.lower()
+        )

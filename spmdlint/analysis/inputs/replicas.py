@@ -1,0 +1,66 @@
+"""State that every process makes for itself and takes to be one: what is replicated, and comes from chance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.knowledge.typing import Typing
+from spmdlint.program import summary as s
+
+_DEPTH = 10
+_BY_CHANCE = ("clock", "entropy", "host")
+
+
+def own_replicas(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[tuple[Site, Reason]]:
+    """The calls that give every device a copy of something by chance, with the reason of the first such array in it."""
+    for ref in evaluator.project.functions():
+        frame = evaluator.free_frame(ref)
+        for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
+            callee = certain(evaluator.value(frame, call.function))
+            if not isinstance(callee, External) or callee.name not in table.rows.replicate or not call.arguments:
+                continue
+            for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
+                reason = content.of(inside, leaf)
+                if reason is not None and reason.kind in _BY_CHANCE:
+                    yield Site(ref, number), reason
+                    break
+
+
+def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[tuple[Frame, int]]:
+    """The arrays in a tree of dictionaries and tuples, through names and the project's own functions."""
+    operations = frame.code.operations
+    operation = operations[number]
+    inner: list[tuple[Frame, int]] = []
+    if isinstance(operation, s.DictDisplay):
+        inner = [(frame, value) for value in operation.values]
+    elif isinstance(operation, s.Display):
+        inner = [(frame, value) for value in operation.elements]
+    elif isinstance(operation, s.Store):
+        inner = [(frame, operation.value)]
+    elif isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
+        inner = [(frame, n) for n in sorted(evaluator.flow(frame.ref).reaching(number, operation.name))]
+        inner += [
+            (frame, other.value)
+            for other in operations
+            if isinstance(other, s.StoreSubscript) and _fills(frame, other, operation.name)
+        ]
+    elif isinstance(operation, s.Call):
+        callee = certain(evaluator.value(frame, operation.function))
+        if isinstance(callee, FunctionValue) and not evaluator.project.function(callee.ref).generator:
+            entered = evaluator.entered_frame(callee, evaluator.arguments(frame, operation), frame.depth + 1)
+            for returned in entered.code.operations if entered is not None else ():
+                if isinstance(returned, s.Return) and returned.value is not None and entered is not None:
+                    inner.append((entered, returned.value))
+    if not inner:
+        yield frame, number
+    for where, value in inner if depth else ():
+        yield from _leaves(evaluator, where, value, depth - 1)
+
+
+def _fills(frame: Frame, operation: s.StoreSubscript, name: str) -> bool:
+    """Is something stored under a key of the dictionary that a name stands for."""
+    base = frame.code.operations[operation.base]
+    return isinstance(base, s.Load) and base.name == name
