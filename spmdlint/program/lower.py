@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-import libcst as cst
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from spmdlint.interpreter import deep, uncollected
 from spmdlint.program.builder import Builder
 from spmdlint.program.expressions import Expressions
-from spmdlint.program.layout import Layout, Places
-from spmdlint.program.spans import record_spans
+from spmdlint.program.layout import Layout, Places, Span
+from spmdlint.program.positions import line_starts
 from spmdlint.program.statements import Statements
+from spmdlint.program.strings import UnknownStringError
 from spmdlint.program.summary import (
     Argument,
     Comment,
@@ -28,18 +28,12 @@ from spmdlint.program.summary import (
     Summary,
     ValueId,
 )
+from spmdlint.program.syntax import LoweringError as LoweringError
+from spmdlint.program.syntax import Syntax, parse, parse_newer, too_deep
 
-_NEWLINE = re.compile("\r\n|\r|\n")
+Definition: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda"
+
 _SPEAKS = re.compile(r"spmdlint:|noqa", re.IGNORECASE)
-
-
-@dataclass(eq=False)  # not frozen: `with` writes the traceback of an exception that passes through it
-class LoweringError(Exception):
-    """The text is not Python that can be linted; row and column from 1."""
-
-    row: int
-    column: int
-    message: str
 
 
 def lower(text: str) -> Summary:
@@ -49,48 +43,40 @@ def lower(text: str) -> Summary:
         LoweringError: the text does not parse, or is nested too deeply.
 
     """
-    with deep(), uncollected():
+    with uncollected():
+        syntax = parse(text)
         try:
-            lowerer = ModuleLowerer(cst.parse_module(text), text)
-            try:
-                return lowerer.summary()
-            finally:
-                lowerer.forget()
-        except cst.ParserSyntaxError as error:
-            raise LoweringError(error.raw_line, error.raw_column + 1, error.message) from None
+            with deep():
+                return ModuleLowerer(syntax).summary()
+        except UnknownStringError:
+            with deep():
+                return ModuleLowerer(parse_newer(text)).summary()
         except RecursionError:
-            raise LoweringError(1, 1, "This file is nested too deeply to be linted.") from None
+            raise too_deep() from None
 
 
 class ModuleLowerer:
     """Holds what all functions of a module share: the spans and the list of functions."""
 
-    def __init__(self, module: cst.Module, text: str) -> None:
-        recorder = record_spans(module)
-        self.spans = recorder.spans
-        self.comments = recorder.comments
-        self.module = module
-        self.text = text
+    def __init__(self, syntax: Syntax) -> None:
+        self.syntax = syntax
+        self.positions = syntax.positions
+        self.text = syntax.positions.text
         self.functions: list[Function] = []
-        self.places = Places([0, *(match.end() for match in _NEWLINE.finditer(text))])
+        self.places = Places(line_starts(self.text))
         self.layout = Layout()
 
     def summary(self) -> Summary:
         """Lower the whole module."""
         top = self._scope("module", "<module>", None, (0, len(self.text)))
         statements = Statements(self, self._builder(top))
-        statements.body(self.module.body)
+        statements.body(self.syntax.tree.body)
         statements.b.go("return", 1)
         self.layout.keep(self.places)
         return Summary(self.functions, self.layout, tuple(self._comments()))
 
-    def forget(self) -> None:
-        """Let go of the syntax tree. What lowered it refers to itself, and nothing is collected for the time being."""
-        self.spans.clear()
-        self.module = cst.Module(())
-
     def _comments(self) -> Iterator[Comment]:
-        for offset, text in self.comments:
+        for offset, text in self.syntax.comments() if _SPEAKS.search(self.text) else ():
             if _SPEAKS.search(text):
                 row, column = self.places.position(offset)
                 before = self.text[self.places.line_starts[row - 1] : offset]
@@ -98,51 +84,52 @@ class ModuleLowerer:
 
     # -- scopes
 
-    def function(self, outer: Expressions, node: cst.FunctionDef | cst.Lambda) -> ValueId:
-        """Lower a `def` or a lambda and emit the value that it evaluates to."""
-        formals: list[Formal] = []
+    def function(self, outer: Expressions, node: Definition, span: Span) -> ValueId:
+        """Lower a `def` or a lambda and emit the value that it evaluates to; ``span`` is that of its name."""
         defaults: list[tuple[str, ValueId]] = []
         annotations: list[tuple[str, ValueId]] = []
-        for param, kind in _formals(node.params):
-            formals.append(Formal(param.name.value, kind, param.default is not None))
-            if param.default is not None:
-                defaults.append((param.name.value, outer.value(param.default)))
-            if param.annotation is not None:
-                annotations.append((param.name.value, outer.value(param.annotation.annotation)))
-        if isinstance(node, cst.FunctionDef):
-            if node.returns is not None:
-                annotations.append(("return", outer.value(node.returns.annotation)))
-            span = self.spans[id(node.name)]
-            function = self._scope("function", node.name.value, outer.b.function, span)
-            function.asynchronous = node.asynchronous is not None
-        else:
-            span = self.spans[id(node)]
+        formals = tuple(_formals(node.args))
+        for formal, parameter, default in formals:
+            if default is not None:
+                defaults.append((formal.name, outer.value(default)))
+            if parameter.annotation is not None:
+                annotations.append((formal.name, outer.value(parameter.annotation)))
+        if isinstance(node, ast.Lambda):
             function = self._scope("lambda", "<lambda>", outer.b.function, span)
-        function.formals = tuple(formals)
+        else:
+            if node.returns is not None:
+                annotations.append(("return", outer.value(node.returns)))
+            function = self._scope("function", node.name, outer.b.function, span)
+            function.asynchronous = isinstance(node, ast.AsyncFunctionDef)
+        function.formals = tuple([formal for formal, _, _ in formals])
         inner = Statements(self, self._builder(function))
-        hidden = {formal.name for formal in formals}
+        hidden = {formal.name for formal in function.formals}
         inner.b.renamings = [
             {name: new for name, new in renaming.items() if name not in hidden} for renaming in outer.b.renamings
         ]
-        for param, _ in _formals(node.params):
-            at = self.spans[id(param.name)]
-            inner.b.store(param.name.value, inner.b.emit(Parameter(param.name.value), at), at)
-        if isinstance(node, cst.FunctionDef):
+        for formal, parameter, _ in formals:
+            start, _ = self.positions.span(parameter)
+            at = start, start + len(formal.name)
+            inner.b.store(formal.name, inner.b.emit(Parameter(formal.name), at), at)
+        if isinstance(node, ast.Lambda):
+            inner.b.emit(Return(inner.value(node.body)), self.positions.bare(node.body))
+            inner.b.leave_function()
+        else:
             function.globals, function.nonlocals = _declared(node.body)
             inner.body(node.body)
             inner.b.go("return", 1)
-        else:
-            value = inner.value(node.body)
-            inner.b.emit(Return(value), self.spans[id(node.body)])
-            inner.b.leave_function()
         return outer.b.emit(MakeFunction(function.index, tuple(defaults), tuple(annotations)), span)
 
     def class_(
-        self, outer: Expressions, node: cst.ClassDef, bases: tuple[ValueId, ...], keywords: tuple[Argument, ...]
+        self,
+        outer: Expressions,
+        node: ast.ClassDef,
+        span: Span,
+        bases: tuple[ValueId, ...],
+        keywords: tuple[Argument, ...],
     ) -> ValueId:
-        """Lower a class body and emit the class."""
-        span = self.spans[id(node.name)]
-        body = self._scope("class", node.name.value, outer.b.function, span)
+        """Lower a class body and emit the class; ``span`` is that of its name."""
+        body = self._scope("class", node.name, outer.b.function, span)
         inner = Statements(self, self._builder(body))
         inner.body(node.body)
         inner.b.go("return", 1)
@@ -164,39 +151,37 @@ class ModuleLowerer:
         return Builder(function, self.places.spans[function.index])
 
 
-def _formals(parameters: cst.Parameters) -> Iterator[tuple[cst.Param, ParameterKind]]:
-    for param in parameters.posonly_params:
-        yield param, "positional-only"
-    for param in parameters.params:
-        yield param, "standard"
-    if isinstance(parameters.star_arg, cst.Param):
-        yield parameters.star_arg, "*"
-    for param in parameters.kwonly_params:
-        yield param, "keyword-only"
-    if parameters.star_kwarg is not None:
-        yield parameters.star_kwarg, "**"
+def _formals(parameters: ast.arguments) -> Iterator[tuple[Formal, ast.arg, ast.expr | None]]:
+    """The parameters in the order of the text, each with its default."""
+    positional = [*parameters.posonlyargs, *parameters.args]
+    required = len(positional) - len(parameters.defaults)
+    for number, parameter in enumerate(positional):
+        default = parameters.defaults[number - required] if number >= required else None
+        kind: ParameterKind = "positional-only" if number < len(parameters.posonlyargs) else "standard"
+        yield Formal(parameter.arg, kind, default is not None), parameter, default
+    if parameters.vararg is not None:
+        yield Formal(parameters.vararg.arg, "*"), parameters.vararg, None
+    for parameter, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
+        yield Formal(parameter.arg, "keyword-only", default is not None), parameter, default
+    if parameters.kwarg is not None:
+        yield Formal(parameters.kwarg.arg, "**"), parameters.kwarg, None
 
 
-def _declared(body: cst.CSTNode) -> tuple[frozenset[str], frozenset[str]]:
+def _declared(body: Sequence[ast.stmt]) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a function declares `global` and `nonlocal`, not looking into nested scopes."""
     globals_: set[str] = set()
     nonlocals: set[str] = set()
-    pending: list[cst.CSTNode] = [body]
+    pending: list[ast.AST] = [*body]
     while pending:
         node = pending.pop()
-        if isinstance(node, cst.Global):
-            globals_.update(item.name.value for item in node.names)
-        elif isinstance(node, cst.Nonlocal):
-            nonlocals.update(item.name.value for item in node.names)
-        elif isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.BaseExpression)):
-            continue
-        elif isinstance(node, (cst.IndentedBlock, cst.SimpleStatementSuite, cst.SimpleStatementLine)):
-            pending.extend(node.body)
-        else:
-            for name in ("body", "orelse", "finalbody"):
-                child = getattr(node, name, None)
-                if isinstance(child, cst.CSTNode):
-                    pending.append(child)
-            pending.extend(getattr(node, "handlers", ()))
-            pending.extend(getattr(node, "cases", ()))
+        if isinstance(node, ast.Global):
+            globals_.update(node.names)
+        elif isinstance(node, ast.Nonlocal):
+            nonlocals.update(node.names)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for name in _SUITES:
+                pending.extend(getattr(node, name, ()))
     return frozenset(globals_), frozenset(nonlocals)
+
+
+_SUITES = ("body", "orelse", "handlers", "finalbody", "cases")

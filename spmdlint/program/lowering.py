@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
 from spmdlint.files.nesting import too_deep
 from spmdlint.program.summary import Summary
+from spmdlint.program.syntax import python_tree
 from spmdlint.program.trouble import Trouble
 from spmdlint.program.workers import Progress, lower_all
 from spmdlint.program.written import Written
@@ -26,13 +25,7 @@ def lower_files(
 
 def parses(text: str) -> bool:
     """Is it Python of the version that runs: much faster to ask than LibCST. Newer syntax is left to LibCST."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
-    return True
+    return python_tree(text) is not None
 
 
 _DEEP = "It does not parse: too many brackets are nested inside each other here."

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import re
+import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import libcst as cst
-
-from spmdlint.program.builder import Builder, Loop
+from spmdlint.program.builder import Loop
 from spmdlint.program.expressions import OPERATORS, Expressions
+from spmdlint.program.layout import Span
+from spmdlint.program.strings import is_one
 from spmdlint.program.summary import (
     Argument,
     Binary,
@@ -31,88 +34,54 @@ from spmdlint.program.summary import (
     ValueId,
 )
 
-if TYPE_CHECKING:
-    from spmdlint.program.lower import ModuleLowerer
-
 
 class Statements(Expressions):
     """One method per kind of statement, chosen by the node's class."""
 
-    def __init__(self, module: ModuleLowerer, builder: Builder) -> None:
-        super().__init__(module, builder)
-        self.by_statement: dict[type[cst.CSTNode], Callable[[Any], None]] = {
-            cst.Expr: self.expression,
-            cst.Assign: self.assignment,
-            cst.AnnAssign: self.annotated,
-            cst.AugAssign: self.augmented,
-            cst.Return: self.return_,
-            cst.Raise: self.raise_,
-            cst.Assert: self.assert_,
-            cst.Del: self.delete,
-            cst.Pass: void,
-            cst.Break: self.break_,
-            cst.Continue: self.continue_,
-            cst.Global: void,
-            cst.Nonlocal: void,
-            cst.Import: self.import_,
-            cst.ImportFrom: self.import_from,
-            cst.If: self.if_,
-            cst.For: self.for_,
-            cst.While: self.while_,
-            cst.Try: self.try_,
-            cst.TryStar: self.try_,
-            cst.With: self.with_,
-            cst.FunctionDef: self.def_,
-            cst.ClassDef: self.class_,
-            cst.Match: self.match,
-        }
-
-    def body(self, body: cst.BaseSuite | Sequence[cst.CSTNode]) -> None:
+    def body(self, statements: Sequence[ast.stmt]) -> None:
         """Lower the statements of a suite in order."""
-        statements: Sequence[cst.CSTNode]
-        statements = body.body if isinstance(body, (cst.IndentedBlock, cst.SimpleStatementSuite)) else body  # type: ignore[assignment]
         for statement in statements:
-            parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else (statement,)
-            for part in parts:
-                method = self.by_statement.get(type(part))
-                if method is not None:
-                    method(part)
+            method = BY_STATEMENT.get(type(statement))
+            if method is not None:
+                method(self, statement)
 
     # -- simple statements
 
-    def expression(self, node: cst.Expr) -> None:
-        if not isinstance(node.value, cst.SimpleString):  # a docstring does nothing
-            self.value(node.value)
+    def expression(self, node: ast.Expr) -> None:
+        value = node.value
+        is_string = isinstance(value, ast.Constant) and isinstance(value.value, (str, bytes))
+        if not is_string or not is_one(self.positions.text, self.span(value)):  # a docstring does nothing
+            self.value(value)
 
-    def assignment(self, node: cst.Assign) -> None:
+    def assignment(self, node: ast.Assign) -> None:
         value = self.value(node.value)
         for target in node.targets:
-            self.assign(target.target, value)
+            self.assign(target, value)
 
-    def annotated(self, node: cst.AnnAssign) -> None:
-        annotation = self.value(node.annotation.annotation)
+    def annotated(self, node: ast.AnnAssign) -> None:
+        annotation = self.value(node.annotation)
         if node.value is not None:
             self.assign(node.target, self.value(node.value), annotation)
-        elif isinstance(node.target, cst.Name):
-            self.b.emit(Declare(node.target.value, annotation), self.span(node.target))
+        elif isinstance(node.target, ast.Name):
+            self.b.emit(Declare(node.target.id, annotation), self.span(node.target))
 
-    def augmented(self, node: cst.AugAssign) -> None:
+    def augmented(self, node: ast.AugAssign) -> None:
         left = self.value(node.target)
         right = self.value(node.value)
-        operator = OPERATORS[type(node.operator).__name__]
+        operator = OPERATORS[type(node.op)]
         self.assign(node.target, self.b.emit(Binary(operator, left, right, inplace=True), self.span(node)))
 
-    def return_(self, node: cst.Return) -> None:
+    def return_(self, node: ast.Return) -> None:
         value = self.value(node.value) if node.value is not None else None
         self.b.emit(Return(value), self.span(node))
         self.b.leave_function()
 
-    def raise_(self, node: cst.Raise) -> None:
+    def raise_(self, node: ast.Raise) -> None:
         exception = self.value(node.exc) if node.exc is not None else None
         self.b.emit(Raise(exception), self.span(node))
         self.b.throw()
 
-    def assert_(self, node: cst.Assert) -> None:
+    def assert_(self, node: ast.Assert) -> None:
         yes, no = self.b.test(self.value(node.test))
         reachable = self.b.reachable
         self.b.begin(no, reachable=reachable)
@@ -121,53 +90,56 @@ class Statements(Expressions):
         self.b.throw()
         self.b.begin(yes, reachable=reachable)
 
-    def delete(self, node: cst.Del) -> None:
-        targets = [e.value for e in node.target.elements] if isinstance(node.target, cst.Tuple) else [node.target]
+    def delete(self, node: ast.Delete) -> None:
+        targets = node.targets
+        if len(targets) == 1 and isinstance(targets[0], ast.Tuple):
+            targets = targets[0].elts
         for target in targets:
-            if isinstance(target, cst.Name):
-                self.b.emit(Delete(self.b.renamed(target.value)), self.span(target))
-            elif isinstance(target, (cst.Attribute, cst.Subscript)):
+            if isinstance(target, ast.Name):
+                self.b.emit(Delete(self.b.renamed(target.id)), self.span(target))
+            elif isinstance(target, (ast.Attribute, ast.Subscript)):
                 self.b.emit(Delete(None, self.value(target.value)), self.span(target))
 
-    def break_(self, node: cst.Break) -> None:
+    def break_(self, node: ast.Break) -> None:
         if self.b.loops:
             loop = self.b.loops[-1]
             self.b.leave("break", loop.after, loop.cleanups)
 
-    def continue_(self, node: cst.Continue) -> None:
+    def continue_(self, node: ast.Continue) -> None:
         if self.b.loops:
             loop = self.b.loops[-1]
             self.b.leave("continue", loop.header, loop.cleanups)
 
     # -- imports
 
-    def import_(self, node: cst.Import) -> None:
+    def import_(self, node: ast.Import) -> None:
         for alias in node.names:
-            dotted = _dotted(alias.name)
             span = self.span(alias)
             if alias.asname is not None:
-                self.assign(alias.asname.name, self.b.emit(Import(dotted), span))
+                self._import_as(alias, Import(alias.name))
             else:
-                value = self.b.emit(Import(dotted, root=True), span)
-                self.b.store(dotted.split(".")[0], value, span)
+                value = self.b.emit(Import(alias.name, root=True), span)
+                self.b.store(alias.name.split(".")[0], value, span)
 
-    def import_from(self, node: cst.ImportFrom) -> None:
-        module = _dotted(node.module) if node.module is not None else ""
-        level = len(node.relative)
-        if isinstance(node.names, cst.ImportStar):
-            self.b.emit(ImportStar(module, level), self.span(node))
-            return
+    def import_from(self, node: ast.ImportFrom) -> None:
+        module = node.module or ""
         for alias in node.names:
-            name = _dotted(alias.name)
-            value = self.b.emit(Import(module, level, name), self.span(alias))
-            if alias.asname is not None:
-                self.assign(alias.asname.name, value)
+            if alias.name == "*":
+                self.b.emit(ImportStar(module, node.level), self.span(node))
+            elif alias.asname is not None:
+                self._import_as(alias, Import(module, node.level, alias.name))
             else:
-                self.b.store(name, value, self.span(alias))
+                span = self.span(alias)
+                self.b.store(alias.name, self.b.emit(Import(module, node.level, alias.name), span), span)
+
+    def _import_as(self, alias: ast.alias, operation: Import) -> None:
+        start, end = self.span(alias)
+        name = alias.asname or alias.name
+        self.b.store(name, self.b.emit(operation, (start, end)), (end - len(name), end))
 
     # -- branches and loops
 
-    def if_(self, node: cst.If) -> None:
+    def if_(self, node: ast.If) -> None:
         yes, no = self.b.test(self.value(node.test))
         reachable = self.b.reachable
         after = self.b.block()
@@ -176,20 +148,17 @@ class Statements(Expressions):
         joined = self.b.reachable
         self.b.go("next", after)
         self.b.begin(no, reachable=reachable)
-        if isinstance(node.orelse, cst.If):
-            self.if_(node.orelse)
-        elif node.orelse is not None:
-            self.body(node.orelse.body)
+        self.body(node.orelse)
         self.b.go("next", after)
         self.b.begin(after, reachable=joined or self.b.reachable)
 
-    def for_(self, node: cst.For) -> None:
+    def for_(self, node: ast.For | ast.AsyncFor) -> None:
         iterable = self.value(node.iter)
         header, body, orelse, after = (self.b.block() for _ in range(4))
         self.b.go("next", header)
         reachable = self.b.reachable
         self.b.begin(header, reachable=reachable)
-        element = self.b.emit(Next(iterable, node.asynchronous is not None), self.span(node.target))
+        element = self.b.emit(Next(iterable, isinstance(node, ast.AsyncFor)), self.bare(node.target))
         self.b.function.blocks[header].test = element
         self.b.go("iterate", body)
         self.b.go("exhausted", orelse)
@@ -197,12 +166,11 @@ class Statements(Expressions):
         self.assign(node.target, element)
         self._loop_body(node.body, header, after)
         self.b.begin(orelse, reachable=reachable)
-        if node.orelse is not None:
-            self.body(node.orelse.body)
+        self.body(node.orelse)
         self.b.go("next", after)
         self.b.begin(after, reachable=reachable)
 
-    def while_(self, node: cst.While) -> None:
+    def while_(self, node: ast.While) -> None:
         header, after = self.b.block(), self.b.block()
         self.b.go("next", header)
         reachable = self.b.reachable
@@ -220,12 +188,11 @@ class Statements(Expressions):
         self.b.begin(body, reachable=reachable)
         self._loop_body(node.body, header, after)
         self.b.begin(orelse, reachable=reachable)
-        if node.orelse is not None:
-            self.body(node.orelse.body)
+        self.body(node.orelse)
         self.b.go("next", after)
         self.b.begin(after, reachable=reachable)
 
-    def _loop_body(self, body: cst.BaseSuite, header: int, after: int) -> None:
+    def _loop_body(self, body: Sequence[ast.stmt], header: int, after: int) -> None:
         self.b.loops.append(Loop(header, after, len(self.b.cleanups)))
         self.body(body)
         self.b.go("back", header)
@@ -237,12 +204,12 @@ class Statements(Expressions):
 
     # -- exceptions and context managers
 
-    def try_(self, node: cst.Try | cst.TryStar) -> None:
+    def try_(self, node: ast.Try) -> None:
         outer = self.b.handlers[-1]
         after = self.b.block()
         cleanup: Callable[[], None] | None = None
-        if node.finalbody is not None:
-            final_body = node.finalbody.body
+        if node.finalbody:
+            final_body = node.finalbody
             cleanup = lambda: self.body(final_body)  # noqa: E731
             failing = self.b.block()  # the copy of `finally` that an exception runs through
             self.b.cleanups.append(cleanup)
@@ -269,7 +236,7 @@ class Statements(Expressions):
         else:
             self.b.begin(after, reachable=self.b.arrives(after))
 
-    def _guarded_body(self, node: cst.Try | cst.TryStar, after: int) -> None:
+    def _guarded_body(self, node: ast.Try, after: int) -> None:
         """The body, its handlers in order, and the `else` part."""
         dispatch = self.b.block()
         self.b.handlers.append(dispatch)
@@ -277,8 +244,7 @@ class Statements(Expressions):
         self.body(node.body)
         self._exceptions(first, dispatch)
         self.b.handlers.pop()
-        if node.orelse is not None:
-            self.body(node.orelse.body)
+        self.body(node.orelse)
         self._finish(after)
         self.b.begin(dispatch, reachable=self.b.arrives(dispatch))
         open_end = self.b.reachable
@@ -293,7 +259,7 @@ class Statements(Expressions):
                 self.b.go("false", otherwise)
             self.b.begin(caught, reachable=open_end)
             if handler.name is not None:
-                self.assign(handler.name.name, exception)
+                self.b.store(handler.name, exception, self._name_of_caught(handler, handler.name))
             self.body(handler.body)
             self._finish(after)
             self.b.begin(otherwise, reachable=open_end and kind is not None)
@@ -319,43 +285,43 @@ class Statements(Expressions):
         self.b.go("next", after)
         self.b.dead()
 
-    def with_(self, node: cst.With) -> None:
-        managers: list[ValueId] = []
+    def with_(self, node: ast.With | ast.AsyncWith) -> None:
+        managers: list[tuple[ValueId, Span]] = []
         for item in node.items:
-            manager = self.value(item.item)
-            entered = self.b.emit(Enter(manager), self.span(item.item))
-            if item.asname is not None:
-                self.assign(item.asname.name, entered)
-            managers.append(manager)
-            self.b.cleanups.append(self._leaving(manager, item.item))
+            manager = self.value(item.context_expr)
+            span = self.bare(item.context_expr)
+            entered = self.b.emit(Enter(manager), span)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, entered)
+            managers.append((manager, span))
+            self.b.cleanups.append(self._leaving(manager, span))
         self.body(node.body)
-        for manager, item in zip(reversed(managers), reversed(node.items), strict=True):
+        for manager, span in reversed(managers):
             self.b.cleanups.pop()
             if self.b.reachable:
-                self.b.emit(Leave(manager), self.span(item.item))
+                self.b.emit(Leave(manager), span)
 
-    def _leaving(self, manager: ValueId, node: cst.CSTNode) -> Callable[[], None]:
-        return lambda: void(self.b.emit(Leave(manager), self.span(node)))
+    def _leaving(self, manager: ValueId, span: Span) -> Callable[[], None]:
+        return lambda: void(self.b.emit(Leave(manager), span))
 
     # -- match
 
-    def match(self, node: cst.Match) -> None:
+    def match(self, node: ast.Match) -> None:
         subject = self.value(node.subject)
         after = self.b.block()
         for case in node.cases:
             values: list[ValueId] = []
-            names: list[cst.Name] = []
+            names: list[tuple[str, Span]] = []
             irrefutable = self._pattern(case.pattern, values, names)
-            span = self.span(case.pattern)
-            fits = self.b.emit(Matches(subject, tuple(values), irrefutable), span)
+            fits = self.b.emit(Matches(subject, tuple(values), irrefutable), self.bare(case.pattern))
             reachable = self.b.reachable
             if irrefutable:
                 no = self.b.block()
             else:
                 yes, no = self.b.test(fits)
                 self.b.begin(yes, reachable=reachable)
-            for name in names:
-                self.b.store(name.value, self.b.emit(Captured(subject), self.span(name)), self.span(name))
+            for name, span in names:
+                self.b.store(name, self.b.emit(Captured(subject), span), span)
             if case.guard is not None:
                 inner, refused = self.b.test(self.value(case.guard))
                 if reachable:
@@ -367,67 +333,117 @@ class Statements(Expressions):
         self.b.go("next", after)
         self.b.begin(after, reachable=self.b.arrives(after))
 
-    def _pattern(self, pattern: cst.CSTNode, values: list[ValueId], names: list[cst.Name]) -> bool:  # noqa: C901
+    def _pattern(self, pattern: ast.pattern, values: list[ValueId], names: list[tuple[str, Span]]) -> bool:
         """Collect what a pattern compares with and binds; True if it fits anything."""
-        if isinstance(pattern, cst.MatchAs):
+        if isinstance(pattern, ast.MatchAs):
             if pattern.name is not None:
-                names.append(pattern.name)
+                names.append((pattern.name, self._at_end(pattern, pattern.name)))
             return pattern.pattern is None or self._pattern(pattern.pattern, values, names)
-        if isinstance(pattern, (cst.MatchValue, cst.MatchSingleton)):
+        inner: Sequence[ast.pattern] = ()
+        if isinstance(pattern, ast.MatchValue):
             values.append(self.value(pattern.value))
-        elif isinstance(pattern, cst.MatchClass):
+        elif isinstance(pattern, ast.MatchSingleton):
+            values.append(self.b.emit(Const(pattern.value), self.span(pattern)))
+        elif isinstance(pattern, ast.MatchClass):
             values.append(self.value(pattern.cls))
-            for part in pattern.patterns:
-                self._pattern(part.value, values, names)
-            for keyword in pattern.kwds:
-                self._pattern(keyword.pattern, values, names)
-        elif isinstance(pattern, cst.MatchMapping):
-            for element in pattern.elements:
-                values.append(self.value(element.key))
-                self._pattern(element.pattern, values, names)
+            inner = (*pattern.patterns, *pattern.kwd_patterns)
+        elif isinstance(pattern, ast.MatchMapping):
+            for key, part in zip(pattern.keys, pattern.patterns, strict=True):
+                values.append(self.value(key))
+                self._pattern(part, values, names)
             if pattern.rest is not None:
-                names.append(pattern.rest)
-        elif isinstance(pattern, cst.MatchOr):
-            for alternative in pattern.patterns:
-                self._pattern(alternative.pattern, values, names)
-        elif isinstance(pattern, cst.MatchSequence):
-            for item in pattern.patterns:
-                if isinstance(item, cst.MatchStar):
-                    if item.name is not None:
-                        names.append(item.name)
-                else:
-                    self._pattern(item.value, values, names)
+                names.append((pattern.rest, self._rest(pattern, pattern.rest)))
+        elif isinstance(pattern, ast.MatchStar):
+            if pattern.name is not None:
+                names.append((pattern.name, self._behind(_STAR, *self.span(pattern), pattern.name)))
+        elif isinstance(pattern, (ast.MatchOr, ast.MatchSequence)):
+            inner = pattern.patterns
+        for part in inner:
+            self._pattern(part, values, names)
         return False
+
+    def _at_end(self, node: ast.AST, name: str) -> Span:
+        _, end = self.span(node)
+        return end - len(name), end
+
+    def _rest(self, pattern: ast.MatchMapping, name: str) -> Span:
+        """Where the name stands that the rest of a mapping is bound to: the tree does not say."""
+        start, end = self.span(pattern)
+        if pattern.patterns:
+            _, start = self.span(pattern.patterns[-1])
+        return self._behind(_REST, start, end, name)
 
     # -- definitions
 
-    def def_(self, node: cst.FunctionDef) -> None:
-        decorators = [(self.value(d.decorator), self.span(d.decorator)) for d in node.decorators]
-        value = self.module.function(self, node)
-        self._decorate(node.name, value, decorators)
+    def def_(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        decorators = [(self.value(d), self.bare(d)) for d in node.decorator_list]
+        span = self._name_of(node)
+        value = self.module.function(self, node, span)
+        self._decorate(node.name, span, value, decorators)
 
-    def class_(self, node: cst.ClassDef) -> None:
-        decorators = [(self.value(d.decorator), self.span(d.decorator)) for d in node.decorators]
-        bases = tuple(self.value(arg.value) for arg in node.bases if not arg.star)
-        keywords = self.arguments(node.keywords)
-        value = self.module.class_(self, node, bases, keywords)
-        self._decorate(node.name, value, decorators)
+    def class_(self, node: ast.ClassDef) -> None:
+        decorators = [(self.value(d), self.bare(d)) for d in node.decorator_list]
+        bases = tuple([self.value(base) for base in node.bases if not isinstance(base, ast.Starred)])
+        keywords = self.arguments((), node.keywords)
+        span = self._name_of(node)
+        value = self.module.class_(self, node, span, bases, keywords)
+        self._decorate(node.name, span, value, decorators)
 
-    def _decorate(self, name: cst.Name, value: ValueId, decorators: list[tuple[ValueId, tuple[int, int]]]) -> None:
+    def _name_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Span:
+        """Where the name of a definition stands: the tree does not say."""
+        return self._behind(_DEFINED, *self.span(node), node.name)
+
+    def _name_of_caught(self, node: ast.ExceptHandler, name: str) -> Span:
+        """Where the name stands that a handler binds: the tree does not say."""
+        _, end = self.span(node)
+        start = self.span(node)[0] if node.type is None else self.positions.closed(node.type)
+        return self._behind(_HANDLED, self.positions.after_space(start), end, name)
+
+    def _behind(self, introduction: re.Pattern[str], start: int, end: int, name: str) -> Span:
+        match = introduction.search(self.positions.text, start, end)
+        at = self.positions.after_space(start if match is None else match.end())
+        return at, at + len(name)
+
+    def _decorate(self, name: str, at: Span, value: ValueId, decorators: list[tuple[ValueId, Span]]) -> None:
         for decorator, span in reversed(decorators):
             value = self.b.emit(Call(decorator, (Argument(value),), decorator=True), span)
-        self.b.store(name.value, value, self.span(name))
+        self.b.store(name, value, at)
 
 
 def void(_: object) -> None:
     """Evaluate for effect only."""
 
 
-def _dotted(node: cst.BaseExpression | cst.Name | cst.Attribute) -> str:
-    parts: list[str] = []
-    while isinstance(node, cst.Attribute):
-        parts.append(node.attr.value)
-        node = node.value
-    if isinstance(node, cst.Name):
-        parts.append(node.value)
-    return ".".join(reversed(parts))
+# What stands before a name that has no place in the tree.
+_DEFINED = re.compile(r"\b(?:def|class)\b")
+_HANDLED = re.compile(r"\bas\b")
+_STAR = re.compile(r"\*")
+_REST = re.compile(r"\*\*")
+
+BY_STATEMENT: dict[type[ast.AST], Callable[[Any, Any], None]] = {
+    ast.Expr: Statements.expression,
+    ast.Assign: Statements.assignment,
+    ast.AnnAssign: Statements.annotated,
+    ast.AugAssign: Statements.augmented,
+    ast.Return: Statements.return_,
+    ast.Raise: Statements.raise_,
+    ast.Assert: Statements.assert_,
+    ast.Delete: Statements.delete,
+    ast.Break: Statements.break_,
+    ast.Continue: Statements.continue_,
+    ast.Import: Statements.import_,
+    ast.ImportFrom: Statements.import_from,
+    ast.If: Statements.if_,
+    ast.For: Statements.for_,
+    ast.AsyncFor: Statements.for_,
+    ast.While: Statements.while_,
+    ast.Try: Statements.try_,
+    ast.With: Statements.with_,
+    ast.AsyncWith: Statements.with_,
+    ast.FunctionDef: Statements.def_,
+    ast.AsyncFunctionDef: Statements.def_,
+    ast.ClassDef: Statements.class_,
+    ast.Match: Statements.match,
+}
+if sys.version_info >= (3, 11):
+    BY_STATEMENT[ast.TryStar] = Statements.try_

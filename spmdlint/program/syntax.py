@@ -1,0 +1,89 @@
+"""From text to a syntax tree with places: Python's own parser, or LibCST's for what is newer than this Python.
+
+LibCST reads the syntax of every version, whatever version runs, but takes seven times as long and keeps all white
+space; what its tree says is put into the classes of Python's tree, so that code is lowered in one way.
+"""
+
+from __future__ import annotations
+
+import ast
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from spmdlint.interpreter import deep
+from spmdlint.program.positions import Positions, line_starts
+from spmdlint.program.strings import comments
+
+
+@dataclass(eq=False)  # not frozen: `with` writes the traceback of an exception that passes through it
+class LoweringError(Exception):
+    """The text is not Python that can be linted; row and column from 1."""
+
+    row: int
+    column: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """The syntax of one text: its tree, where the nodes stand, and the comments with their offsets."""
+
+    tree: ast.Module
+    positions: Positions
+    comments: Callable[[], Iterable[tuple[int, str]]]
+
+
+def parse(text: str) -> Syntax:
+    """The syntax of a text.
+
+    Raises:
+        LoweringError: it does not parse, or is nested too deeply.
+
+    """
+    tree = python_tree(text)
+    if tree is None or _reads_otherwise(text):
+        return parse_newer(text)
+    return Syntax(tree, Positions(text, line_starts(text), bytewise=True), lambda: comments(text))
+
+
+def python_tree(text: str) -> ast.Module | None:
+    """The tree of a text in the syntax of this Python; None if it is none, or is nested too deeply for it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def parse_newer(text: str) -> Syntax:
+    """The syntax of a text, whatever version of Python it is for.
+
+    Raises:
+        LoweringError: it does not parse, or is nested too deeply.
+
+    """
+    import libcst as cst  # a tenth of a second that few runs need
+
+    from spmdlint.program.newer import converted
+
+    with deep():
+        try:
+            tree, found = converted(cst.parse_module(text))
+        except cst.ParserSyntaxError as error:
+            raise LoweringError(error.raw_line, error.raw_column + 1, error.message) from None
+        except RecursionError:
+            raise too_deep() from None
+    return Syntax(tree, Positions(text, [0], bytewise=False), lambda: found)
+
+
+def too_deep() -> LoweringError:
+    """What is said of a text that recursion does not get to the bottom of."""
+    return LoweringError(1, 1, "This file is nested too deeply to be linted.")
+
+
+def _reads_otherwise(text: str) -> bool:
+    """Does Python see another text: it drops a byte order mark, and normalizes names."""
+    return text.startswith("\ufeff") or not (text.isascii() or unicodedata.is_normalized("NFKC", text))
