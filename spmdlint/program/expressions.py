@@ -56,7 +56,7 @@ class Expressions:
         self.positions = module.positions
         self.span = module.positions.span
         self.bare = module.positions.bare
-        self._calling: dict[int, bool] = {}
+        self._calling: dict[ast.AST, bool] = {}
 
     def value(self, node: ast.AST) -> ValueId:
         """Lower an expression and return the number of its value."""
@@ -170,9 +170,9 @@ class Expressions:
         """Does an expression hold something whose evaluation may matter: a call, or control flow of its own."""
         if isinstance(node, _QUIET):
             return False
-        known = self._calling.get(id(node))
+        known = self._calling.get(node)
         if known is None:
-            known = self._calling[id(node)] = isinstance(node, _CALLING) or any(
+            known = self._calling[node] = isinstance(node, _CALLING) or any(
                 map(self._calls, ast.iter_child_nodes(node))
             )
         return known
