@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from spmdlint.errors import UsageError
 from spmdlint.identity import Mark
@@ -19,8 +21,7 @@ from spmdlint.identity import Mark
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(Struct, frozen=True):
     """Which of the findings are known, by their numbers, each with its entry, and the entries without a finding."""
 
     known: dict[int, Mark]

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from spmdlint import selection
 from spmdlint.diagnostics import Severity
@@ -53,8 +55,7 @@ DEFAULT_EXCLUDE = (
 )
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Struct, frozen=True):
     """The settings of one run; ``root`` is the folder of the project, absolute."""
 
     root: Path

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 Severity = Literal["error", "warning", "info"]
 Applicability = Literal["safe", "unsafe"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Location:
+class Location(Struct, frozen=True, order=True):
     """A position in a file: row and column from 1, columns counted in characters."""
 
     row: int
     column: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Place(Struct, frozen=True, order=True):
     """A span in a file, from ``start`` up to and without ``end``; ``path`` is absolute."""
 
     path: Path
@@ -28,16 +27,14 @@ class Place:
     end: Location
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(Struct, frozen=True):
     """A second place that a reader needs to see, and one sentence on why."""
 
     place: Place
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Replace what stands from ``start`` up to and without ``end`` by ``content``."""
 
     start: Location
@@ -45,8 +42,7 @@ class Edit:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Struct, frozen=True):
     """A mechanical way out: *safe* keeps the program's meaning, *unsafe* needs a reader's eye."""
 
     applicability: Applicability
@@ -54,8 +50,7 @@ class Fix:
     edits: tuple[Edit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """One finding: ``message`` says what is wrong, ``help`` the way out."""
 
     code: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from spmdlint.config import Config
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
@@ -28,16 +29,14 @@ if TYPE_CHECKING:
     from spmdlint.analysis.program import Program
 
 
-@dataclass(frozen=True, slots=True)
-class Stdin:
+class Stdin(Struct, frozen=True):
     """Text that stands for the file ``path``, whether that file exists or not."""
 
     path: Path
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
+class Crash(Struct, frozen=True):
     """A rule that failed: a bug of the rule, or of an analysis that it asked."""
 
     rule: Rule
@@ -57,8 +56,7 @@ class Crash:
         return "".join(traceback.format_exception(self.error))
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """What a run found: the findings in order, and what a reader needs to judge them."""
 
     diagnostics: tuple[Diagnostic, ...]
@@ -174,8 +172,7 @@ def _shown(
     return remaining + suppressions.remaining(_run_about(active, Run(problems, unused), crashes))
 
 
-@dataclass(frozen=True)
-class Explained:
+class Explained(Struct, frozen=True):
     """What is known of one line, and the findings that stand on it or point to it."""
 
     explanation: Explanation

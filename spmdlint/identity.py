@@ -10,8 +10,9 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from spmdlint.diagnostics import Diagnostic
 from spmdlint.files.read import Source
@@ -21,8 +22,7 @@ _COMMENT = re.compile(r"\s+#[^'\"]*$")
 _SPACE = re.compile(r"\s+")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Mark:
+class Mark(Struct, frozen=True, order=True):
     """What is remembered of a finding; ``path`` is relative to the project, with slashes."""
 
     path: str

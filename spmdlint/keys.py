@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+from msgspec import Struct
 
 from spmdlint.diagnostics import Severity
 
 MultiProcess = Literal["auto", "always", "never"]
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(Struct, frozen=True):
     """One key of the configuration file; ``read`` raises :class:`ValueError` for what it does not accept."""
 
     name: str

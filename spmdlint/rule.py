@@ -12,11 +12,12 @@ import inspect
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import Struct
 
 from spmdlint.diagnostics import Diagnostic, Edit, Place, Severity
 from spmdlint.errors import UsageError
@@ -78,16 +79,14 @@ class Rule(ABC):
         return cls.page().split("\n\n", 1)[0].replace("\n", " ")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A file, or the place in it, that keeps the file from being linted; ``message`` is a sentence."""
 
     place: Place
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class UnusedSuppression:
+class UnusedSuppression(Struct, frozen=True):
     """One rule that a comment suppresses without effect; ``selector`` is what the comment calls it.
 
     ``code`` is None where no installed rule has that name, and ``selector`` is empty where the comment names none.
@@ -101,8 +100,7 @@ class UnusedSuppression:
     removal: Edit | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """What happened while the rules over the program ran."""
 
     problems: tuple[Problem, ...]

@@ -8,9 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+
+from msgspec import Struct, field
 
 SLOWEST = 10
 _INTERVAL = 0.01
@@ -18,8 +19,7 @@ _INTERVAL = 0.01
 _WORTH_A_LINE = 0.0005
 
 
-@dataclass
-class Timings:
+class Timings(Struct):
     """Seconds on the wall and of processor time by phase, and how long each file took to lower.
 
     ``samples``: whether somebody may look over the shoulder of this thread, which slows it down a little.

@@ -6,8 +6,9 @@ It asks the same questions that the rules ask, of every name and call on the lin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import MAX_CALLS, Effects, ParallelCall
 from spmdlint.analysis.callgraph.locality import on_local_devices
@@ -36,8 +37,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 
 
-@dataclass(frozen=True, slots=True)
-class Variation:
+class Variation(Struct, frozen=True):
     """Whether a value differs between processes. ``facets`` are those that do; ``cut``: the search was cut short."""
 
     site: Site
@@ -46,8 +46,7 @@ class Variation:
     declared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """A condition that decides whether the line runs; ``answer`` is the one for which it does, None for a loop."""
 
     site: Site
@@ -55,8 +54,7 @@ class Guard:
     variation: Variation
 
 
-@dataclass(frozen=True, slots=True)
-class CallNote:
+class CallNote(Struct, frozen=True):
     """A call: what it runs, its extent, the parallel calls that it leads to, in order, and its effect term."""
 
     site: Site
@@ -69,8 +67,7 @@ class CallNote:
     """What it does as the other processes see it, as an effect term."""
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """What is known of the part of a line that stands in one function."""
 
     ref: FunctionRef
@@ -82,8 +79,7 @@ class Part:
     calls: tuple[CallNote, ...] = ()
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """What is known of a line. ``read``: the file is one of those that were analysed."""
 
     path: Path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from spmdlint import baseline
 from spmdlint.cli.commands import complain

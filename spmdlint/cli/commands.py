@@ -12,8 +12,8 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 from spmdlint._version import __version__
 from spmdlint.errors import UsageError
@@ -26,8 +26,7 @@ BROKEN_PIPE = 141
 TRACEBACK_VARIABLE = "SPMDLINT_TRACEBACK"
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A subcommand; ``module`` offers ``add_arguments(parser)`` and ``main(options) -> int``."""
 
     name: str

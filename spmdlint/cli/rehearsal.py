@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from spmdlint.cli.writing import write_file
 from spmdlint.diagnostics import Diagnostic, Location, Place, Related, sentence

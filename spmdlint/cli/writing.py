@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
+
+from msgspec import Struct, field
 
 from spmdlint.config import Config
 from spmdlint.engine import Checked
@@ -18,8 +19,7 @@ from spmdlint.output.report import Description, Report
 from spmdlint.rule import Rule, load_rules
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """How the findings are to be written; ``file`` is None for ``stream``. The numbers are those of the report."""
 
     form: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from spmdlint.config import Config
 from spmdlint.errors import UsageError
@@ -14,8 +15,7 @@ from spmdlint.files.ignore import Ignores, Patterns, at, configured_patterns, ig
 SUFFIX = ".py"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The files of the whole program, those whose findings are shown, and a sentence for each one that was left."""
 
     project: tuple[Path, ...]

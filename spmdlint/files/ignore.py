@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from pathspec import GitIgnoreSpec
 
 from spmdlint.errors import UsageError
 
 
-@dataclass(frozen=True)
-class Patterns:
+class Patterns(Struct, frozen=True):
     """Patterns that hold for what lies below ``folder``."""
 
     folder: Path

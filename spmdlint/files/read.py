@@ -6,14 +6,14 @@ import io
 import re
 import tokenize
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _NEWLINE = re.compile("\r\n|\r|\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A file's text without a byte order mark; line ends are as they were."""
 
     path: Path
@@ -24,8 +24,7 @@ class Source:
         return split_rows(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """A file without a text, and why."""
 
     path: Path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from spmdlint.config import OWN_FILE, SHARED_FILE, Config, read_config, settings
 from spmdlint.files.ignore import configured_patterns, git_root, ignored

@@ -6,7 +6,8 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.diagnostics import Diagnostic
 from spmdlint.files.read import split_rows
@@ -15,8 +16,7 @@ _BRACKETS = re.compile(r"#\s*spmdlint:\s*ignore\s*\[(?P<selectors>[^\]]*)\]")
 _ENDS = (tokenize.NEWLINE, tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
 
 
-@dataclass(frozen=True, slots=True)
-class Suppressed:
+class Suppressed(Struct, frozen=True):
     """The new text, and how many findings it silences; the others stand where no comment can."""
 
     text: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from spmdlint.diagnostics import Diagnostic, Edit, Location, Place
 from spmdlint.files.read import Source
@@ -28,8 +29,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 _SEPARATOR = re.compile(r"[\s,]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Suppression:
+class Suppression(Struct, frozen=True):
     """One rule that a comment silences on the lines that it stands for; without ``selector``, all rules."""
 
     place: Place

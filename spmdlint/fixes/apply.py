@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from spmdlint.diagnostics import Edit, Fix, Location
 
 _NEWLINE = re.compile("\r\n|\r|\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """The new text, and how many of the fixes are in it."""
 
     text: str
     count: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Change:
+class _Change(Struct, frozen=True, order=True):
     start: int
     end: int
     content: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from spmdlint.diagnostics import Fix, fixable
 from spmdlint.engine import Checked
@@ -18,8 +19,7 @@ from spmdlint.fixes.apply import apply
 MOST_ROUNDS = 20
 
 
-@dataclass(frozen=True)
-class Fixed:
+class Fixed(Struct, frozen=True):
     """The last run, the new texts of the files that changed, and what went wrong, as sentences."""
 
     checked: Checked

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from spmdlint.errors import UsageError
 
@@ -24,8 +26,7 @@ Kind = Literal[
 Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash"]
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What one function of a library means to the analyses.
 
     ``kind`` is
@@ -137,6 +138,7 @@ class KnowledgeError(UsageError):
     """A table of knowledge is not as it should be."""
 
 
+_EXPECTED = {name: kind for name, kind in Known.__annotations__.items() if name != "name"}
 _TABLES = ("aliases", "functions", "methods")
 """What a user's knowledge may hold."""
 _PARAMETERS = (
@@ -146,8 +148,7 @@ _PARAMETERS = (
 """Keys whose value is the name of a parameter."""
 
 
-@dataclass(frozen=True)
-class Knowledge:
+class Knowledge(Struct, frozen=True):
     """All tables together: functions by their canonical name, other homes of names, and methods by their bare name."""
 
     functions: Mapping[str, Known]
@@ -266,12 +267,11 @@ def _verify(name: str, table: object, where: str) -> None:
     """Refuse what is not described in :class:`Known`."""
     if not isinstance(table, Mapping):
         raise KnowledgeError(f"{where}: {name!r} is {table!r}; it must be a table.")
-    expected = {f.name: str(f.type) for f in fields(Known) if f.name != "name"}
     for key, value in table.items():
-        if key not in expected:
-            raise KnowledgeError(f"{where}: {name!r} has the key {key!r}. {_nearest(key, expected)}")
-        if not _fits(expected[key], value) and not (key == "function" and isinstance(value, str)):
-            raise KnowledgeError(f"{where}: {key!r} of {name!r} is {value!r}; it must be {_words(expected[key])}.")
+        if key not in _EXPECTED:
+            raise KnowledgeError(f"{where}: {name!r} has the key {key!r}. {_nearest(key, _EXPECTED)}")
+        if not _fits(_EXPECTED[key], value) and not (key == "function" and isinstance(value, str)):
+            raise KnowledgeError(f"{where}: {key!r} of {name!r} is {value!r}; it must be {_words(_EXPECTED[key])}.")
     for key, choices in (("kind", get_args(Kind)), ("source", get_args(Source)), ("raised", get_args(Source))):
         if key in table and table[key] not in choices:
             raise KnowledgeError(f"{where}: {key!r} of {name!r} is {table[key]!r}. {_nearest(table[key], choices)}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+
+from msgspec import Struct
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -14,8 +15,7 @@ else:
     import tomli as tomllib
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The names, as in reading.toml."""
 
     readers: frozenset[str]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -17,8 +18,7 @@ else:
 Version = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Struct, frozen=True):
     """A name or parameter that is gone. ``same``: what replaces it can be put in its place as it is."""
 
     name: str
@@ -31,8 +31,7 @@ class Removed:
         return version is None or (*version, 0, 0) >= self.since
 
 
-@dataclass(frozen=True)
-class Removals:
+class Removals(Struct, frozen=True, dict=True):
     """All of them: names by their dotted name, parameters by the function's name and theirs."""
 
     names: Mapping[str, Removed]

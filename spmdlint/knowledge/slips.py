@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+
+from msgspec import Struct
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -14,8 +15,7 @@ else:
     import tomli as tomllib
 
 
-@dataclass(frozen=True)
-class SlipTable:
+class SlipTable(Struct, frozen=True):
     """The table, as in slips.toml."""
 
     methods: frozenset[str]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+
+from msgspec import Struct
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -13,8 +14,7 @@ else:
     import tomli as tomllib
 
 
-@dataclass(frozen=True)
-class Startup:
+class Startup(Struct, frozen=True):
     """The names, as in startup.toml."""
 
     initialize: frozenset[str]

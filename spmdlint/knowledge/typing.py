@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -20,8 +21,7 @@ Typed = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Methods:
+class Methods(Struct, frozen=True):
     """What methods of objects do that nothing else is known of, by their bare names, as in typing.toml."""
 
     module: str
@@ -32,8 +32,7 @@ class Methods:
     keys: frozenset[str]
 
 
-@dataclass(frozen=True)
-class OfRows:
+class OfRows(Struct, frozen=True):
     """Functions on arrays with a row for each device: they make one, read one row, or hand it on."""
 
     replicate: frozenset[str]
@@ -45,8 +44,7 @@ class OfRows:
     local_count: frozenset[str]
 
 
-@dataclass(frozen=True)
-class Typing:
+class Typing(Struct, frozen=True):
     """The classes of functions, exact and below a prefix, and what is not an operation on arrays."""
 
     exact: Mapping[str, Typed]

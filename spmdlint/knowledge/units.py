@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Literal
+
+from msgspec import Struct
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -17,8 +18,7 @@ else:
 Unit = Literal["process", "device", "local"]
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(Struct, frozen=True):
     """The names, as in units.toml."""
 
     counts: Mapping[str, Unit]

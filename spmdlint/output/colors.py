@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TextIO
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Palette:
+
+class Palette(Struct, frozen=True):
     """The sequences that switch a colour on; all empty where there is none."""
 
     error: str = ""

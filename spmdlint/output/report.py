@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from spmdlint.diagnostics import Diagnostic, Severity, fixable
 from spmdlint.files.read import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Struct, frozen=True):
     """What formats that declare their rules tell of one; ``page`` is Markdown."""
 
     code: str
@@ -23,8 +23,7 @@ class Description:
     url: str | None = None
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """The findings of a run, in order, and what is needed to show them."""
 
     diagnostics: tuple[Diagnostic, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from spmdlint.program.layout import Span
 from spmdlint.program.summary import (
@@ -20,8 +21,7 @@ from spmdlint.program.summary import (
 )
 
 
-@dataclass(slots=True)
-class Loop:
+class Loop(Struct):
     """Where `break` and `continue` go, and how many cleanups were open when the loop began."""
 
     header: int
@@ -29,8 +29,7 @@ class Loop:
     cleanups: int
 
 
-@dataclass(slots=True)
-class Builder:
+class Builder(Struct):
     """The function under construction, the block that is being filled, and what surrounds it.
 
     ``current`` is None where control cannot arrive; operations there go into a block that nothing leads to, since

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from spmdlint.program.summary import Call, Const, Function, Load, StoreAttribute, Summary
 
@@ -18,8 +19,7 @@ class FunctionRef(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a reference
 
 
-@dataclass
-class Module:
+class Module(Struct):
     """A file of the project under the dotted names that it may be imported by.
 
     ``folder`` is what Python puts on its path for a script there: the nearest folder around it without `__init__.py`.
@@ -36,8 +36,7 @@ class Module:
         return self.summary.functions[0]
 
 
-@dataclass
-class Project:
+class Project(Struct, dict=True):
     """All modules, and how their names are looked up.
 
     ``roots`` are the folders that imports start from for every file (the configured `src`, the project's root);

@@ -11,12 +11,11 @@ Where things stand in the text is in the layout of the file, beside what they me
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from spmdlint.program.layout import Layout, Span
 
@@ -311,8 +310,7 @@ ENTRY, EXIT, FAILURE = 0, 1, 2
 """Blocks that every function has: where it begins, where it returns, where it leaves by an exception."""
 
 
-@dataclass
-class Function:
+class Function(Struct, dict=True):
     """A scope with code. ``parent`` is the number of the scope around it (None for the module)."""
 
     index: int
@@ -367,8 +365,7 @@ class Comment(Struct, array_like=True, frozen=True):
     own_line: bool
 
 
-@dataclass
-class Summary:
+class Summary(Struct):
     """Layer A of one file. ``functions[0]`` is the module's top level."""
 
     functions: list[Function]

@@ -10,7 +10,6 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -66,8 +65,7 @@ class Index(Struct, array_like=True):
     files: list[tuple[bytes, Facts]]
 
 
-@dataclass
-class Survey:
+class Survey(Struct):
     """The files of a project. ``wanted`` are those that can matter, with those that do not parse."""
 
     facts: Mapping[Path, Facts]

@@ -10,24 +10,25 @@ import ast
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.interpreter import deep
 from spmdlint.program.positions import Positions, line_starts
 from spmdlint.program.strings import comments
 
 
-@dataclass(eq=False)  # not frozen: `with` writes the traceback of an exception that passes through it
 class LoweringError(Exception):
     """The text is not Python that can be linted; row and column from 1."""
 
-    row: int
-    column: int
-    message: str
+    def __init__(self, row: int, column: int, message: str) -> None:
+        super().__init__(row, column, message)
+        self.row = row
+        self.column = column
+        self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class Syntax:
+class Syntax(Struct, frozen=True):
     """The syntax of one text: its tree, where the nodes stand, and the comments with their offsets."""
 
     tree: ast.Module

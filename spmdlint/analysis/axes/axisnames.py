@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Axes:
+class Axes(Struct, frozen=True):
     """Names of axes; ``open`` where there may be others. ``sizes``: what each may be, None where that is not known."""
 
     names: frozenset[str] = frozenset()

@@ -7,7 +7,8 @@ is one device, where nothing sets ``devices`` between.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
@@ -20,8 +21,7 @@ _DEPTH = 8
 _SHAPES = ("reshape", "ravel", "flatten")
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedDevice:
+class RepeatedDevice(Struct, frozen=True):
     """A list of devices with one twice: where it is written, and what it is given to."""
 
     site: Site

@@ -8,8 +8,10 @@ inside a map of that name, at module level, or in a function that is plainly hos
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
@@ -27,8 +29,7 @@ MAX_NEEDS = 24
 """Axes needed by one function in one frame; more are not followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """An axis that a collective needs, with the calls that lead to it, outermost first."""
 
     axis: str
@@ -37,8 +38,7 @@ class Need:
     path: tuple[Site, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Unbound:
+class Unbound(Struct, frozen=True):
     """A way on which a needed axis is not bound: from ``root`` (a map, jit or call) along ``need.path``.
 
     ``mesh`` is where that of the root is made. ``more`` other collectives are met on the ways from the same root.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.axes.axisnames import NO_AXES, Axes
 from spmdlint.analysis.callgraph.calls import Calls, Target
@@ -17,8 +19,7 @@ MAX_USES = 32
 """More uses of names below one function are not told apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class NameUse:
+class NameUse(Struct, frozen=True):
     """A collective or constraint that runs inside a map; ``bound`` is what maps between the two bind."""
 
     applied: Applied
@@ -30,8 +31,7 @@ class NameUse:
         return self.applied.site
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """A map and one use of names inside it."""
 
     map: MapUse

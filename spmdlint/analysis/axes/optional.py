@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.axes.inside import Region
 from spmdlint.analysis.callgraph.calls import Calls
@@ -15,8 +16,7 @@ _DEPTH = 6
 _NONE = frozenset((Constant(None),))
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """A call inside a map that leaves an axis parameter at None; ``collective`` is what the helper would have done."""
 
     site: Site

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.standard import listed
 from spmdlint.analysis.evaluation.values import Applied, Collection, Site, Values, certain, constant
 from spmdlint.knowledge.load import Known
 
 
-@dataclass(frozen=True, slots=True)
-class BadPermutation:
+class BadPermutation(Struct, frozen=True):
     """A permutation with two pairs of one ``role``, or a device that an axis of ``size`` has not."""
 
     site: Site
@@ -19,8 +18,7 @@ class BadPermutation:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BadGroups:
+class BadGroups(Struct, frozen=True):
     """Groups that hold ``repeated`` twice, leave ``missing`` out, have ``uneven`` sizes, or hold ``count`` devices
     of an axis of ``size``.
     """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.axes.axisnames import Axes
 from spmdlint.analysis.axes.inside import Inside, Region
@@ -15,8 +16,7 @@ from spmdlint.analysis.evaluation.values import Applied, Constant, Site, Values,
 from spmdlint.knowledge.load import Known
 
 
-@dataclass(frozen=True, slots=True)
-class ManualConstraint:
+class ManualConstraint(Struct, frozen=True):
     """A sharding constraint over an axis that the map ``map`` makes manual."""
 
     site: Site
@@ -25,8 +25,7 @@ class ManualConstraint:
     library: str
 
 
-@dataclass(frozen=True, slots=True)
-class AxisOrder:
+class AxisOrder(Struct, frozen=True):
     """A collective over several axes in another order than the specs of its map shard by."""
 
     site: Site
@@ -36,8 +35,7 @@ class AxisOrder:
     specified: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Shadowed:
+class Shadowed(Struct, frozen=True):
     """An axis name that a map binds although one around it does."""
 
     site: Site

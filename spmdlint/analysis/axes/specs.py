@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated, uneven
 from spmdlint.analysis.axes.structure import Structure, WrongStructure
@@ -24,8 +25,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AxisNotInMesh:
+class AxisNotInMesh(Struct, frozen=True):
     """A spec names an axis that the mesh it is put on lacks; or ``adder``, a map that adds a name to specs, does."""
 
     site: Site
@@ -36,8 +36,7 @@ class AxisNotInMesh:
     adder: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedAxis:
+class RepeatedAxis(Struct, frozen=True):
     """One axis twice in a mesh, or in the spec of one array; or in the spec and once more by the map ``adds``."""
 
     site: Site
@@ -46,8 +45,7 @@ class RepeatedAxis:
     adds: Site | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MissingFunction:
+class MissingFunction(Struct, frozen=True):
     """A map called without the function to map."""
 
     site: Site

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse
@@ -25,8 +26,7 @@ MAX_CALLS = 6
 """Calls of compiled or mapped functions, one returned by another, that are seen through."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrongStructure:
+class WrongStructure(Struct, frozen=True):
     """Specs for another number of arguments or results than the function has; ``single``: it returns one
     array.
     """
@@ -41,8 +41,7 @@ class WrongStructure:
     single: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Positional:
+class _Positional(Struct, frozen=True):
     """Parameters that may be passed by position: name and whether it has a default."""
 
     function: str

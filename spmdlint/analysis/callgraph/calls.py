@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.axes.axisnames import ANY_AXES as ANY_AXES
 from spmdlint.analysis.axes.axisnames import NO_AXES as NO_AXES
@@ -38,8 +40,7 @@ from spmdlint.program.summary import Call
 Way = Literal["call", "transform", "apply", "jit", "map"]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A frame that a call runs, how it gets there, and the axes bound on the way."""
 
     frame: Frame
@@ -54,8 +55,7 @@ MAX_WRAPPED = 6
 """Wraps of a library's function, one around another, that are seen through."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(Struct, frozen=True):
     """A library's function that a call runs, what it is given, and the axes bound on the way."""
 
     name: str

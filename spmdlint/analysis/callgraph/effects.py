@@ -8,9 +8,11 @@ is proven. A jitted function called while another is traced is not a parallel ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.calls import Calls
@@ -38,8 +40,7 @@ MAX_CALLS = 32
 """Parallel calls listed for one function; the first ones decide."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParallelCall:
+class ParallelCall(Struct, frozen=True):
     """A parallel call: what it is called, and the calls that lead to it, outermost first.
 
     ``same`` is equal for two calls that are the same call to the other processes. ``everyone`` says that all

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
@@ -36,8 +37,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 
-@dataclass(frozen=True, slots=True)
-class CallEdge:
+class CallEdge(Struct, frozen=True):
     """One call that one frame makes; ``certain`` if no undecided branch guards it."""
 
     caller: Frame
@@ -46,8 +46,7 @@ class CallEdge:
     certain: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class MapUse:
+class MapUse(Struct, frozen=True):
     """A library's function that the linter knows, called in a frame: for ``Reach.uses``, one applied to a function."""
 
     frame: Frame
@@ -55,8 +54,7 @@ class MapUse:
     applied: Applied
 
 
-@dataclass
-class Reach:
+class Reach(Struct):
     """The result of the visit.
 
     ``traced`` functions run while JAX traces; ``host`` ones (also) run outside. A frame is ``trusted`` if nothing is

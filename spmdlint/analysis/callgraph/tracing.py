@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -12,8 +13,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 
-@dataclass(frozen=True, slots=True)
-class CallWhileTracing:
+class CallWhileTracing(Struct, frozen=True):
     """A parallel call in traced code, and the way by which it is traced, the jit or map first."""
 
     site: Site

@@ -7,10 +7,11 @@ immediate post-dominator). Equal calls in both arms are no divergence. An arm th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
@@ -32,8 +33,7 @@ _UNSURE = ("files", "thread", "callback", "ragged", "named")
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(Struct, frozen=True):
     """A branch, why its condition varies, and the first parallel call that only one arm makes."""
 
     branch: Site

@@ -8,8 +8,9 @@ A finalizer runs when the garbage collector comes to its object.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
@@ -22,8 +23,7 @@ from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 
-@dataclass(frozen=True, slots=True)
-class CallElsewhere:
+class CallElsewhere(Struct, frozen=True):
     """A call that hands over a function, or a finalizer, and the first parallel call that this function makes."""
 
     site: Site

@@ -7,8 +7,9 @@ out calls *behind* its `try` is a branch like any other, and `branches.py` looks
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
@@ -22,8 +23,7 @@ from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT
 
 
-@dataclass(frozen=True, slots=True)
-class ExceptionPath:
+class ExceptionPath(Struct, frozen=True):
     """A parallel call that an exception on one process adds or skips; ``handler`` is the clause, or the function."""
 
     call: ParallelCall

@@ -11,8 +11,10 @@ An unresolved call is `Unknown`. It never counts as a call, so it does not make 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, several
 from spmdlint.analysis.evaluation.memo import Memo
@@ -25,22 +27,19 @@ MAX_STEPS = 400
 """Blocks walked for one term; beyond, it is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A parallel call: ``same`` is equal for two that are one call to the other processes."""
 
     call: ParallelCall
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     """One term after another; nothing where there is none."""
 
     parts: tuple[Term, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One of two terms. ``condition`` is equal for two choices that surely go the same way, None if unknown."""
 
     condition: object
@@ -48,25 +47,21 @@ class Choice:
     no: Term
 
 
-@dataclass(frozen=True, slots=True)
-class Star:
+class Star(Struct, frozen=True):
     """A term as often as a loop makes it."""
 
     body: Term
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Struct, frozen=True):
     """Control leaves the piece of code early: a return, a break, the next round of a loop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(Struct, frozen=True):
     """The job stops here: an exception that nothing catches."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A call that cannot be resolved."""
 
 

@@ -7,7 +7,8 @@ makes it while the others still wait for the block to end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.reach import Reach
@@ -20,8 +21,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.summary import ENTRY
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """A parallel call in such a block; ``manager`` is where it is entered, ``branch`` what decides whose turn it is."""
 
     call: ParallelCall

@@ -7,8 +7,9 @@ and ``each`` says what any of its elements is. A list that is changed in any oth
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
+
+from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.values import Collection, DictionaryValue, Frame, Value, Values, certain, join, one

@@ -6,9 +6,11 @@ means that no value gets there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ValueId
@@ -24,13 +26,11 @@ class Site(NamedTuple):
     number: ValueId
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """Anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """A value known in full; ``value`` is hashable. Constants of different types are different."""
 
     value: object
@@ -38,33 +38,29 @@ class Constant:
 
     def __post_init__(self) -> None:
         # 1 == True and 1 == 1.0: without the type they would be one value in a set.
-        object.__setattr__(self, "kind", type(self.value).__name__)
+        force_setattr(self, "kind", type(self.value).__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class External:
+class External(Struct, frozen=True):
     """A name of a library, by the name that the knowledge base knows it by."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleValue:
+class ModuleValue(Struct, frozen=True):
     """A module of the project."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Namespace:
+class Namespace(Struct, frozen=True):
     """A package that the project holds modules of, by its dotted name."""
 
     dotted: str
     importer: Path
 
 
-@dataclass(eq=False, slots=True)
-class Frame:
+class Frame(Struct, eq=False):
     """One function with what its parameters are bound to, in the frame that it was defined in.
 
     Frames are interned by the evaluator, so identity is equality. Parameters without a binding are free.
@@ -82,8 +78,7 @@ class Frame:
     serial: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionValue:
+class FunctionValue(Struct, frozen=True):
     """A function of the project with the frame that it closes over; ``receiver`` where it is bound to one."""
 
     ref: FunctionRef
@@ -91,16 +86,14 @@ class FunctionValue:
     receiver: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClassValue:
+class ClassValue(Struct, frozen=True):
     """A class of the project; ``ref`` is its body."""
 
     ref: FunctionRef
     outer: Frame | None
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Struct, frozen=True):
     """What a call passes; ``open`` where a star hides some of it."""
 
     positional: tuple[Values, ...] = ()
@@ -111,24 +104,21 @@ class Arguments:
         return next((values for key, values in self.keywords if key == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """An object of a class of the project; ``arguments`` where it is known how it was made."""
 
     cls: ClassValue
     arguments: Arguments | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SuperValue:
+class SuperValue(Struct, frozen=True):
     """``super()`` in a method of a class."""
 
     cls: ClassValue
     receiver: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Struct, frozen=True):
     """A tuple, list or set; ``open`` where it may hold other elements too, each of which is then ``each`` if given."""
 
     kind: str
@@ -137,8 +127,7 @@ class Collection:
     each: Values | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DictionaryValue:
+class DictionaryValue(Struct, frozen=True):
     """A dictionary, by its constant keys; ``open`` where it may hold others, and ``each`` is then what is put there."""
 
     items: tuple[tuple[object, Values], ...]
@@ -149,8 +138,7 @@ class DictionaryValue:
         return next((values for k, values in self.items if k == key), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """What a library's function returned, kept as the call that it was."""
 
     name: str
@@ -159,24 +147,21 @@ class Applied:
     receiver: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """An attribute of something a library returned."""
 
     base: Value
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(Struct, frozen=True):
     """What a value that a library returned gave when it was called."""
 
     function: Value
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Free:
+class Free(Struct, frozen=True):
     """A parameter or field that nothing is known of, but that it is this one."""
 
     ref: FunctionRef

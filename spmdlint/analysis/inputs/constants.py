@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.tracing import way_from_tracing
@@ -18,8 +19,7 @@ _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.")
 _KINDS = ("identity", "group", "clock", "entropy", "host")
 
 
-@dataclass(frozen=True, slots=True)
-class TracedConstant:
+class TracedConstant(Struct, frozen=True):
     """An operation of JAX's in traced code that is given a value of this process, and the way by which it is traced."""
 
     site: Site

@@ -7,8 +7,9 @@ different programs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
@@ -33,8 +34,7 @@ from spmdlint.program import summary as s
 _UNSURE = ("files", "ragged", "named", "thread")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """An argument of a parallel call that differs between processes; ``static`` is the parameter's name if it is.
 
     ``cause`` is the step of the reason that is to be mended, where that is not its source.

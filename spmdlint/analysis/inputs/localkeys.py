@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, Site, Value, Values, certain
@@ -12,8 +13,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalIndex:
+class GlobalIndex(Struct, frozen=True):
     """The choice, the call that tells the place, and where the keys are split."""
 
     site: Site

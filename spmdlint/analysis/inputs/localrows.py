@@ -7,8 +7,9 @@ the host computes from them is a number of this process, whatever the name of th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -26,8 +27,7 @@ _FILLERS = frozenset(("append", "extend"))
 _PARTS = frozenset(("addressable_shards", "addressable_data"))
 
 
-@dataclass(frozen=True, slots=True)
-class LocalNumber:
+class LocalNumber(Struct, frozen=True):
     """A number of this process's rows that only some processes tell: the call, the branch, and where it comes from."""
 
     site: Site

@@ -7,8 +7,9 @@ process or past the end on many.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -23,8 +24,7 @@ MixupKind = Literal["element", "first", "share", "compare", "rows", "part", "mes
 _ORDERS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 
-@dataclass(frozen=True, slots=True)
-class Mixup:
+class Mixup(Struct, frozen=True):
     """Two quantities of different units that meet at a site; ``other`` is None where the site itself has the unit."""
 
     kind: MixupKind

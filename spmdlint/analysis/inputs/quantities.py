@@ -6,8 +6,9 @@ devices. A value is known to have a unit or is of none; what is computed from tw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
@@ -20,8 +21,7 @@ _DEPTH = 6
 _SHAPED = frozenset("astype copy".split())
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """A count, the place of one, or a list of them; ``text`` is how the program writes it."""
 
     role: Role

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
@@ -24,8 +25,7 @@ _KEYS = frozenset("key keys rng rngs prng seed".split())
 _LABELS = (*_NEVER_MEANT, "identity", "group")
 
 
-@dataclass(frozen=True, slots=True)
-class VaryingSeed:
+class VaryingSeed(Struct, frozen=True):
     """A seed, or a name that processes meet by, that differs between them; ``function`` is what is given it.
 
     ``users`` are the calls that get the key, where the function that makes it returns it.
@@ -37,8 +37,7 @@ class VaryingSeed:
     users: tuple[Site, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ShuffledShare:
+class ShuffledShare(Struct, frozen=True):
     """One process's share of a list that every process shuffled in its own way."""
 
     site: Site

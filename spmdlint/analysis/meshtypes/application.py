@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -49,8 +51,7 @@ MAX_SCOPES = 1000
 """Calls followed in one mapped body, with other types or from other places; beyond, results are unknown."""
 
 
-@dataclass(frozen=True)
-class Passed:
+class Passed(Struct, frozen=True):
     """What a call passes: the types, and the values as far as the evaluator knows them.
 
     ``receiver`` is the type of the object whose method is called.

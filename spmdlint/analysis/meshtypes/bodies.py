@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
@@ -45,8 +47,7 @@ from spmdlint.knowledge.typing import Typing
 _CHECKS = ("check_vma", "check_rep")
 
 
-@dataclass(frozen=True, slots=True)
-class Unreduced:
+class Unreduced(Struct, frozen=True):
     """An output that is claimed to be alike along an axis, or applied to parameters, and is not.
 
     ``mixed``: on one way through the body only. ``share``: it is a gradient or a partial sum, which a reduction makes
@@ -67,8 +68,7 @@ class Unreduced:
     ambient: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Met:
+class Met(Struct, frozen=True):
     """A hazard at an operation of a body, and the map whose body it is; ``by_hand`` for a map over rows.
 
     ``path``: the calls in the body that lead to where it began.
@@ -81,8 +81,7 @@ class Met:
     by_hand: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Mapped:
+class Mapped(Struct, frozen=True):
     """A map over rows, with the type of what its body returns."""
 
     use: MapUse

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -17,8 +18,7 @@ from spmdlint.program import summary as s
 _DEPTH = 12
 
 
-@dataclass(frozen=True, slots=True)
-class OneRow:
+class OneRow(Struct, frozen=True):
     """A read of the first row of an output that each device has for itself.
 
     ``part`` is its place in a dictionary that is read as a whole, and ``origin`` where it was computed.
@@ -32,8 +32,7 @@ class OneRow:
     origin: Site | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(Struct, frozen=True):
     """What a call of a map has given, or a part of it."""
 
     mapped: Mapped

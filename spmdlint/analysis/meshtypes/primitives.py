@@ -6,8 +6,10 @@ A rule gives the type of the result, and events: places that a rule of the linte
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.meshtypes.states import (
@@ -29,8 +31,7 @@ EVERY_AXIS = ""
 Hazard = Literal["twice", "added", "bent", "ratio", "shared", "predicate"]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True, eq=False):
     """A hazard at an operation; ``mark`` says what led to it. ``harmless``: it costs, and changes no value.
 
     ``rows``: the arguments of a map over rows that it is about. ``origin``: where it began to vary.
@@ -43,7 +44,16 @@ class Event:
     mark: Mark
     harmless: bool = False
     rows: frozenset[int] = frozenset()
-    origin: Site | None = field(default=None, compare=False)
+    origin: Site | None = None
+
+    def _compared(self) -> tuple[object, ...]:
+        return self.hazard, self.site, self.axis, self.name, self.mark, self.harmless, self.rows
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Event) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
 
 
 # -- computing

@@ -8,7 +8,8 @@ that is given copies alone would be pointless, so what depends on all that is le
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Site, certain
@@ -16,8 +17,7 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """The mapped arguments of one map, by position: all of them, and those that are surely no data.
 
     ``derived``: the body takes derivatives by them.

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.meshtypes.states import Type
 from spmdlint.program.link import FunctionRef
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(Struct, frozen=True):
     """A mapped body: the axes that are bound (None: not known), and how JAX treats it.
 
     ``checked``: JAX types it and sums derivatives by itself. ``by_hand``: a map over rows, as `pmap`, which says of no
@@ -25,8 +24,7 @@ Made = tuple[str, frozenset[str]]
 """A collective: its name and its axes."""
 
 
-@dataclass(eq=False)
-class Scope:
+class Scope(Struct, eq=False):
     """One function with the types of its parameters, in the scope that called it.
 
     ``collectives`` are those that it makes itself.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, DictionaryValue, Site, Values, constant
@@ -21,8 +21,7 @@ from spmdlint.analysis.meshtypes.states import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """An output of a body under a spec, which says that it is alike along every axis that it does not name."""
 
     spec: Site

@@ -13,8 +13,9 @@ unknown      nothing is known
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.values import Site
 
@@ -37,8 +38,7 @@ ALIKE = frozenset(("invariant", "replicated"))
 DIFFERENT = frozenset(("partial", "varying"))
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """What has happened to a value along an axis, and where.
 
     - *gradient*: a derivative of this device's loss; *applied*: added to something that is none;
@@ -55,16 +55,20 @@ class Mark:
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True, eq=False):
     """The state along one axis; ``origin`` says where it began to vary, for the reader alone."""
 
     state: State
-    origin: Site | None = field(default=None, compare=False)
+    origin: Site | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and self.state == other.state
+
+    def __hash__(self) -> int:
+        return hash(self.state)
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """The type of an array, or of all arrays in a tree: by axis, and along every axis that is not named.
 
     ``literal``: it is made of constants alone. ``rows``: the arguments of a map over rows that it is made from, by
@@ -92,22 +96,19 @@ class Leaf:
         return frozenset(name for name, _ in self.axes)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A tuple or list of known length."""
 
     elements: tuple[Type, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Many:
+class Many(Struct, frozen=True):
     """A sequence of unknown length, by the type of its elements."""
 
     element: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A dictionary or object by its known keys; ``rest`` is the type of everything else in it."""
 
     items: tuple[tuple[object, Type], ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.values import UNKNOWN as UNKNOWN_VALUE
 from spmdlint.analysis.evaluation.values import (

@@ -7,8 +7,9 @@ body is alike on all devices: every device gets the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.evaluation.evaluate import Evaluator

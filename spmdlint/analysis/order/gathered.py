@@ -7,7 +7,8 @@ as such are no such arrays, for JAX sorts their keys.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.reach import Reach
@@ -19,8 +20,7 @@ from spmdlint.program import summary as s
 _DEPTH = 4
 
 
-@dataclass(frozen=True, slots=True)
-class GatheredOrder:
+class GatheredOrder(Struct, frozen=True):
     """A call that combines the processes' values, and an argument whose elements come in an order of this process."""
 
     call: Site

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
@@ -25,8 +26,7 @@ _ARITHMETIC = frozenset(("+", "-", "*", "/", "@", "**"))
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.tree.")
 
 
-@dataclass(frozen=True, slots=True)
-class SetLoop:
+class SetLoop(Struct, frozen=True):
     """An iteration in set order and where the order ends up; ``call`` where that is a parallel call."""
 
     site: Site
@@ -202,8 +202,7 @@ def _calls(evaluator: Evaluator, frame: Frame, call: s.Call, names: tuple[str, .
     return any(isinstance(c, External) and c.name in names for c in evaluator.value(frame, call.function))
 
 
-@dataclass(frozen=True, slots=True)
-class ListingShare:
+class ListingShare(Struct, frozen=True):
     """A process's share of a listing: a slice of it whose bounds come from the process's number."""
 
     site: Site
@@ -211,8 +210,7 @@ class ListingShare:
     share: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class ListingLoop:
+class ListingLoop(Struct, frozen=True):
     """A loop over a listing that makes a parallel call per entry."""
 
     site: Site

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
@@ -29,8 +30,7 @@ from spmdlint.program import summary as s
 _DEPTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class WholeRead:
+class WholeRead(Struct, frozen=True):
     """A read of an array that spans processes: where, by what, and where the array is made."""
 
     site: Site

@@ -7,7 +7,8 @@ from the imports of their own file, and no further.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
@@ -21,8 +22,7 @@ _PROBES = ("hasattr", "getattr", "find_spec", "import_module")
 _DEPTH = 6
 
 
-@dataclass(frozen=True, slots=True)
-class UseOfRemoved:
+class UseOfRemoved(Struct, frozen=True):
     """A name or parameter that is gone, and where. ``in_place``: the replacement can be written over it."""
 
     site: Site

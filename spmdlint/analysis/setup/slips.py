@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
@@ -14,8 +15,7 @@ from spmdlint.program import summary as s
 _DEPTH = 6
 
 
-@dataclass(frozen=True, slots=True)
-class FloatShape:
+class FloatShape(Struct, frozen=True):
     """A number of a shape that is surely a float; ``made`` is where it becomes one, ``division`` if by ``/``."""
 
     site: Site
@@ -24,8 +24,7 @@ class FloatShape:
     division: bool
 
 
-@dataclass(frozen=True, slots=True)
-class UncalledMethod:
+class UncalledMethod(Struct, frozen=True):
     """A method of an array, used as if it were a field."""
 
     site: Site

@@ -7,9 +7,11 @@ call, and that of the import of a module of the project, stand where the call or
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import Reach
@@ -37,8 +39,7 @@ MAX_EVENTS = 12
 """Events kept of one function; the first ones decide."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Something that concerns the start, and the calls and imports that lead to it, outermost first.
 
     ``sure``: it happens whenever the code runs that was asked about.
@@ -50,16 +51,14 @@ class Event:
     sure: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class LateInitialize:
+class LateInitialize(Struct, frozen=True):
     """The backend is started by ``work`` before ``initialize``."""
 
     work: Event
     initialize: Event
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedInitialize:
+class RepeatedInitialize(Struct, frozen=True):
     """A second call on one way, a call in a loop, or one that only some processes make, because of ``reason``."""
 
     again: Event

@@ -8,7 +8,8 @@ divergent for the same reason.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -18,8 +19,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A branch: its block, its condition, and the blocks that only one arm comes to before they meet."""
 
     block: int

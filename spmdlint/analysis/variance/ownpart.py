@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.callgraph.calls import Calls
@@ -27,8 +28,7 @@ _COUNTING = frozenset(f"builtins.{name}" for name in "len range list tuple zip e
 _DEPTH = 6
 
 
-@dataclass(frozen=True, slots=True)
-class OwnPart:
+class OwnPart(Struct, frozen=True):
     """A permutation, or groups, for one process: another on each (``varies``), or for as many devices as one has."""
 
     site: Site

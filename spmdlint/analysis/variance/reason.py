@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.values import Site
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """Why a value has a property: the step at a site, and the reason before it. ``kind`` is the source's."""
 
     site: Site

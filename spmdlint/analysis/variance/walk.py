@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.reason import Reason
@@ -22,8 +23,7 @@ MAX_DEPTH = 400
 _SETTLED = 1 << 30
 
 
-@dataclass(eq=False, slots=True)
-class Context:
+class Context(Struct, eq=False):
     """The call by which a function was entered, whose arguments its parameters are. ``before``: the one outside."""
 
     frame: Frame
@@ -37,8 +37,7 @@ _Key: TypeAlias = tuple[Context | None, Place]
 _State: TypeAlias = tuple["Known", _Key]
 
 
-@dataclass(eq=False, slots=True)
-class Known:
+class Known(Struct, eq=False):
     """What one walk has found: of places seen from inside of one call, and of those that are alike from everywhere."""
 
     within: dict[_Key, tuple[Reason | None, frozenset[object]]] = field(default_factory=dict)
@@ -47,8 +46,7 @@ class Known:
     """Places whose search was cut short, and whether at least half of the steps were left for it."""
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """How deep a place lies, later the outermost open place that it leads back to; is it near the question."""
 
     back: int
