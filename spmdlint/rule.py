@@ -8,17 +8,16 @@ at the program. Packages announce their rules by an entry point in the group ``s
 from __future__ import annotations
 
 import importlib
-import inspect
 import pkgutil
-from abc import ABC, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib.metadata import entry_points
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
 from msgspec import Struct
 
+from spmdlint.announced import announced
 from spmdlint.diagnostics import Diagnostic, Edit, Place, Severity
 from spmdlint.errors import UsageError
 
@@ -71,7 +70,9 @@ class Rule(ABC):
     @classmethod
     def page(cls) -> str:
         """The rule's documentation as Markdown, without a title."""
-        return inspect.cleandoc(cls.__doc__ or "")
+        from inspect import cleandoc  # which only this needs
+
+        return cleandoc(cls.__doc__ or "")
 
     @classmethod
     def summary(cls) -> str:
@@ -133,7 +134,7 @@ def load_rules() -> tuple[Rule, ...]:
     """
     found: dict[str, Rule] = {}
     names: dict[str, str] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
+    for point in announced(GROUP):
         try:
             loaded = point.load()
         except Exception as error:
@@ -157,6 +158,10 @@ def load_rules() -> tuple[Rule, ...]:
 def _rules_of(place: ModuleType) -> Iterator[Rule]:
     inside = pkgutil.iter_modules(getattr(place, "__path__", ()))
     for module in (place, *(importlib.import_module(f"{place.__name__}.{info.name}") for info in inside)):
-        for _, kind in inspect.getmembers(module, inspect.isclass):
-            if issubclass(kind, Rule) and not inspect.isabstract(kind) and kind.__module__ == module.__name__:
+        for _, kind in sorted(vars(module).items()):
+            if _is_rule(kind) and kind.__module__ == module.__name__:
                 yield kind()
+
+
+def _is_rule(found: object) -> TypeGuard[type[Rule]]:
+    return isinstance(found, ABCMeta) and issubclass(found, Rule) and not found.__abstractmethods__

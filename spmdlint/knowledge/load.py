@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
@@ -298,5 +297,7 @@ def _words(kind: str) -> str:
 
 
 def _nearest(word: str, choices: Collection[str]) -> str:
+    from difflib import get_close_matches  # which only a mistake needs
+
     near = get_close_matches(word, list(choices), n=1)
     return f"Did you mean {near[0]!r}?" if near else f"It can be {', '.join(sorted(choices))}."

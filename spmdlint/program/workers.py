@@ -7,13 +7,11 @@ was started. This process takes a share itself; what a worker fails to do, it do
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -24,10 +22,13 @@ from spmdlint.program.trouble import Trouble
 from spmdlint.program.written import Written, write
 from spmdlint.timings import Timings
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 Outcome: TypeAlias = "Summary | Written | Trouble"
 Progress: TypeAlias = Callable[[int, int], None]
 
-LEAST = 600_000
+LEAST = 1_000_000
 """Characters for which another process is worth its start."""
 MOST = 8
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from spmdlint.program.workers import serve; serve()"
@@ -42,20 +43,19 @@ def lower_all(
         workers = min(_cores(), MOST, max(1, total // LEAST))
     shares = _shares(texts, workers)
     found: dict[Path, Outcome] = {}
-    with ThreadPoolExecutor(max(1, len(shares) - 1)) as pool:
-        others = [(share, pool.submit(_hand_out, [texts[path] for path in share])) for share in shares[1:]]
-        for path in shares[0] if shares else ():
-            if progress is not None:
-                progress(len(found), len(texts))
-            began = time.perf_counter()
-            found[path] = _outcome(texts[path])
-            timings.files[path] = time.perf_counter() - began
-        for share, future in others:
-            if progress is not None:
-                progress(len(found), len(texts))
-            done = _result(future) or _done([texts[path] for path in share])
-            found.update(zip(share, done.outcomes, strict=True))
-            timings.files.update(zip(share, done.seconds, strict=True))
+    others = _start([[texts[path] for path in share] for share in shares[1:]])
+    for path in shares[0]:
+        if progress is not None:
+            progress(len(found), len(texts))
+        began = time.perf_counter()
+        found[path] = _outcome(texts[path])
+        timings.files[path] = time.perf_counter() - began
+    for share, future in zip(shares[1:], others, strict=True):
+        if progress is not None:
+            progress(len(found), len(texts))
+        done = _result(future) or _done([texts[path] for path in share])
+        found.update(zip(share, done.outcomes, strict=True))
+        timings.files.update(zip(share, done.seconds, strict=True))
     return found
 
 
@@ -93,7 +93,21 @@ def _outcome(text: str) -> Summary | Trouble:
         return Trouble(error.row, error.column, f"It does not parse: {error.message}.")
 
 
+def _start(shares: Sequence[Sequence[str]]) -> list[Future[bytes]]:
+    """Hand each share to a worker of its own."""
+    if not shares:
+        return []
+    from concurrent.futures import ThreadPoolExecutor  # which most runs do not need
+
+    pool = ThreadPoolExecutor(len(shares))
+    started = [pool.submit(_hand_out, share) for share in shares]
+    pool.shutdown(wait=False)  # it takes no more
+    return started
+
+
 def _hand_out(texts: Sequence[str]) -> bytes:
+    import subprocess
+
     done = subprocess.run(  # noqa: S603  (this Python, and nothing from outside)
         [sys.executable, "-c", _SERVE, *sys.path],
         input=msgspec.msgpack.encode([text.encode("utf-8", "surrogatepass") for text in texts]),
@@ -106,9 +120,11 @@ def _hand_out(texts: Sequence[str]) -> bytes:
 
 def _result(future: Future[bytes]) -> _Done | None:
     """What a worker handed back; None where it failed."""
+    from subprocess import SubprocessError
+
     try:
         return msgspec.msgpack.decode(future.result(), type=_Done)
-    except (OSError, subprocess.SubprocessError, msgspec.MsgspecError, MemoryError):
+    except (OSError, SubprocessError, msgspec.MsgspecError, MemoryError):
         return None
 
 
