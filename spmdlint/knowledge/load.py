@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, Literal, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from spmdlint.errors import UsageError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from spmdlint.knowledge.files import file_names, read_file
 
 Kind = Literal[
     "map", "jit", "transform", "apply", "collective", "mesh", "spec", "currying", "identity", "sharding",
@@ -212,15 +206,14 @@ def built_in() -> Knowledge:
     modules: set[str] = set()
     trees: set[str] = set()
     parts: set[str] = set()
-    for entry in sorted(files("spmdlint.knowledge").iterdir(), key=lambda e: e.name):
-        if entry.name.endswith(".toml"):
-            tables = tomllib.loads(entry.read_text(encoding="utf-8"))
-            read_tables(tables, entry.name, functions, aliases)
-            read_tables({"functions": tables.get("methods", {})}, entry.name, methods, {})
-            ranks.update(tables.get("environment", {}).get("identity", ()))
-            modules.update(tables.get("arrays", {}).get("modules", ()))
-            trees.update(tables.get("arrays", {}).get("except", ()))
-            parts.update(tables.get("arrays", {}).get("local_parts", ()))
+    for name in file_names():
+        tables = read_file(name)
+        read_tables(tables, name, functions, aliases)
+        read_tables({"functions": tables.get("methods", {})}, name, methods, {})
+        ranks.update(tables.get("environment", {}).get("identity", ()))
+        modules.update(tables.get("arrays", {}).get("modules", ()))
+        trees.update(tables.get("arrays", {}).get("except", ()))
+        parts.update(tables.get("arrays", {}).get("local_parts", ()))
     return Knowledge(
         functions, aliases, frozenset(ranks), methods, frozenset(modules), frozenset(trees), frozenset(parts)
     )

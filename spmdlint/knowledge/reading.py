@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 
 from msgspec import Struct
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from spmdlint.knowledge.files import read_file
 
 
 class Reading(Struct, frozen=True):
@@ -40,7 +35,7 @@ def _named(name: str, names: frozenset[str]) -> bool:
 @lru_cache(maxsize=1)
 def reading() -> Reading:
     """The table that comes with the linter."""
-    table = tomllib.loads((files("spmdlint.knowledge") / "reading.toml").read_text(encoding="utf-8"))["reading"]
+    table = read_file("reading.toml")["reading"]
     sets = ("readers", "harmless", "methods", "devices", "local", "over_all", "arrays_of")
     makers = {name: (keyword, position) for name, (keyword, position) in table["makers"].items()}
     from_mesh = {name: (mesh, specs) for name, (mesh, specs) in table["from_mesh"].items()}

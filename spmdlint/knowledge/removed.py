@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from spmdlint.knowledge.files import read_file
 
 Version = tuple[int, ...]
 
@@ -60,7 +55,7 @@ class Removals(Struct, frozen=True, dict=True):
 @lru_cache(maxsize=1)
 def removals() -> Removals:
     """The table that comes with the linter."""
-    tables = tomllib.loads((files("spmdlint.knowledge") / "removed.toml").read_text(encoding="utf-8"))
+    tables = read_file("removed.toml")
     names = {name: _entry(name, table) for name, table in tables["removed"].items()}
     parameters = {
         function: {name: _entry(name, table) for name, table in entries.items()}

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 
 from msgspec import Struct
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from spmdlint.knowledge.files import read_file
 
 
 class SlipTable(Struct, frozen=True):
@@ -27,7 +22,7 @@ class SlipTable(Struct, frozen=True):
 @lru_cache(maxsize=1)
 def slip_table() -> SlipTable:
     """The table that comes with the linter."""
-    table = tomllib.loads((files("spmdlint.knowledge") / "slips.toml").read_text(encoding="utf-8"))["slips"]
+    table = read_file("slips.toml")["slips"]
     return SlipTable(
         methods=frozenset(table["methods"]),
         users=frozenset(table["users"]),

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from functools import lru_cache
-from importlib.resources import files
 
 from msgspec import Struct
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from spmdlint.knowledge.files import read_file
 
 
 class Startup(Struct, frozen=True):
@@ -36,5 +31,5 @@ def _under(name: str, names: frozenset[str]) -> bool:
 @lru_cache(maxsize=1)
 def startup() -> Startup:
     """The table that comes with the linter."""
-    table = tomllib.loads((files("spmdlint.knowledge") / "startup.toml").read_text(encoding="utf-8"))["startup"]
+    table = read_file("startup.toml")["startup"]
     return Startup(**{key: frozenset(names) for key, names in table.items()})

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 from typing import Literal, get_args
 
 from msgspec import Struct
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from spmdlint.knowledge.files import read_file
 
 Typed = Literal[
     "shape", "like", "sum", "mean", "linear", "sumlike", "product", "quotient", "nonlinear", "joined", "key", "draw",
@@ -66,7 +61,7 @@ class Typing(Struct, frozen=True):
 @lru_cache(maxsize=1)
 def typing_table() -> Typing:
     """The table that comes with the linter."""
-    table = tomllib.loads((files("spmdlint.knowledge") / "typing.toml").read_text(encoding="utf-8"))["typing"]
+    table = read_file("typing.toml")["typing"]
     exact: dict[str, Typed] = {}
     below: list[tuple[str, Typed]] = []
     for typed in get_args(Typed):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 from typing import Literal
 
 from msgspec import Struct
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from spmdlint.knowledge.files import read_file
 
 Unit = Literal["process", "device", "local"]
 
@@ -40,7 +35,7 @@ class Units(Struct, frozen=True):
 @lru_cache(maxsize=1)
 def units() -> Units:
     """The table that comes with the linter."""
-    table = tomllib.loads((files("spmdlint.knowledge") / "units.toml").read_text(encoding="utf-8"))["units"]
+    table = read_file("units.toml")["units"]
     return Units(
         counts=table["counts"],
         places=table["places"],
