@@ -6,6 +6,9 @@ import os
 import subprocess
 
 import pytest
+from pathspec import GitIgnoreSpec
+
+from spmdlint.files.ignore import configured_patterns
 
 
 def test_a_clean_project(project):
@@ -354,3 +357,12 @@ def test_rules_of_other_packages_are_rules_like_any(project, plugin):
     assert "ACME101" in project.spawn("rule", "--all", env=environment).out
     project.write({"a.py": "import jax  # noqa: ACME101, E501\n\njax.process_index()\n"})
     assert project.spawn("check", env=environment).status == 0
+
+
+@pytest.mark.parametrize("patterns", [["old", "made.py"], ["old/", "made.py/"], ["# nothing", "", "a.b-c_d"], []])
+def test_names_are_left_out_as_patterns_are(tmp_path, patterns):
+    spec = GitIgnoreSpec.from_lines(patterns)
+    names = configured_patterns(tmp_path, patterns, "exclude")
+    for path in ("old", "old/x.py", "a/old/b/x.py", "x.py", "older.py", "made.py", "a/made.py", "a.b-c_d/x.py"):
+        for folder in (False, True):
+            assert names.verdict(tmp_path / path, folder) == spec.check_file(f"{path}/" if folder else path).include

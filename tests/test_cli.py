@@ -188,7 +188,7 @@ def test_color_by_environment(project, monkeypatch, env, colored):
 
 
 def test_timings_say_where_the_time_goes(project):
-    project.write({"train.py": project.hazard})
+    project.write({"train.py": project.hazard + "x = 1\n" * 2000})  # long enough to be worth a line
     plain = project.run("check", "--no-cache")
     timed = project.run("check", "--no-cache", "--timings")
     assert timed.out == plain.out

@@ -49,19 +49,23 @@ class Builder(Struct):
     renamings: list[dict[str, str]] = field(default_factory=list)
     comprehensions: int = 0
     entered: set[int] = field(default_factory=set)
+    # The numbers of the operations in the block that is being filled.
+    filled: list[ValueId] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.function.blocks:
             self.function.blocks.extend([Block(), Block(), Block()])
+        self.begin(self.current)
 
     # -- operations
 
     def emit(self, operation: Operation, span: Span) -> ValueId:
         """Append an operation to the current block and return its number."""
-        number = len(self.function.operations)
-        self.function.operations.append(operation)
+        operations = self.function.operations
+        number = len(operations)
+        operations.append(operation)
         self.spans.append(span)
-        self.function.blocks[self.current].operations.append(number)
+        self.filled.append(number)
         return number
 
     def store(self, name: str, value: ValueId, span: Span, annotation: ValueId | None = None) -> None:
@@ -97,6 +101,7 @@ class Builder(Struct):
     def begin(self, block: int, *, reachable: bool = True) -> None:
         """Fill this block from now on."""
         self.current, self.reachable = block, reachable
+        self.filled = self.function.blocks[block].operations
 
     def dead(self) -> None:
         """Control cannot come here: what follows goes into a block of its own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -11,7 +12,6 @@ from spmdlint.interpreter import deep, uncollected
 from spmdlint.program.builder import Builder
 from spmdlint.program.expressions import Expressions
 from spmdlint.program.layout import Layout, Places, Span
-from spmdlint.program.positions import line_starts
 from spmdlint.program.statements import Statements
 from spmdlint.program.strings import UnknownStringError
 from spmdlint.program.summary import (
@@ -63,7 +63,7 @@ class ModuleLowerer:
         self.positions = syntax.positions
         self.text = syntax.positions.text
         self.functions: list[Function] = []
-        self.places = Places(line_starts(self.text))
+        self.places = Places(syntax.line_starts)
         self.layout = Layout()
 
     def summary(self) -> Summary:
@@ -76,7 +76,10 @@ class ModuleLowerer:
         return Summary(self.functions, self.layout, tuple(self._comments()))
 
     def _comments(self) -> Iterator[Comment]:
-        for offset, text in self.syntax.comments() if _SPEAKS.search(self.text) else ():
+        lowercase = self.text.lower()
+        if "noqa" not in lowercase and "spmdlint" not in lowercase:
+            return
+        for offset, text in self.syntax.comments():
             if _SPEAKS.search(text):
                 row, column = self.places.position(offset)
                 before = self.text[self.places.line_starts[row - 1] : offset]
@@ -178,10 +181,25 @@ def _declared(body: Sequence[ast.stmt]) -> tuple[frozenset[str], frozenset[str]]
             globals_.update(node.names)
         elif isinstance(node, ast.Nonlocal):
             nonlocals.update(node.names)
-        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for name in _SUITES:
-                pending.extend(getattr(node, name, ()))
+        else:
+            for name in _SUITES.get(type(node), ()):
+                pending.extend(getattr(node, name))
     return frozenset(globals_), frozenset(nonlocals)
 
 
-_SUITES = ("body", "orelse", "handlers", "finalbody", "cases")
+_TRIED = ("body", "handlers", "orelse", "finalbody")
+# Where statements hold others that are of the same scope.
+_SUITES: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.If: ("body", "orelse"),
+    ast.For: ("body", "orelse"),
+    ast.AsyncFor: ("body", "orelse"),
+    ast.While: ("body", "orelse"),
+    ast.Try: _TRIED,
+    ast.ExceptHandler: ("body",),
+    ast.With: ("body",),
+    ast.AsyncWith: ("body",),
+    ast.Match: ("cases",),
+    ast.match_case: ("body",),
+}
+if sys.version_info >= (3, 11):
+    _SUITES[ast.TryStar] = _TRIED

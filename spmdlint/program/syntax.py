@@ -33,6 +33,7 @@ class Syntax(Struct, frozen=True):
 
     tree: ast.Module
     positions: Positions
+    line_starts: list[int]
     comments: Callable[[], Iterable[tuple[int, str]]]
 
 
@@ -46,7 +47,8 @@ def parse(text: str) -> Syntax:
     tree = python_tree(text)
     if tree is None or _reads_otherwise(text):
         return parse_newer(text)
-    return Syntax(tree, Positions(text, line_starts(text), bytewise=True), lambda: comments(text))
+    starts = line_starts(text)
+    return Syntax(tree, Positions(text, starts, bytewise=True), starts, lambda: comments(text))
 
 
 def python_tree(text: str) -> ast.Module | None:
@@ -77,7 +79,7 @@ def parse_newer(text: str) -> Syntax:
             raise LoweringError(error.raw_line, error.raw_column + 1, error.message) from None
         except RecursionError:
             raise too_deep() from None
-    return Syntax(tree, Positions(text, [0], bytewise=False), lambda: found)
+    return Syntax(tree, Positions(text, [0], bytewise=False), line_starts(text), lambda: found)
 
 
 def too_deep() -> LoweringError:
