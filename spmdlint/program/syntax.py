@@ -7,6 +7,7 @@ space; what its tree says is put into the classes of Python's tree, so that code
 from __future__ import annotations
 
 import ast
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable
@@ -16,6 +17,9 @@ from msgspec import Struct
 from spmdlint.interpreter import deep
 from spmdlint.program.positions import Positions, line_starts
 from spmdlint.program.strings import comments
+
+_WIDE_WORD = re.compile(r"\w*[^\W\x00-\x7f]\w*")
+"""A word that is not written in ASCII alone."""
 
 
 class LoweringError(Exception):
@@ -89,4 +93,7 @@ def too_deep() -> LoweringError:
 
 def _reads_otherwise(text: str) -> bool:
     """Does Python see another text: it drops a byte order mark, and normalizes names."""
-    return text.startswith("\ufeff") or not (text.isascii() or unicodedata.is_normalized("NFKC", text))
+    if text.isascii():
+        return False
+    names = " ".join(word for word in _WIDE_WORD.findall(text) if word.isidentifier())
+    return text.startswith("\ufeff") or not unicodedata.is_normalized("NFKC", names)
