@@ -1,9 +1,10 @@
-"""How the interpreter is set while the linter works: room for recursion, no garbage collection."""
+"""How the interpreter is set while the linter works: room for recursion, no garbage collection, no warnings."""
 
 from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,14 @@ def deep() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(before)
+
+
+@contextmanager
+def unwarned() -> Iterator[None]:
+    """Say nothing inside of what Python warns about in the code that it parses, which is not the linter's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @contextmanager

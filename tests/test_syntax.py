@@ -143,6 +143,12 @@ def test_an_f_string_is_not_split_in_a_wrong_way():
         assert parts == [(0, len(text))]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", ["x = '\\d'", "x = f'{y}\\d' '\\d'", "x = 1 is 1"])
+def test_nobody_is_warned_of_the_code_that_is_linted(text):
+    assert lower(text)
+
+
 def test_comments_are_not_looked_for_in_strings():
     text = "x = '# a' # b\ny = f'{z}#' '''\n# c''' \"\\\"# d\" # e"
     assert [comment for _, comment in comments(text)] == ["# b", "# e"]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from spmdlint.interpreter import deep, uncollected
+from spmdlint.interpreter import deep, uncollected, unwarned
 from spmdlint.program.builder import Builder
 from spmdlint.program.expressions import Expressions
 from spmdlint.program.layout import Layout, Places, Span
@@ -43,7 +43,7 @@ def lower(text: str) -> Summary:
         LoweringError: the text does not parse, or is nested too deeply.
 
     """
-    with uncollected():
+    with uncollected(), unwarned():
         syntax = parse(text)
         try:
             with deep():

@@ -9,12 +9,11 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
-import warnings
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from spmdlint.interpreter import deep
+from spmdlint.interpreter import deep, unwarned
 from spmdlint.program.positions import Positions, line_starts
 from spmdlint.program.strings import comments
 
@@ -57,8 +56,7 @@ def parse(text: str) -> Syntax:
 
 def python_tree(text: str) -> ast.Module | None:
     """The tree of a text in the syntax of this Python; None if it is none, or is nested too deeply for it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with unwarned():
         try:
             return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
