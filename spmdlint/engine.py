@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +52,8 @@ class Crash(Struct, frozen=True):
 
     def trace(self) -> str:
         """The traceback."""
+        import traceback
+
         return "".join(traceback.format_exception(self.error))
 
 

@@ -6,7 +6,6 @@ The more specific selector wins: ``select = ["SPMD3"]`` with ``ignore = ["SPMD30
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 
@@ -70,6 +69,8 @@ def suggestion(selector: str, rules: Sequence[Rule]) -> str:
 def nearest(word: str, candidates: Collection[str]) -> str | None:
     """The candidate that ``word`` was most likely meant to be."""
     by_lower = {candidate.lower(): candidate for candidate in candidates}
+    import difflib  # which only a mistake needs
+
     found = difflib.get_close_matches(word.lower(), list(by_lower), n=1)
     return by_lower[found[0]] if found else None
 

@@ -8,14 +8,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from spmdlint import baseline
 from spmdlint.cli.commands import complain
 from spmdlint.cli.writing import write_file
 from spmdlint.config import Config
 from spmdlint.diagnostics import Diagnostic
 from spmdlint.engine import Checked
 from spmdlint.errors import UsageError
-from spmdlint.files.suppressing import suppress
 from spmdlint.files.write import line_end, rewrite
 from spmdlint.identity import Mark, marks, relative
 from spmdlint.rule import load_rules
@@ -65,6 +63,8 @@ class Known:
         }  # what could not be read is no finding to live with
         self._findings = [finding for finding in checked.diagnostics if finding.code not in always]
         self._marks = marks(self._findings, checked.sources, root)
+        from spmdlint import baseline  # which other runs do not need
+
         entries = [] if anew and not path.exists() else baseline.read(path)
         sources = {relative(source, root) for source in checked.sources}
         judged = {relative(asked, root) for asked in checked.asked}
@@ -101,6 +101,8 @@ class Known:
         complain(f"{_count(self.gone, 'finding')} taken out of {self._path}.")
 
     def _write(self, found: list[Mark]) -> None:
+        from spmdlint import baseline
+
         write_file(self._path, baseline.text([*self._others, *found]))
 
 
@@ -125,6 +127,8 @@ def add_ignores(checked: Checked, reason: str) -> None:
         UsageError: the reason is empty, or a file cannot be written.
 
     """
+    from spmdlint.files.suppressing import suppress  # with Python's tokenizer, which other runs do not need
+
     reason = " ".join(reason.split())
     if not reason:
         raise UsageError("--add-ignore needs a reason, for whoever reads the comments.")

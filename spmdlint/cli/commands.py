@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from types import ModuleType
 from typing import NamedTuple
@@ -75,6 +74,8 @@ def dispatch(argv: Sequence[str]) -> int:
             f"please report it with the traceback that {TRACEBACK_VARIABLE}=1 prints."
         )
         if wants_traceback():
+            import traceback
+
             traceback.print_exc()
         return FAILURE
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -66,6 +65,8 @@ def status(fixed: Fixed, options: argparse.Namespace) -> int:
 
 
 def _diff(old: str, new: str, name: str) -> Iterator[str]:
+    import difflib  # which only a diff needs
+
     yield from (
         line if line.endswith("\n") else f"{line}\n"
         for line in difflib.unified_diff(split_rows(old), split_rows(new), name, name, lineterm="")

@@ -1,4 +1,4 @@
-"""A guard in front of the parser, which recurses on the machine's stack: too many brackets would end the process."""
+"""A guard in front of LibCST's parser, which recurses on the machine's stack: too many brackets would end it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEEPEST = 200
 _BRACKETS = re.compile(r"[()\[\]{}]")
 
 
-def too_deep(text: str) -> tuple[int, int] | None:
+def too_many_brackets(text: str) -> tuple[int, int] | None:
     """The row and column, from 1, of the first bracket that is nested deeper than Python allows."""
     # Brackets in strings count here, so that most files need no more than this.
     depth = 0

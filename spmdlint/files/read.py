@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
-import tokenize
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,6 +52,13 @@ def read(path: Path) -> Source | Unreadable:
 
 def decode(path: Path, data: bytes) -> Source | Unreadable:
     """Decode what a file holds, honouring a byte order mark and a coding comment."""
+    if not data.startswith(codecs.BOM_UTF8) and b"coding" not in b"\n".join(data.split(b"\n", 2)[:2]):
+        try:
+            return Source(path, data.decode("utf-8"))
+        except UnicodeDecodeError:
+            pass  # the longer way says where
+    import tokenize  # which few files need
+
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except SyntaxError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tokenize
 from pathlib import Path
 
 from spmdlint.errors import UsageError
@@ -11,6 +10,8 @@ from spmdlint.errors import UsageError
 
 def encoded(data: bytes, text: str) -> bytes:
     """``text`` as the file is encoded that holds ``data``."""
+    import tokenize  # which a run that writes nothing need not wait for
+
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     return text.encode(encoding)
 

@@ -72,8 +72,12 @@ def parse_newer(text: str) -> Syntax:
     """
     import libcst as cst  # a tenth of a second that few runs need
 
+    from spmdlint.files.nesting import too_many_brackets
     from spmdlint.program.newer import converted
 
+    # Python refuses so many itself.
+    if (place := too_many_brackets(text)) is not None:
+        raise LoweringError(*place, "too many brackets are nested inside each other here")
     with deep():
         try:
             tree, found = converted(cst.parse_module(text))
