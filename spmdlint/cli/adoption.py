@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from spmdlint import baseline
 from spmdlint.cli.commands import complain
 from spmdlint.cli.writing import write_file
 from spmdlint.config import Config
@@ -58,13 +59,10 @@ class Known:
     def __init__(self, path: Path, checked: Checked, root: Path, *, anew: bool = False) -> None:
         self._path = path
         self._checked = checked
-        always = {
-            rule.code for rule in load_rules() if rule.always
-        }  # what could not be read is no finding to live with
+        # What could not be read is no finding to live with.
+        always = {rule.code for rule in load_rules() if rule.always}
         self._findings = [finding for finding in checked.diagnostics if finding.code not in always]
         self._marks = marks(self._findings, checked.sources, root)
-        from spmdlint import baseline  # which other runs do not need
-
         entries = [] if anew and not path.exists() else baseline.read(path)
         sources = {relative(source, root) for source in checked.sources}
         judged = {relative(asked, root) for asked in checked.asked}
@@ -101,8 +99,6 @@ class Known:
         complain(f"{_count(self.gone, 'finding')} taken out of {self._path}.")
 
     def _write(self, found: list[Mark]) -> None:
-        from spmdlint import baseline
-
         write_file(self._path, baseline.text([*self._others, *found]))
 
 
