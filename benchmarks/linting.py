@@ -162,6 +162,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=1800, help="seconds after which a run of a peer is ended")
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
     options = parser.parse_args()
+    # Where it is set, each run compiles the linter anew; what is installed is compiled once.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as temporary:
         folder, small = Path(temporary, "packages").resolve(), Path(temporary, "small").resolve()
         folder.mkdir()
