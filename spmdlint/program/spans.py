@@ -1,4 +1,4 @@
-"""Where each syntax node stands, as offsets into the text, at half the cost of a parse.
+"""Where each node of LibCST's tree stands, as offsets into the text, at half the cost of a parse.
 
 LibCST's own position providers make an object per node and split every token into lines. An offset is one addition
 per token, and rows are looked up for the few nodes that end up in a summary.

@@ -7,7 +7,8 @@ where it comes from a caller, nothing is said.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
@@ -19,8 +20,7 @@ _KEYS = ("jax.random.PRNGKey", "jax.random.key")
 _DEPTH = 12
 
 
-@dataclass(frozen=True, slots=True)
-class SharedSplit:
+class SharedSplit(Struct, frozen=True):
     """The split, the call of a map that takes its keys, and where the key is made that is split."""
 
     site: Site
