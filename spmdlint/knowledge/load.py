@@ -54,9 +54,9 @@ class Known(Struct, frozen=True):
     references: what it takes and gives itself is something else. ``parallel``: every process must make the
     call, and ``compiled``: one that a jit traces becomes part of its program. ``attribute`` marks a source that is a
     value, not a function. ``unseeded``: it is a source only without arguments, ``at_most`` with so many, and unless the
-    program calls ``seeded_by``. ``given_to``: an object whose method is given one is of that class. ``callback``: the
-    parameter that is a function which runs at a time of its own; what that one stores is the source. ``needs``: for a
-    method, what a file has to import for it.
+    program calls ``seeded_by``. ``gathers``: it gives all processes what each of them has. ``given_to``: an object
+    whose method is given one is of that class. ``callback``: the parameter that is a function which runs at a time of
+    its own; what that one stores is the source. ``needs``: for a method, what a file has to import for it.
     ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
     ``gives_strings``: it gives a list of strings. ``stacks``: it puts a sequence into an array, element by element.
     ``gives_global``: it gives an array over the devices of a sharding, and ``local`` is the parameter that is this
@@ -101,6 +101,7 @@ class Known(Struct, frozen=True):
     compiled: bool = False
     checkpoint: bool = False
     agreement: bool = False
+    gathers: bool = False
     source: Source | None = None
     attribute: bool = False
     listing: bool = False

@@ -81,7 +81,8 @@ class Variance(Property):
         if isinstance(operation, s.Display):
             return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
         if isinstance(operation, (s.Subscript, s.Item)):
-            found = of_element(origins, frame, operation)
+            own = self._own_part(frame, number) or self._likely(frame, number)
+            found = own or of_element(origins, frame, operation)
             if found != CONTINUE:
                 return found
         if isinstance(operation, (s.Unary, s.Binary, s.FString, s.Subscript, s.Item)):
@@ -107,7 +108,9 @@ class Variance(Property):
         return CONTINUE
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
-        """A field of an object that was made elsewhere, with what a source gave."""
+        """A field of an object that was made elsewhere, with what a source gave; what is most likely a part of data."""
+        if isinstance(operation, s.Parameter):
+            return self._likely(frame, number)
         if not isinstance(operation, s.Attribute):
             return None
         for value in ordered(origins.ev.value(frame, number)):
@@ -156,7 +159,7 @@ class Variance(Property):
             if any(isinstance(v, External) and v.name == "builtins.range" for v in callees):
                 start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
                 return origins.of(frame, start) if start is not None else None
-        return origins.of(frame, operation.iterable)
+        return origins.of(frame, operation.iterable) or self._likely(frame, number)
 
     def _local_parts(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
         """The parts of an array that are on this process, in whatever order they are gone through."""
@@ -176,6 +179,12 @@ class Variance(Property):
         taken = self.handed.part_of(frame, number)
         text = "it is this process's part of the data, which is put into a global array here"
         return Reason(taken, text, "data") if taken is not None else None
+
+    def _likely(self, frame: Frame, number: int) -> Reason | None:
+        """What the program uses as one uses this process's part."""
+        used = self.handed.likely_part_of(frame, number)
+        text = "it is most likely this process's part of the data, by what is done with it here"
+        return Reason(used, text, "named") if used is not None else None
 
     def _compared(self, origins: Origins, frame: Frame, number: int, operation: s.Compare) -> Reason | None:
         function = origins.ev.function(frame)
@@ -236,9 +245,10 @@ class Variance(Property):
             found = self.sources.of_call(frame, number, operation, callee)
             if found is not None:
                 return found
-            taken = self._own_part(frame, number) if callee.name == "builtins.next" else None
-            if taken is not None:
-                return taken
+            if callee.name == "builtins.next":
+                taken = self._own_part(frame, number) or self._likely(frame, number)
+                if taken is not None:
+                    return taken
             return self._of_library(origins, frame, number, callee.name, arguments)
         found = self.sources.of_method(frame, number, operation)
         if found is not None:

@@ -1,4 +1,8 @@
-"""Values that the program itself calls this process's own part: what it hands on to be made into a global array."""
+"""Values that the program itself calls this process's own part: what it hands on to be made into a global array.
+
+What it draws from an iterator and hands to a map over rows, or counts and gathers from all processes, is most likely
+its own part, too: nobody gathers what all have.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Value
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Value, certain
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -20,6 +24,43 @@ class Handed:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self._known: dict[FunctionRef, dict[int, Site]] = {}
+        self._likely: dict[FunctionRef, dict[int, Site]] = {}
+
+    def likely_part_of(self, frame: Frame, number: int) -> Site | None:
+        """The call that makes it likely that what an operation gives is this process's own."""
+        if frame.ref not in self._likely:
+            self._likely[frame.ref] = dict(self._guess(self.ev.free_frame(frame.ref)))
+        return self._likely[frame.ref].get(number)
+
+    def _guess(self, frame: Frame) -> Iterator[tuple[int, Site]]:
+        function = self.ev.function(frame)
+        for number, operation in enumerate(function.operations):
+            if not isinstance(operation, s.Call) or not operation.arguments:
+                continue
+            callee = certain(self.ev.value(frame, operation.function))
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, (Applied, External)) else None
+            if known is None:
+                continue
+            if isinstance(callee, Applied) and known.by_hand:
+                for argument in operation.arguments:
+                    for origin in self._origins(frame, argument.value, _DEPTH):
+                        yield origin, Site(frame.ref, number)
+            elif isinstance(callee, External) and known.gathers:
+                counted = self._counted(frame, operation.arguments[0].value)
+                if counted is not None:
+                    yield counted, Site(frame.ref, number)
+
+    def _counted(self, frame: Frame, number: int) -> int | None:
+        """The parameter of a function whose length is gathered: ``process_allgather(np.asarray(len(rows)))``."""
+        operations = frame.code.operations
+        root = operations[frame.code.root_of(number)]
+        while isinstance(root, s.Call) and root.arguments:
+            callee = certain(self.ev.value(frame, root.function))
+            inner = frame.code.root_of(root.arguments[0].value)
+            if isinstance(callee, External) and callee.name == "builtins.len":
+                return inner if isinstance(operations[inner], s.Parameter) else None
+            root = operations[inner]
+        return None
 
     def part_of(self, frame: Frame, number: int) -> Site | None:
         """The call that takes what an operation gives as this process's part of an array."""
@@ -58,13 +99,15 @@ class Handed:
         return given[position] if 0 <= position < len(given) else None
 
     def _origins(self, frame: Frame, number: int, depth: int) -> Iterator[int]:
-        """The elements of loops that a value is, or is an array of."""
+        """The elements of loops, or one place of each, that a value is, or is an array of."""
         function = self.ev.function(frame)
         operation = function.operations[number]
         if depth == 0:
             return
-        if isinstance(operation, s.Next):
-            yield number
+        if isinstance(operation, s.Next) or (
+            isinstance(operation, s.Item) and isinstance(function.operations[operation.value], s.Next)
+        ):
+            yield number  # of `for step, batch in ...` the batch alone
         elif isinstance(operation, (s.Store, s.Item)):
             yield from self._origins(frame, operation.value, depth - 1)
         elif isinstance(operation, s.Load) and function.binds(operation.name):

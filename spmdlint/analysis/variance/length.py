@@ -340,4 +340,4 @@ def _names_a_share(name: str) -> bool:
     return ("local" in words or "host" in words[:-1]) and words[-1] in _PARTS
 
 
-_PARTS = frozenset("local data dataset examples rows records files batches shard shards samples items".split())
+_PARTS = frozenset("local data dataset examples records files batches shard shards samples items".split())
