@@ -8,7 +8,7 @@ from spmdlint.analysis.evaluation.values import Frame, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 
-MAX_FRAMES = 48
+MAX_FRAMES = 16
 """Different bindings of one function's parameters."""
 
 
