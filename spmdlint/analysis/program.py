@@ -235,8 +235,9 @@ class Program:
     def local_numbers(self) -> Iterator[LocalNumber]:
         """Numbers of this process's rows that some processes tell. Only with ``preview``."""
         if self.preview and self.multi_process != "never":
-            rows = Origins(self.evaluator, self.calls, self.reach, LocalRows(self._outputs, self._reads))
-            yield from LocalNumbers(self.evaluator, self.reach, rows, self.variance).found()
+            what = LocalRows(self._outputs, self._reads)
+            rows = Origins(self.evaluator, self.calls, self.reach, what)
+            yield from LocalNumbers(self.evaluator, self.reach, what, rows, self.variance).found()
 
     @cached_property
     def specs(self) -> Specs:
