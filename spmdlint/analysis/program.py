@@ -113,16 +113,24 @@ class Program:
         if self.multi_process != "never":
             yield from Turns(self.evaluator, self.reach, self.effects, self._facets).found()
 
-    def set_loops(self) -> Iterator[SetLoop]:
+    def set_loops(self) -> tuple[SetLoop, ...]:
         """Iterations over sets whose order reaches parallel calls or the traced program."""
-        order, variance = self.set_order, self.variance
-        return SetLoops(self.evaluator, self.calls, self.reach, self.effects, order, variance).loops()
+        return self._set_loops
 
-    def listings(self) -> Iterator[ListingShare | ListingLoop]:
+    @cached_property
+    def _set_loops(self) -> tuple[SetLoop, ...]:
+        order, variance = self.set_order, self.variance
+        return tuple(SetLoops(self.evaluator, self.calls, self.reach, self.effects, order, variance).loops())
+
+    def listings(self) -> tuple[ListingShare | ListingLoop, ...]:
         """Where the order of a folder's listing decides what a process gets or calls."""
+        return self._listings
+
+    @cached_property
+    def _listings(self) -> tuple[ListingShare | ListingLoop, ...]:
         order, variance = self.listing_order, self.variance
         check = Listings(self.evaluator, self.reach, self.effects, order, variance, self._multi, preview=self.preview)
-        return check.found()
+        return tuple(check.found())
 
     def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
         """Parallel calls of the host in code that JAX traces."""

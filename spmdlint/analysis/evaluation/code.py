@@ -142,6 +142,11 @@ class Code(Operations):
         """The calls and comprehensions in each block, in order: where other functions may be entered."""
         return self.in_blocks(s.Call, s.Collected)
 
+    @cached_property
+    def starting(self) -> tuple[tuple[int, ...], ...]:
+        """The imports, classes and calls in each block, in order: where other code may run."""
+        return self.in_blocks(s.Import, s.MakeClass, s.Call)
+
     def calls_in(self, blocks: Iterable[int]) -> Iterator[tuple[int, s.Call]]:
         """The calls in some blocks, in order."""
         operations = self.operations

@@ -128,9 +128,7 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
 class LocalNumbers:
     """Finds what is told of them under a branch on the process's number."""
 
-    def __init__(
-        self, evaluator: Evaluator, reach: Reach, what: LocalRows, rows: Origins, variance: Origins
-    ) -> None:
+    def __init__(self, evaluator: Evaluator, reach: Reach, what: LocalRows, rows: Origins, variance: Origins) -> None:
         self.ev = evaluator
         self.what = what
         self.reach = reach
