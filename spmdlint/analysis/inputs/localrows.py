@@ -146,21 +146,23 @@ class LocalNumbers:
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
             for branch in self.control.branches(ref):
-                guard = self.variance.of(frame, branch.test) if branch.block in live else None
-                if guard is None or guard.kind != "identity":
+                if branch.block not in live:
                     continue
-                for block in sorted((branch.yes | branch.no) & live):
-                    yield from self._in_block(frame, block, Site(ref, branch.test))
+                # Few calls are given rows: that is told sooner than what the branch depends on.
+                told = [each for block in sorted((branch.yes | branch.no) & live) for each in self._told(frame, block)]
+                guard = self.variance.of(frame, branch.test) if told else None
+                if guard is not None and guard.kind == "identity":
+                    for number, reason in told:
+                        yield LocalNumber(Site(ref, number), Site(ref, branch.test), reason)
 
-    def _in_block(self, frame: Frame, block: int, guard: Site) -> Iterator[LocalNumber]:
-        function = self.ev.function(frame)
-        for number in function.blocks[block].operations:
-            operation = function.operations[number]
-            if not isinstance(operation, s.Call) or operation.decorator or not self._tells(frame, operation):
+    def _told(self, frame: Frame, block: int) -> Iterator[tuple[int, Reason]]:
+        """The calls in a block that are given rows of this process, and why these are."""
+        for number, operation in frame.code.calls_in((block,)):
+            if operation.decorator or not self._tells(frame, operation):
                 continue
             found = self.rows.any_of(frame, [argument.value for argument in operation.arguments])
             if found is not None:
-                yield LocalNumber(Site(frame.ref, number), guard, found)
+                yield number, found
 
     def _tells(self, frame: Frame, operation: s.Call) -> bool:
         """Does it end there: a call of what nobody here knows, as a writer of logs."""
