@@ -130,6 +130,11 @@ class Code(Operations):
             found.append((test, tuple(edge.target for edge in block.edges), yes, no))
         return tuple(found)
 
+    @cached_property
+    def all_blocks(self) -> frozenset[int]:
+        """The numbers of the blocks."""
+        return frozenset(range(len(self.function.blocks)))
+
     # -- what is defined and called here
 
     @cached_property

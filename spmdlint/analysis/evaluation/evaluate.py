@@ -107,7 +107,7 @@ class Evaluator(Frames):
         if known is not None:
             return known
         if frame in self._computing_live:
-            return frozenset(range(len(frame.code.ways)))
+            return frame.code.all_blocks
         self._computing_live.add(frame)
         ways = frame.code.ways
         live: set[int] = set()
