@@ -129,14 +129,12 @@ class Visitor:
                 sure = block in certain
                 site = Site(frame.ref, number)
                 made = False
-                told = by_arguments(self.ev, frame, operation)
-                if told is not None and self._spans(told):
+                callees = self.ev.value(frame, operation.function)
+                if any(map(self._spans, (*callees, by_arguments(self.ev, frame, operation)))):
                     self.reach.spanning.add(frame)
-                for callee in self.ev.in_order(self.ev.value(frame, operation.function)):
+                for callee in self.ev.in_order(callees):
                     if isinstance(callee, (Unknown, Free, Called)):
                         continue
-                    if isinstance(callee, (External, Applied)) and self._spans(callee):
-                        self.reach.spanning.add(frame)
                     made = made or isinstance(callee, (Applied, Instance))
                     if isinstance(callee, External):
                         self.reach.library_calls.setdefault(callee.name, set()).add(frame.ref)
@@ -155,8 +153,8 @@ class Visitor:
                 for value in self.ev.in_order(self.ev.value(frame, number)) if made else ():
                     yield from self._use(frame, site, value, sure)
 
-    def _spans(self, callee: External | Applied) -> bool:
-        known = self.ev.knowledge.get(callee.name)
+    def _spans(self, callee: Value | None) -> bool:
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, (External, Applied)) else None
         return known is not None and (known.parallel or known.kind == "jit" or known.spans)
 
     def _makes_known(self, frame: Frame, function: s.Function, element: int) -> bool:
