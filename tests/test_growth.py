@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from spmdlint.knowledge.load import built_in
 from spmdlint.program.link import link
 from spmdlint.program.lower import lower
 from spmdlint.program.summary import Call, Load
+from spmdlint.rule import load_rules
 
 
 class Counted(Property):
@@ -69,3 +72,97 @@ def work(text):
 def test_every_place_is_searched_a_few_times_at_most(shape):
     steps, operations = work("".join(shape(300)))
     assert operations / 4 < steps <= 4 * operations
+
+
+def chain(count):
+    """Functions that each call the one before, under a branch and without."""
+    yield "def f0(x):\n    return x\n"
+    for number in range(1, count):
+        before = f"f{number - 1}"
+        yield f"def f{number}(x):\n    if x > {number}:\n        return {before}(x + 1)\n    return {before}(x)\n"
+    yield f"import jax\njax.pmap(f{count - 1}, axis_name='i')(1)\n"
+
+
+def mutual(count):
+    """Functions that call one another in circles, and hand one another on."""
+    for number in range(count):
+        one, two, three = ((number * 7 + 1) % count, (number * 13 + 5) % count, (number * 3 + 2) % count)
+        yield f"def f{number}(x, g):\n    y = f{one}(x, g)\n    return g(f{two}(y, f{three}), f{number})\n"
+    yield "import jax\nstep = jax.jit(f0)\n"
+
+
+def methods(count):
+    """A class whose methods call one another and keep what they are given."""
+    yield "class Large:\n    def __init__(self, x):\n        self.x = x\n"
+    for number in range(count):
+        yield f"    def m{number}(self, y):\n        self.a{number} = y\n"
+        yield f"        return self.m{(number + 1) % count}(self.a{(number * 5 + 3) % count}) + self.x\n"
+    yield "import jax\nLarge(jax.jit(lambda x: x)).m0(1)\n"
+
+
+def generated(count):
+    """A file as a program writes it: many functions alike, and a table of them."""
+    yield "import jax.numpy as jnp\nTABLE = {}\n"
+    for number in range(count):
+        yield f"def op{number}(x, axis={number}):\n    y = jnp.sum(x, axis=axis)\n    for v in (1, 2):\n"
+        yield f"        y = y + v\n    return y\nTABLE['op{number}'] = op{number}\n"
+    yield "def run(name, x):\n    return TABLE[name](x)\n"
+
+
+def straight(count):
+    """One function with many branches, one behind another."""
+    yield "import jax\nimport jax.numpy as jnp\ndef f(x):\n"
+    for number in range(count):
+        yield f"    x = jnp.sin(x) + {number}\n    if x.any():\n        x = -x\n"
+    yield "    return x\nprint(jax.jit(f)(1))\n"
+
+
+def top(count):
+    """A module with many names of its own, and branches between them."""
+    yield "import jax.numpy as jnp\nA0 = 0\n"
+    for number in range(1, count):
+        yield f"A{number} = jnp.array([{number}])\nB{number} = A{number} + 1\n"
+        yield f"if B{number}.any():\n    B{number} = A{number - 1}\n"
+
+
+def callers(count):
+    """One helper that is called in many ways."""
+    yield "import jax\ndef helper(x, fn, axis=0):\n    if jax.process_index() == 0:\n        return fn(x)\n"
+    for number in range(count):
+        yield f"def c{number}(x):\n    return helper(x, lambda y: y + {number}, axis={number})\n"
+
+
+@contextmanager
+def counted_lines(counted):
+    """Count the lines of Python that run meanwhile."""
+
+    def trace(frame, event, argument):
+        if event == "line":
+            counted[0] += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def lines_run(text):
+    """How many lines of the linter run for the call graph and all rules."""
+    path = Path("/project/main.py")
+    counted = [0]
+    with deep():
+        program = Program(link({path: lower(text)}, (path.parent,)), built_in(), preview=True)
+        rules = load_rules()
+        with counted_lines(counted):
+            found = [finding for rule in rules for finding in rule.check(program)]
+    assert all(finding.code for finding in found)
+    return counted[0]
+
+
+@pytest.mark.parametrize("shape", [chain, mutual, methods, generated, straight, top, callers])
+def test_twice_the_program_is_twice_the_work(shape):
+    short, long = (lines_run("".join(shape(count))) for count in (120, 240))
+    assert 1.5 * short < long < 2.6 * short

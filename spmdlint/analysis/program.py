@@ -113,16 +113,24 @@ class Program:
         if self.multi_process != "never":
             yield from Turns(self.evaluator, self.reach, self.effects, self._facets).found()
 
-    def set_loops(self) -> Iterator[SetLoop]:
+    def set_loops(self) -> tuple[SetLoop, ...]:
         """Iterations over sets whose order reaches parallel calls or the traced program."""
-        order, variance = self.set_order, self.variance
-        return SetLoops(self.evaluator, self.calls, self.reach, self.effects, order, variance).loops()
+        return self._set_loops
 
-    def listings(self) -> Iterator[ListingShare | ListingLoop]:
+    @cached_property
+    def _set_loops(self) -> tuple[SetLoop, ...]:
+        order, variance = self.set_order, self.variance
+        return tuple(SetLoops(self.evaluator, self.calls, self.reach, self.effects, order, variance).loops())
+
+    def listings(self) -> tuple[ListingShare | ListingLoop, ...]:
         """Where the order of a folder's listing decides what a process gets or calls."""
+        return self._listings
+
+    @cached_property
+    def _listings(self) -> tuple[ListingShare | ListingLoop, ...]:
         order, variance = self.listing_order, self.variance
         check = Listings(self.evaluator, self.reach, self.effects, order, variance, self._multi, preview=self.preview)
-        return check.found()
+        return tuple(check.found())
 
     def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
         """Parallel calls of the host in code that JAX traces."""
@@ -235,8 +243,9 @@ class Program:
     def local_numbers(self) -> Iterator[LocalNumber]:
         """Numbers of this process's rows that some processes tell. Only with ``preview``."""
         if self.preview and self.multi_process != "never":
-            rows = Origins(self.evaluator, self.calls, self.reach, LocalRows(self._outputs, self._reads))
-            yield from LocalNumbers(self.evaluator, self.reach, rows, self.variance).found()
+            what = LocalRows(self._outputs, self._reads)
+            rows = Origins(self.evaluator, self.calls, self.reach, what)
+            yield from LocalNumbers(self.evaluator, self.reach, what, rows, self.variance).found()
 
     @cached_property
     def specs(self) -> Specs:

@@ -281,8 +281,7 @@ class FreeAxes:
         return self._calls_a_map(frame)
 
     def _calls_a_map(self, frame: Frame) -> bool:
-        operations = self.ev.function(frame).operations
-        return any(isinstance(operation, s.Call) and self._calls_map(frame, operation) for operation in operations)
+        return any(self._calls_map(frame, call) for _, call in frame.code.of_kind(s.Call))
 
     def _calls_map(self, frame: Frame, operation: s.Call) -> bool:
         callee = certain(self.ev.value(frame, operation.function))

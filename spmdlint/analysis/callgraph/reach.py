@@ -16,7 +16,6 @@ from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.constructed import Constructed
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
@@ -130,31 +129,32 @@ class Visitor:
                 sure = block in certain
                 site = Site(frame.ref, number)
                 made = False
-                told = by_arguments(self.ev, frame, operation)
-                if told is not None and self._spans(told):
+                callees = self.ev.value(frame, operation.function)
+                if any(map(self._spans, (*callees, by_arguments(self.ev, frame, operation)))):
                     self.reach.spanning.add(frame)
-                for callee in ordered(self.ev.value(frame, operation.function)):
+                for callee in self.ev.in_order(callees):
                     if isinstance(callee, (Unknown, Free, Called)):
                         continue
-                    if isinstance(callee, (External, Applied)) and self._spans(callee):
-                        self.reach.spanning.add(frame)
                     made = made or isinstance(callee, (Applied, Instance))
                     if isinstance(callee, External):
                         self.reach.library_calls.setdefault(callee.name, set()).add(frame.ref)
-                        if self.ev.knowledge.get(callee.name) is None:
+                        known = self.ev.knowledge.get(callee.name)
+                        if known is None:
                             continue
                         made = True
+                        if known.kind != "apply":
+                            continue
                     if isinstance(callee, Applied):
                         self.reach.use_calls.setdefault(callee.site, []).append(site)
                     arguments = self.ev.arguments(frame, operation)
                     for target in self.calls.targets(callee, arguments, frame.depth + 1):
                         yield CallEdge(frame, site, target, sure)
                 # What is unknown, or a function of the project, makes nothing here that the linter knows.
-                for value in ordered(self.ev.value(frame, number)) if made else ():
+                for value in self.ev.in_order(self.ev.value(frame, number)) if made else ():
                     yield from self._use(frame, site, value, sure)
 
-    def _spans(self, callee: External | Applied) -> bool:
-        known = self.ev.knowledge.get(callee.name)
+    def _spans(self, callee: Value | None) -> bool:
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, (External, Applied)) else None
         return known is not None and (known.parallel or known.kind == "jit" or known.spans)
 
     def _makes_known(self, frame: Frame, function: s.Function, element: int) -> bool:

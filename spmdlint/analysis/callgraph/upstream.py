@@ -44,9 +44,11 @@ def _entered(project: Project) -> dict[FunctionRef, list[FunctionRef]]:
         for function in module.summary.functions:
             ref = FunctionRef(path, function.index)
             for operation in function.operations:
+                if not isinstance(operation, (s.Import, s.MakeClass)):
+                    continue
                 if isinstance(operation, s.Import):
                     for other in imported(project, module, operation):
                         found.setdefault(FunctionRef(other, 0), []).append(ref)
-                elif isinstance(operation, s.MakeClass):
+                else:
                     found.setdefault(FunctionRef(path, operation.body), []).append(ref)
     return found

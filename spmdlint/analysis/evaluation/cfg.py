@@ -52,8 +52,37 @@ class Flow:
         """The stores to a name that may be its last when the function is done."""
         return self._at_start(EXIT, name)
 
+    @cached_property
+    def _only_stores(self) -> dict[str, ValueId]:
+        """The store of each name that is stored once and never deleted."""
+        operations = self.function.operations
+        deleted = {o.name for o in operations if isinstance(o, Delete)}
+        counted: dict[str, list[ValueId]] = {}
+        for (_, name), stores in self._stores_in.items():
+            counted.setdefault(name, []).extend(stores)
+        return {name: stores[0] for name, stores in counted.items() if len(stores) == 1 and name not in deleted}
+
+    @cached_property
+    def _after(self) -> list[int]:
+        """The blocks that control can come to behind each one, as the bits of a number."""
+        after = [0] * len(self.successors)
+        pending = list(range(len(after)))
+        while pending:
+            block = pending.pop()
+            found = 0
+            for target in self.successors[block]:
+                found |= after[target] | (1 << target)
+            if found != after[block]:
+                after[block] = found
+                pending += self.predecessors[block]
+        return after
+
     def _at_start(self, block: int, name: str) -> frozenset[ValueId]:
         key = (block, name)
+        only = self._only_stores.get(name)
+        if only is not None and key not in self._reaching:
+            comes = self._after[self.function.block_of[only]] >> block & 1
+            self._reaching[key] = frozenset((only,)) if comes else frozenset()
         if key not in self._reaching:
             found: set[ValueId] = set()
             seen = {block}

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any, TypeVar
 
 from spmdlint.analysis.evaluation.cfg import Flow
+from spmdlint.analysis.evaluation.operations import Operations
 from spmdlint.analysis.evaluation.values import Values
 from spmdlint.program import summary as s
 
-Kind = TypeVar("Kind")
 _MUTATORS = frozenset(
     "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
 )
@@ -24,13 +23,12 @@ NEVER_DECIDED = (s.Next, s.Caught, s.Matches)
 _MADE_IN_FRAMES = (s.Call, s.MakeFunction, s.MakeClass, s.Parameter, s.Collected)
 
 
-class Code:
+class Code(Operations):
     """One function, its control flow, and its values that are the same in every frame. One per run and function."""
 
     def __init__(self, summary: s.Summary, function: s.Function) -> None:
+        super().__init__(function)
         self.summary = summary
-        self.function = function
-        self.operations = function.operations
         self.flow = Flow(function)
         self.known: dict[int, Values] = {}
         """The values of fixed roots."""
@@ -39,7 +37,6 @@ class Code:
         self.lives: dict[tuple[tuple[int, bool], ...], frozenset[int]] = {}
         """The blocks that can run, by the branches that go one way."""
         self._fixed: dict[int, bool] = {}
-        self._each: dict[tuple[type, ...], tuple[Any, ...]] = {}
         self._scopes: dict[str, s.Function | None] = {}
 
     def scope_of(self, name: str) -> s.Function | None:
@@ -104,7 +101,9 @@ class Code:
     @cached_property
     def changes(self) -> tuple[tuple[int, int], ...]:
         """The operations that change a collection in place, and that collection."""
-        changed = ((number, changed_in_place(operation)) for number, operation in enumerate(self.operations))
+        kinds: tuple[type[s.Operation], ...] = (s.Attribute, s.Binary, s.StoreSubscript, s.Delete)
+        operations = sorted((number, operation) for kind in kinds for number, operation in self.of_kind(kind))
+        changed = ((number, changed_in_place(operation)) for number, operation in operations)
         return tuple((number, collection) for number, collection in changed if collection is not None)
 
     @cached_property
@@ -112,8 +111,8 @@ class Code:
         """The calls with one argument, as of `append`, and that argument, by what is called."""
         return {
             operation.function: (number, operation.arguments[0].value)
-            for number, operation in enumerate(self.operations)
-            if isinstance(operation, s.Call) and len(operation.arguments) == 1 and not operation.arguments[0].star
+            for number, operation in self.of_kind(s.Call)
+            if len(operation.arguments) == 1 and not operation.arguments[0].star
         }
 
     # -- control flow
@@ -131,35 +130,27 @@ class Code:
             found.append((test, tuple(edge.target for edge in block.edges), yes, no))
         return tuple(found)
 
+    @cached_property
+    def all_blocks(self) -> frozenset[int]:
+        """The numbers of the blocks."""
+        return frozenset(range(len(self.function.blocks)))
+
     # -- what is defined and called here
 
     @cached_property
     def calls(self) -> tuple[tuple[int, ...], ...]:
         """The calls in each block, in order."""
-        operations = self.operations
-        return tuple(
-            tuple(number for number in block.operations if isinstance(operations[number], s.Call))
-            for block in self.function.blocks
-        )
+        return self.in_blocks(s.Call)
 
     @cached_property
     def visited(self) -> tuple[tuple[int, ...], ...]:
         """The calls and comprehensions in each block, in order: where other functions may be entered."""
-        operations = self.operations
-        return tuple(
-            tuple(number for number in block.operations if isinstance(operations[number], (s.Call, s.Collected)))
-            for block in self.function.blocks
-        )
+        return self.in_blocks(s.Call, s.Collected)
 
-    def each(self, *kinds: type[Kind]) -> tuple[tuple[int, int, Kind], ...]:
-        """The operations of some kinds in the order of the blocks: the block, the number, the operation."""
-        found = self._each.get(kinds)
-        if found is None:
-            blocks = enumerate(self.function.blocks)
-            numbers = ((block, number) for block, content in blocks for number in content.operations)
-            operations = ((block, number, self.operations[number]) for block, number in numbers)
-            found = self._each[kinds] = tuple(each for each in operations if isinstance(each[2], kinds))
-        return found
+    @cached_property
+    def starting(self) -> tuple[tuple[int, ...], ...]:
+        """The imports, classes and calls in each block, in order: where other code may run."""
+        return self.in_blocks(s.Import, s.MakeClass, s.Call)
 
     def calls_in(self, blocks: Iterable[int]) -> Iterator[tuple[int, s.Call]]:
         """The calls in some blocks, in order."""
@@ -173,74 +164,68 @@ class Code:
     @cached_property
     def returns(self) -> tuple[tuple[int, s.Return], ...]:
         """The returns, block by block, each with its block."""
-        return tuple(
-            (number, operation)
-            for number, block in enumerate(self.function.blocks)
-            for position in block.operations
-            if isinstance(operation := self.operations[position], s.Return)
-        )
+        return tuple((block, operation) for block, _, operation in self.each(s.Return))
 
     @cached_property
     def stars(self) -> tuple[s.ImportStar, ...]:
         """The imports of all that a module holds."""
-        return tuple(operation for operation in self.operations if isinstance(operation, s.ImportStar))
+        return tuple(operation for _, operation in self.of_kind(s.ImportStar))
 
     @cached_property
     def entered(self) -> tuple[tuple[int, s.Enter], ...]:
         """Where context managers are entered, in the order of the text."""
-        return tuple((number, o) for number, o in enumerate(self.operations) if isinstance(o, s.Enter))
+        return tuple(self.of_kind(s.Enter))
 
     @cached_property
     def left(self) -> dict[int, int]:
         """The last place where the block of each context manager is left."""
-        return {o.manager: number for number, o in enumerate(self.operations) if isinstance(o, s.Leave)}
+        return {leave.manager: number for number, leave in self.of_kind(s.Leave)}
 
     @cached_property
     def loads(self) -> dict[str, list[int]]:
         """Where each name is read."""
         found: dict[str, list[int]] = {}
-        for number, operation in enumerate(self.operations):
-            if isinstance(operation, s.Load):
-                found.setdefault(operation.name, []).append(number)
+        for number, load in self.of_kind(s.Load):
+            found.setdefault(load.name, []).append(number)
         return found
 
     @cached_property
     def called(self) -> frozenset[int]:
         """The values that are called."""
-        return frozenset(o.function for o in self.operations if isinstance(o, s.Call))
+        return frozenset(call.function for _, call in self.of_kind(s.Call))
 
     @cached_property
     def passed(self) -> frozenset[int]:
         """The values that calls are given."""
-        return frozenset(a.value for o in self.operations if isinstance(o, s.Call) for a in o.arguments)
+        return frozenset(argument.value for _, call in self.of_kind(s.Call) for argument in call.arguments)
 
     @cached_property
     def made_at(self) -> dict[int, list[int]]:
         """The operations that define functions, by the number of the function."""
         found: dict[int, list[int]] = {}
-        for number, operation in enumerate(self.operations):
-            if isinstance(operation, s.MakeFunction):
-                found.setdefault(operation.function, []).append(number)
+        for number, made in self.of_kind(s.MakeFunction):
+            found.setdefault(made.function, []).append(number)
         return found
 
     @cached_property
     def made_functions(self) -> dict[int, s.MakeFunction]:
         """Where functions are defined, by the number of the function."""
         found: dict[int, s.MakeFunction] = {}
-        for operation in self.operations:
-            if isinstance(operation, s.MakeFunction):
-                found.setdefault(operation.function, operation)
+        for _, made in self.of_kind(s.MakeFunction):
+            found.setdefault(made.function, made)
         return found
 
     @cached_property
     def made_classes(self) -> dict[int, s.MakeClass]:
         """Where classes are defined, by the number of the body."""
-        return {o.body: o for o in self.operations if isinstance(o, s.MakeClass)}
+        return {made.body: made for _, made in self.of_kind(s.MakeClass)}
 
     @cached_property
     def class_decorators(self) -> dict[int, tuple[s.Call, ...]]:
         """The decorators of each class that is defined here, innermost first, by the number of its body."""
         found: dict[int, list[s.Call]] = {}
+        if not self.made_classes:
+            return {}
         decorated: dict[int, int] = {}  # the class or the decorator around it that an operation is
         for number, operation in enumerate(self.operations):
             if isinstance(operation, s.MakeClass):

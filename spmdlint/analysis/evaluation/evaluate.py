@@ -7,7 +7,7 @@ from nothing and is not memoised until its head is done. Depth and width are bou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from spmdlint.analysis.evaluation import comprehension, folding, standard
@@ -67,6 +67,7 @@ class Evaluator(Frames):
         self.heeds_intent = heeds_intent
         self.memo: Memo[Values] = Memo(NOTHING, ANYTHING)
         self._members: dict[tuple[str, str], Values] = {}
+        self._orders: dict[Values, Iterable[Value]] = {}
         self._live: dict[Frame, frozenset[int]] = {}
         self._decisions: dict[Frame, tuple[tuple[int, bool], ...]] = {}
         self._computing_live: set[Frame] = set()
@@ -106,7 +107,7 @@ class Evaluator(Frames):
         if known is not None:
             return known
         if frame in self._computing_live:
-            return frozenset(range(len(frame.code.ways)))
+            return frame.code.all_blocks
         self._computing_live.add(frame)
         ways = frame.code.ways
         live: set[int] = set()
@@ -168,6 +169,9 @@ class Evaluator(Frames):
         if isinstance(operation, (s.MakeFunction, s.MakeClass)):
             found = frame.known[root] = method(frame, root, operation)
             return found
+        if isinstance(operation, s.Parameter) and operation.name in frame.bindings:
+            found = frame.known[root] = frame.bindings[operation.name]
+            return found
         if code.is_fixed(root):
             return self.memo.at(code.known, root, (code, root), method, frame, root, operation)
         return self.memo.at(frame.known, root, (frame, root), method, frame, root, operation)
@@ -177,7 +181,16 @@ class Evaluator(Frames):
         if len(values) == 1:
             (value,) = values
             return ANYTHING if value is UNKNOWN else step(value)
-        return join(*[ANYTHING if value is UNKNOWN else step(value) for value in ordered(values)])
+        return join(*[ANYTHING if value is UNKNOWN else step(value) for value in self.in_order(values)])
+
+    def in_order(self, values: Values) -> Iterable[Value]:
+        """The values of a set in their order, which is found once for each set."""
+        if len(values) < 2:
+            return values
+        found = self._orders.get(values)
+        if found is None:
+            found = self._orders[values] = ordered(values)
+        return found
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Values:
         bound = frame.bindings.get(operation.name)

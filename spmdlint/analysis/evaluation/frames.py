@@ -8,7 +8,7 @@ from spmdlint.analysis.evaluation.values import Frame, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 
-MAX_FRAMES = 48
+MAX_FRAMES = 16
 """Different bindings of one function's parameters."""
 
 
@@ -26,7 +26,7 @@ class Frames:
         self, ref: FunctionRef, bindings: dict[str, Values], outer: Frame | None, depth: int, arrays: bool = False
     ) -> Frame:
         """The frame of a function with these bindings; a function seen with too many gets the one without."""
-        key = (ref, tuple(sorted(bindings.items(), key=lambda item: item[0])), outer, arrays)
+        key = (ref, frozenset(bindings.items()), outer, arrays)
         found = self._frames.get(key)
         if found is None:
             if bindings and self._count.get(ref, 0) >= MAX_FRAMES:

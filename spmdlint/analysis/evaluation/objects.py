@@ -111,14 +111,14 @@ class Objects:
         return found
 
     def _find_lineage(self, cls: ClassValue) -> list[ClassValue]:
-        found: list[ClassValue] = []
+        found: dict[ClassValue, None] = {}
         pending: list[Value] = [cls]
         while pending:
-            current = pending.pop(0)
+            current = pending.pop()
             if isinstance(current, ClassValue) and current not in found:
-                found.append(current)
-                pending = [*self.bases(current), *pending]
-        return found
+                found[current] = None
+                pending += reversed(self.bases(current))
+        return list(found)
 
     def library_bases(self, cls: ClassValue) -> list[str]:
         """The names of the bases that are a library's."""

@@ -42,6 +42,15 @@ class LocalRows(Property):
         self.outputs = outputs
         self.reads = reads
 
+    def components(self, evaluator: Evaluator) -> frozenset[int]:
+        """The components in which there can be such values: those with maps over rows, or that ask for parts."""
+        project = evaluator.project
+        refs = [mapped.use.frame.ref for mapped in self.outputs.bodies.mapped()]
+        for ref in project.functions():
+            if any(operation.name in _PARTS for _, operation in evaluator.code(ref).of_kind(s.Attribute)):
+                refs.append(ref)
+        return frozenset(project.component[ref.path] for ref in refs)
+
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
@@ -85,9 +94,9 @@ def _filled(origins: Origins, frame: Frame, load: s.Load) -> Reason | None:
     function = origins.ev.function(frame)
     if not function.binds(load.name):
         return None
-    for number, operation in enumerate(function.operations):
-        method = function.operations[operation.function] if isinstance(operation, s.Call) else None
-        if isinstance(operation, s.Call) and isinstance(method, s.Attribute) and method.name in _FILLERS:
+    for number, operation in frame.code.of_kind(s.Call):
+        method = function.operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in _FILLERS:
             base = function.operations[method.base]
             if isinstance(base, s.Load) and base.name == load.name:
                 found = origins.any_of(frame, [argument.value for argument in operation.arguments])
@@ -119,8 +128,9 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
 class LocalNumbers:
     """Finds what is told of them under a branch on the process's number."""
 
-    def __init__(self, evaluator: Evaluator, reach: Reach, rows: Origins, variance: Origins) -> None:
+    def __init__(self, evaluator: Evaluator, reach: Reach, what: LocalRows, rows: Origins, variance: Origins) -> None:
         self.ev = evaluator
+        self.what = what
         self.reach = reach
         self.rows = rows
         self.variance = variance
@@ -128,27 +138,31 @@ class LocalNumbers:
 
     def found(self) -> Iterator[LocalNumber]:
         """Every call, but of the project's own functions, that only some processes make with such a number."""
+        possible = self.what.components(self.ev)
+        component = self.ev.project.component
         for ref in self.ev.project.functions():
-            if ref in self.reach.traced:
+            if component[ref.path] not in possible or ref in self.reach.traced:
                 continue
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
             for branch in self.control.branches(ref):
-                guard = self.variance.of(frame, branch.test) if branch.block in live else None
-                if guard is None or guard.kind != "identity":
+                if branch.block not in live:
                     continue
-                for block in sorted((branch.yes | branch.no) & live):
-                    yield from self._in_block(frame, block, Site(ref, branch.test))
+                # Few calls are given rows: that is told sooner than what the branch depends on.
+                told = [each for block in sorted((branch.yes | branch.no) & live) for each in self._told(frame, block)]
+                guard = self.variance.of(frame, branch.test) if told else None
+                if guard is not None and guard.kind == "identity":
+                    for number, reason in told:
+                        yield LocalNumber(Site(ref, number), Site(ref, branch.test), reason)
 
-    def _in_block(self, frame: Frame, block: int, guard: Site) -> Iterator[LocalNumber]:
-        function = self.ev.function(frame)
-        for number in function.blocks[block].operations:
-            operation = function.operations[number]
-            if not isinstance(operation, s.Call) or operation.decorator or not self._tells(frame, operation):
+    def _told(self, frame: Frame, block: int) -> Iterator[tuple[int, Reason]]:
+        """The calls in a block that are given rows of this process, and why these are."""
+        for number, operation in frame.code.calls_in((block,)):
+            if operation.decorator or not self._tells(frame, operation):
                 continue
             found = self.rows.any_of(frame, [argument.value for argument in operation.arguments])
             if found is not None:
-                yield LocalNumber(Site(frame.ref, number), guard, found)
+                yield number, found
 
     def _tells(self, frame: Frame, operation: s.Call) -> bool:
         """Does it end there: a call of what nobody here knows, as a writer of logs."""

@@ -21,6 +21,7 @@ from spmdlint.knowledge.units import Units
 from spmdlint.program import summary as s
 
 MixupKind = Literal["element", "first", "share", "compare", "rows", "part", "mesh", "mean"]
+_ASKED: tuple[type[s.Operation], ...] = (s.Subscript, s.Compare, s.Binary, s.Call)
 _ORDERS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 
@@ -47,12 +48,11 @@ class Mixups:
         """Every such place in code that several processes run."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
-            function = self.ev.function(frame)
-            for block in sorted(self.ev.live_blocks(frame)):
-                for number in function.blocks[block].operations:
-                    mixup = self._at(frame, number, function.operations[number])
-                    if mixup is not None and not self.conditions.alone(frame, block):
-                        yield mixup
+            live = self.ev.live_blocks(frame)
+            for block, number, operation in frame.code.each(*_ASKED):
+                mixup = self._at(frame, number, operation) if block in live else None
+                if mixup is not None and not self.conditions.alone(frame, block):
+                    yield mixup
 
     def _at(self, frame: Frame, number: int, operation: s.Operation) -> Mixup | None:
         if isinstance(operation, s.Subscript):

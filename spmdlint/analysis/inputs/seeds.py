@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -65,8 +66,15 @@ class Seeds:
         self.multi = multi
         self.preview = preview
 
-    def seeds(self) -> Iterator[VaryingSeed]:
+    def seeds(self) -> tuple[VaryingSeed, ...]:
         """Seeds of keys that come from a clock, the system's entropy, the host's name or a hash."""
+        return self._seeds
+
+    @cached_property
+    def _seeds(self) -> tuple[VaryingSeed, ...]:
+        return tuple(self._find_seeds())
+
+    def _find_seeds(self) -> Iterator[VaryingSeed]:
         for frame, number, known, value in self._given("seed"):
             reason = self.facets.content.of(frame, value)
             if reason is not None and reason.kind in _NEVER_MEANT and self._counts(frame, reason):

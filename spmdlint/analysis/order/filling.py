@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import fillings, fills
+from spmdlint.analysis.evaluation.fillings import fillings
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -18,14 +18,14 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
     function = origins.ev.function(frame)
     operation = function.operations[load]
     assert isinstance(operation, s.Load)
-    if not function.binds(operation.name) or sorted_in_place(function, operation.name):
+    if not function.binds(operation.name) or operation.name in frame.code.sorted_names:
         return None
     for filled, iterable in fillings(origins.ev, frame, operation.name):
         found = origins.of(frame, iterable)
         if found is not None:
             found = origins.step(frame, iterable, "this loop goes over it", found)
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
-    for filled, put in _extended(function, operation.name):
+    for filled, put in frame.code.extending.get(operation.name, ()):
         found = origins.of(frame, put)
         if found is not None:
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
@@ -64,7 +64,7 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
                     frame, chosen.base, f"{function.name}() yields elements by their place in it", found
                 )
     flow = origins.ev.flow(frame.ref)
-    yields = {function.block_of[n] for n, o in enumerate(function.operations) if isinstance(o, s.Yield)}
+    yields = {block for block, _, _ in frame.code.each(s.Yield)}
     for number in sorted(origins.ev.live_blocks(frame)):
         test = function.blocks[number].test
         operation = function.operations[test] if test is not None else None
@@ -85,39 +85,13 @@ def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s
     return None
 
 
-def _extended(function: s.Function, name: str) -> Iterator[tuple[int, int]]:
-    """Operations that put all elements of something into a name's value, in its order, and that."""
-    for number, operation in enumerate(function.operations):
-        if isinstance(operation, s.Call) and len(operation.arguments) == 1:
-            method = function.operations[operation.function]
-            if isinstance(method, s.Attribute) and method.name == "extend":
-                base = function.operations[method.base]
-                if isinstance(base, s.Load) and base.name == name:
-                    yield number, operation.arguments[0].value
-        elif isinstance(operation, s.Binary) and operation.inplace and operation.operator == "+":
-            base = function.operations[operation.left]
-            if isinstance(base, s.Load) and base.name == name:
-                yield number, operation.right
-
-
 def _drained(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, frozenset[int]]]:
     """Operations that put an element into a name's value inside a ``while``, each with the blocks of that loop."""
     function = evaluator.function(frame)
     flow = evaluator.flow(frame.ref)
-    filling = [number for number, o in enumerate(function.operations) if fills(function, o, name)]
+    filling = frame.code.filling.get(name, ())
     for header, block in enumerate(function.blocks) if filling else ():
         if block.test is None or isinstance(function.operations[block.test], s.Next):
             continue
         body = flow.loop_body(header)
         yield from ((number, body) for number in filling if function.block_of[number] in body)
-
-
-def sorted_in_place(function: s.Function, name: str) -> bool:
-    """Does the function call ``name.sort()`` anywhere."""
-    return any(
-        isinstance(operation, s.Attribute)
-        and operation.name == "sort"
-        and isinstance(base := function.operations[operation.base], s.Load)
-        and base.name == name
-        for operation in function.operations
-    )

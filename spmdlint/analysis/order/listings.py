@@ -6,7 +6,7 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
-from spmdlint.analysis.order.filling import order_of_filling, order_of_generator, sorted_in_place
+from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.knowledge.load import Knowledge
@@ -29,7 +29,7 @@ class ListingOrder(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Load):
-            if sorted_in_place(origins.ev.function(frame), operation.name):
+            if operation.name in frame.code.sorted_names:
                 return None
             return order_of_filling(origins, frame, number, "{name} is filled in that order") or CONTINUE
         if isinstance(operation, s.Collected):

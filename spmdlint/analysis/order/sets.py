@@ -12,7 +12,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site
-from spmdlint.analysis.order.filling import order_of_filling, order_of_generator, sorted_in_place
+from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
@@ -46,7 +46,7 @@ class SetOrder(Property):
             starred = [operation.elements[position] for position in operation.starred]
             return origins.any_of(frame, starred)
         if isinstance(operation, s.Load):
-            if sorted_in_place(origins.ev.function(frame), operation.name):
+            if operation.name in frame.code.sorted_names:
                 return None
             return order_of_filling(origins, frame, number, "{name} is filled in the order of the set") or CONTINUE
         if isinstance(operation, s.Item):

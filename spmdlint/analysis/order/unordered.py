@@ -88,27 +88,31 @@ class SetLoops:
                 yield SetLoop(Site(frame.ref, number), Site(frame.ref, operation.base), reason, "share", "")
 
     def _loop(self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next) -> Iterator[SetLoop]:
+        # Few loops do anything that an order matters to, and that is told sooner than the order.
+        reached = self._reached(frame, ref, header, operation)
+        reason = self.order.of(frame, operation.iterable) if reached is not None else None
+        if reached is not None and reason is not None:
+            yield SetLoop(Site(ref, test), Site(ref, operation.iterable), reason, *reached)
+
+    def _reached(
+        self, frame: Frame, ref: FunctionRef, header: int, operation: s.Next
+    ) -> tuple[Sink, str, ParallelCall | None] | None:
+        """What the order of a loop reaches, if it does."""
         body = sorted(self.ev.flow(ref).loop_body(header) & self.ev.live_blocks(frame))
-        reason = self.order.of(frame, operation.iterable)
-        if reason is None:
-            return
-        site, iterable = Site(ref, test), Site(ref, operation.iterable)
         if ref in self.reach.host:
             calls = self.effects.of_blocks(frame, body)
             if calls:
-                yield SetLoop(site, iterable, reason, "parallel call", calls[0].name, calls[0])
-                return
+                return "parallel call", calls[0].name, calls[0]
             if self._pairs_keys(frame, operation.iterable):
-                yield SetLoop(site, iterable, reason, "random keys", "zip")
-                return
+                return "random keys", "zip", None
             name = self._operation(frame, body, _SPLITTERS)
             if name is not None and self._carries_a_key(frame, body):
-                yield SetLoop(site, iterable, reason, "random keys", name)
-                return
+                return "random keys", name, None
         if ref in self.reach.traced:
             name = self._operation(frame, body, _TRACED) or self._arithmetic(frame, body)
             if name is not None:
-                yield SetLoop(site, iterable, reason, "traced program", name)
+                return "traced program", name, None
+        return None
 
     def _pairs_keys(self, frame: Frame, iterable: int) -> bool:
         """``zip(jax.random.split(key, n), names)``."""

@@ -54,9 +54,9 @@ class Reads:
             if ref in self.reach.traced or not self.multi.written_for(ref.path):
                 continue
             frame = self.ev.free_frame(ref)
-            function = self.ev.function(frame)
-            for block in sorted(self.ev.live_blocks(frame)):
-                for number in function.blocks[block].operations:
+            live = self.ev.live_blocks(frame)
+            for block, number, _ in frame.code.each(s.Next, s.Call):
+                if block in live:
                     yield from self._at(frame, number)
 
     def _at(self, frame: Frame, number: int) -> Iterator[WholeRead]:

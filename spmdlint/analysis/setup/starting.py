@@ -209,7 +209,7 @@ class Starting:
         for block in self.ev.flow(frame.ref).order(s.ENTRY):
             if block not in live:
                 continue
-            for number in function.blocks[block].operations:
+            for number in frame.code.starting[block]:
                 for event in self._at(frame, number):
                     sure = event.sure and block in certain_blocks
                     if event.kind == "work" and (not sure or (found and found[-1].kind == "work")):

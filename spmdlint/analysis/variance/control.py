@@ -34,6 +34,7 @@ class Control:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self._known: dict[FunctionRef, tuple[Branch, ...]] = {}
+        self._inside: dict[FunctionRef, dict[int, list[int]]] = {}
 
     def branches(self, ref: FunctionRef) -> tuple[Branch, ...]:
         """The branches of a function that are no loop's: nothing comes back to them without passing their end."""
@@ -62,11 +63,21 @@ class Control:
         block_of = self.ev.function(frame).block_of
         blocks = {block_of[place] for place in places}
         live = self.ev.live_blocks(frame)
-        for branch in self.branches(frame.ref):
-            if branch.block not in live or use in branch.yes or use in branch.no:
-                continue
-            if blocks & branch.yes or blocks & branch.no:
+        around = self._around(frame.ref)
+        branches = self.branches(frame.ref)
+        for number in sorted({number for block in blocks for number in around.get(block, ())}):
+            branch = branches[number]
+            if branch.block in live and use not in branch.yes and use not in branch.no:
                 yield branch
+
+    def _around(self, ref: FunctionRef) -> dict[int, list[int]]:
+        """The branches, by their numbers, that each block lies in an arm of."""
+        if ref not in self._inside:
+            found = self._inside[ref] = {}
+            for number, branch in enumerate(self.branches(ref)):
+                for block in branch.yes | branch.no:
+                    found.setdefault(block, []).append(number)
+        return self._inside[ref]
 
 
 def _clause(function: s.Function, flow: Flow, number: int, test: int) -> Iterator[Branch]:

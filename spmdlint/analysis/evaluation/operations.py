@@ -1,0 +1,100 @@
+"""The operations of one function by kind: most questions are about a few of them, and far more are asked than made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, TypeVar
+
+from spmdlint.program import summary as s
+
+Kind = TypeVar("Kind")
+_FILLERS = frozenset(("append", "extend", "insert", "setdefault", "update"))
+
+
+class Operations:
+    """Finds operations without going over all of them. One per run and function."""
+
+    def __init__(self, function: s.Function) -> None:
+        self.function = function
+        self.operations = function.operations
+        self._each: dict[tuple[type, ...], tuple[Any, ...]] = {}
+
+    def of_kind(self, kind: type[Kind]) -> Iterator[tuple[int, Kind]]:
+        """The operations of a kind, in the order of the text."""
+        operations: list[Any] = self.operations
+        for number in self._numbers.get(kind, ()):
+            yield number, operations[number]
+
+    @cached_property
+    def _numbers(self) -> dict[type, list[int]]:
+        found: dict[type, list[int]] = {}
+        for number, operation in enumerate(self.operations):
+            found.setdefault(type(operation), []).append(number)
+        return found
+
+    def each(self, *kinds: type[Kind]) -> tuple[tuple[int, int, Kind], ...]:
+        """The operations of some kinds in the order of the blocks: the block, the number, the operation."""
+        found = self._each.get(kinds)
+        if found is None:
+            operations: list[Any] = self.operations
+            block_of = self.function.block_of  # numbers rise inside of a block
+            places = [(block_of[n], n) for kind in kinds for n in self._numbers.get(kind, ()) if n in block_of]
+            places.sort()
+            found = self._each[kinds] = tuple((block, number, operations[number]) for block, number in places)
+        return found
+
+    def in_blocks(self, *kinds: type[Kind]) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the operations of some kinds in each block, in order."""
+        found: list[list[int]] = [[] for _ in self.function.blocks]
+        for block, number, _ in self.each(*kinds):
+            found[block].append(number)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def filling(self) -> dict[str, list[int]]:
+        """The operations that put something into the value of a name, by the name."""
+        found: dict[str, list[int]] = {}
+        for number, filled in self.fillings:
+            base = self.operations[filled]
+            if isinstance(base, s.Load):
+                found.setdefault(base.name, []).append(number)
+        return found
+
+    @cached_property
+    def fillings(self) -> tuple[tuple[int, int], ...]:
+        """The operations that put something into a list or dictionary, in the order of the text, and into what."""
+        found = [(number, operation.base) for number, operation in self.of_kind(s.StoreSubscript)]
+        for number, call in self.of_kind(s.Call):
+            method = self.operations[call.function]
+            if isinstance(method, s.Attribute) and method.name in _FILLERS:
+                found.append((number, method.base))
+        for number, binary in self.of_kind(s.Binary):
+            right = self.operations[binary.right]
+            if binary.inplace and binary.operator == "+" and isinstance(right, (s.Display, s.Collected)):
+                found.append((number, binary.left))
+        return tuple(sorted(found))
+
+    @cached_property
+    def extending(self) -> dict[str, list[tuple[int, int]]]:
+        """The operations that put all elements of something into the value of a name, and that, by the name."""
+        found: list[tuple[int, int, int]] = []
+        for number, call in self.of_kind(s.Call):
+            method = self.operations[call.function]
+            if isinstance(method, s.Attribute) and method.name == "extend" and len(call.arguments) == 1:
+                found.append((number, method.base, call.arguments[0].value))
+        for number, binary in self.of_kind(s.Binary):
+            if binary.inplace and binary.operator == "+":
+                found.append((number, binary.left, binary.right))
+        by_name: dict[str, list[tuple[int, int]]] = {}
+        for number, extended, put in sorted(found):
+            base = self.operations[extended]
+            if isinstance(base, s.Load):
+                by_name.setdefault(base.name, []).append((number, put))
+        return by_name
+
+    @cached_property
+    def sorted_names(self) -> frozenset[str]:
+        """The names whose method ``sort`` is asked for."""
+        bases = (self.operations[o.base] for _, o in self.of_kind(s.Attribute) if o.name == "sort")
+        return frozenset(base.name for base in bases if isinstance(base, s.Load))
