@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import builtins
 import random
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
+PROGRAM = "program.py"
 LIMIT = 400
 """Parallel calls of one process; a program that makes more is stopped."""
 SECONDS = 20
@@ -37,10 +39,13 @@ class Meeting:
     failed: bool = False
     """An exception has left a process, which stops the job: what the others do then is no divergence."""
     changed: threading.Condition = field(default_factory=threading.Condition)
+    lines: set[int] = field(default_factory=set)
+    """The lines of the program at which some process made a parallel call, and those of the calls that led there."""
 
     def call(self, me: int, name: str, value: object = None) -> Sequence[object]:
         """Make a parallel call as one process; gives what each process passed."""
         with self.changed:
+            self.lines.update(_lines(sys._getframe()))
             self.calls[me] = self.calls.get(me, 0) + 1
             if self.calls[me] > LIMIT:
                 self.diverged = self.diverged or "a program without end"
@@ -135,10 +140,18 @@ def modules(meeting: Meeting, me: int, chance: random.Random, shared: random.Ran
     }
 
 
-def run(text: str, count: int = 2, seed: int = 0) -> str:
-    """Run a program as several processes; how they diverged, empty if they did not."""
+def _lines(frame: FrameType | None) -> Iterator[int]:
+    """The lines of the program that are being executed, innermost first."""
+    while frame is not None:
+        if frame.f_code.co_filename == PROGRAM:
+            yield frame.f_lineno
+        frame = frame.f_back
+
+
+def run(text: str, count: int = 2, seed: int = 0) -> Meeting:
+    """Run a program as several processes; ``diverged`` says how they did, and is empty if they did not."""
     meeting = Meeting(count)
-    code = compile(text, "program.py", "exec")
+    code = compile(text, PROGRAM, "exec")
 
     def process(me: int) -> None:
         known = modules(meeting, me, random.Random(f"{seed} {me}"), random.Random(f"{seed} of all"))
@@ -161,9 +174,14 @@ def run(text: str, count: int = 2, seed: int = 0) -> str:
         thread.start()
     for thread in threads:
         thread.join(3 * SECONDS)
-    return meeting.diverged
+    return meeting
 
 
 def can_diverge(text: str, tries: int = 48) -> str:
     """Whether chance can make the processes diverge: the first way that some tries found."""
-    return next((how for seed in range(tries) if (how := run(text, 2 + seed % 2, seed))), "")
+    return next((how for seed in range(tries) if (how := run(text, 2 + seed % 2, seed).diverged)), "")
+
+
+def reached(text: str, tries: int = 48) -> set[int]:
+    """The lines at which any process made a parallel call, itself or through others."""
+    return {line for seed in range(tries) for line in run(text, 2 + seed % 2, seed).lines}
