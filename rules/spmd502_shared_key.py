@@ -134,6 +134,7 @@ class SharedKey(Rule):
                 place=place,
                 help=f"Derive a key for each device: jax.random.fold_in(key, jax.lax.axis_index({event.axis!r})).",
                 related=(
+                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
                     Related(program.place(event.site), "Here they are put into values that are sharded."),
                     Related(program.place(found.map), f"The {found.library} gives all devices the same key."),
                 ),

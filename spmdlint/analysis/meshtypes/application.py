@@ -271,6 +271,7 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         return None
     if typed == "draw":
         typer.keys.update(flat(passed.types[0]).rows if passed.types else ())
+        typer.paths.setdefault(site, tuple(typer.calling))
         return drawn(flat(passed.types[0]), site) if passed.types and not _scalar(passed) else UNKNOWN
     if typed == "key":
         first = flat(passed.types[0]) if passed.types else LITERAL
