@@ -19,6 +19,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import External, Frame, Member, Site
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.facets import Facets
@@ -115,6 +116,8 @@ class Divergences:
         found: list[tuple[int, Divergence]] = []
         for number in sorted(live):
             block = function.blocks[number]
+            if block.test is not None and expects_failure(self.ev, frame, block.test):
+                continue
             arms = {edge.kind: edge.target for edge in block.edges if edge.kind in ("true", "false")}
             test = function.operations[block.test] if block.test is not None else None
             if isinstance(test, s.Next):

@@ -88,8 +88,11 @@ class Names:
 
     def _global_name(self, module: Module, name: str) -> Values:
         frame = self.ev.free_frame(FunctionRef(module.path, 0))
-        # A function runs when the module is done, so it sees the last store.
-        last = self.ev.flow(frame.ref).at_end(name) or frozenset(module.top.stores.get(name, ()))
+        stores = frozenset(module.top.stores.get(name, ()))
+        # A function runs when the module is done, so it sees the last store; in scripts it may run in between.
+        last = self.ev.flow(frame.ref).at_end(name) or stores
+        if len(stores) > 1 and _calls_between(module.top, min(stores), max(last)):
+            last = stores
         values = self._top(frame, module, last)
         sets = [values] if values else []
         if name in self._set_elsewhere(module):
@@ -177,3 +180,16 @@ class Names:
             if path is not None:
                 return one(ModuleValue(path))
         return ANYTHING
+
+
+def _calls_between(top: s.Function, first: int, last: int) -> bool:
+    """Does a module call a function that it defines, between two of its operations."""
+    for number in range(first, last):
+        call = top.operations[number]
+        called = top.operations[call.function] if isinstance(call, s.Call) and not call.decorator else None
+        if isinstance(called, s.Load) and any(
+            isinstance(store := top.operations[n], s.Store) and isinstance(top.operations[store.value], s.MakeFunction)
+            for n in top.stores.get(called.name, ())
+        ):
+            return True
+    return False
