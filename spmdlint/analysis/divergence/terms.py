@@ -25,6 +25,8 @@ from spmdlint.program.summary import EXIT, FAILURE
 
 MAX_STEPS = 400
 """Blocks walked for one term; beyond, it is unknown."""
+MAX_NESTING = 40
+"""Branches and loops inside of one another that a term tells apart; what lies deeper is unknown."""
 
 
 class Call(Struct, frozen=True):
@@ -128,9 +130,19 @@ class _Walk:
         self.flow = terms.ev.flow(frame.ref)
         self.live = terms.ev.live_blocks(frame)
         self.steps = 0
+        self.nesting = 0
 
     def region(self, start: int, until: int, within: frozenset[int] | None) -> Term:
         """The term of the blocks from ``start`` to ``until``, leaving early where control leaves ``within``."""
+        if self.nesting == MAX_NESTING:
+            return Unknown()
+        self.nesting += 1
+        try:
+            return self._region(start, until, within)
+        finally:
+            self.nesting -= 1
+
+    def _region(self, start: int, until: int, within: frozenset[int] | None) -> Term:
         parts: list[Term] = []
         seen: set[int] = set()
         block = start
