@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import ClassValue, Frame, certain
 from spmdlint.program import summary as s
@@ -25,7 +26,7 @@ class Constructed:
             if names is None or name not in names:
                 continue
             for frame, number, operation in calls:
-                value = _passed(operation, name, names.index(name))
+                value = passed(operation, name, tuple(names))
                 if value is not None:
                     yield frame, number, value
 
@@ -39,13 +40,3 @@ class Constructed:
                 if isinstance(made, ClassValue):
                     found.setdefault(made.ref, []).append((frame, number, operation))
         return found
-
-
-def _passed(call: s.Call, name: str, position: int) -> int | None:
-    for argument in call.arguments:
-        if argument.keyword == name:
-            return argument.value
-    given = call.arguments[: position + 1]
-    if len(given) <= position or any(argument.keyword is not None or argument.star for argument in given):
-        return None
-    return given[position].value

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
+from spmdlint.analysis.inputs.localkeys import split_for_own_devices
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
@@ -37,20 +38,12 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
             callee = certain(evaluator.value(frame, call.function))
             known = evaluator.knowledge.get(callee.name) if isinstance(callee, Applied) else None
             for argument in call.arguments if known is not None and known.by_hand else ():
-                number = frame.code.root_of(argument.value)
-                split = frame.code.operations[number]
-                if isinstance(split, s.Call) and _splits_for_own_devices(evaluator, table, frame, split):
+                site = split_for_own_devices(table, evaluator.value(frame, argument.value))
+                split = frame.code.operations[site.number] if site is not None and site.ref == ref else None
+                if site is not None and isinstance(split, s.Call) and split.arguments:
                     made = search.made(frame, split.arguments[0].value, _DEPTH)
                     if made is not None:
-                        yield SharedSplit(Site(ref, number), Site(ref, given), made)
-
-
-def _splits_for_own_devices(evaluator: Evaluator, table: Typing, frame: Frame, call: s.Call) -> bool:
-    callee = certain(evaluator.value(frame, call.function))
-    if not isinstance(callee, External) or callee.name not in table.rows.split or len(call.arguments) < 2:
-        return False
-    count = certain(evaluator.value(frame, call.arguments[1].value))
-    return isinstance(count, Applied) and count.name in table.rows.local_count
+                        yield SharedSplit(site, Site(ref, given), made)
 
 
 class _Search:

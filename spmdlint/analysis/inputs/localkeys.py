@@ -34,6 +34,21 @@ def global_indices(evaluator: Evaluator, table: Typing) -> Iterator[GlobalIndex]
                 yield GlobalIndex(Site(ref, number), place, split)
 
 
+def split_for_own_devices(table: Typing, values: Values) -> Site | None:
+    """Where keys may be split for the devices of this process, and for no other number."""
+    splits = [v for v in values if isinstance(v, Applied) and v.name in table.rows.split]
+    counts = [_count(split) for split in splits]
+    local = all(isinstance(c, Applied) and c.name in table.rows.local_count for c in counts)
+    return splits[0].site if splits and local else None
+
+
+def _count(split: Applied) -> Value | None:
+    given = split.arguments.keyword("num")
+    if given is None and len(split.arguments.positional) > 1:
+        given = split.arguments.positional[1]
+    return certain(given) if given is not None else None
+
+
 class _Search:
     def __init__(self, evaluator: Evaluator, table: Typing) -> None:
         self.ev = evaluator
@@ -51,26 +66,13 @@ class _Search:
         place = certain(self.ev.value(frame, index))
         if not isinstance(place, Applied) or self.table.rules.get(place.name) != "index":
             return None
-        split = self._split(self.ev.value(frame, base)) or self._split(self._of_field(frame, base))
+        split = split_for_own_devices(self.table, self.ev.value(frame, base))
+        split = split or split_for_own_devices(self.table, self._of_field(frame, base))
         return (place.site, split) if split is not None else None
 
     def _picks(self, frame: Frame, operation: s.Call) -> bool:
         callee = certain(self.ev.value(frame, operation.function))
         return isinstance(callee, External) and callee.name in self.table.rows.pick
-
-    def _split(self, values: Values) -> Site | None:
-        """Where keys may be split for the devices of this process, and for no other number."""
-        splits = [v for v in values if isinstance(v, Applied) and v.name in self.table.rows.split]
-        counts = [self._count(split) for split in splits]
-        local = all(isinstance(c, Applied) and c.name in self.table.rows.local_count for c in counts)
-        return splits[0].site if splits and local else None
-
-    @staticmethod
-    def _count(split: Applied) -> Value | None:
-        given = split.arguments.keyword("num")
-        if given is None and len(split.arguments.positional) > 1:
-            given = split.arguments.positional[1]
-        return certain(given) if given is not None else None
 
     def _of_field(self, frame: Frame, number: int) -> Values:
         """What the one class of the module that has such a field is made with."""

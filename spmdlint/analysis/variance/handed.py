@@ -6,7 +6,7 @@ its own part, too: nobody gathers what all have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -28,9 +28,7 @@ class Handed:
 
     def likely_part_of(self, frame: Frame, number: int) -> Site | None:
         """The call that makes it likely that what an operation gives is this process's own."""
-        if frame.ref not in self._likely:
-            self._likely[frame.ref] = dict(self._guess(self.ev.free_frame(frame.ref)))
-        return self._likely[frame.ref].get(number)
+        return self._kept(self._likely, self._guess, frame).get(number)
 
     def _guess(self, frame: Frame) -> Iterator[tuple[int, Site]]:
         function = self.ev.function(frame)
@@ -64,9 +62,18 @@ class Handed:
 
     def part_of(self, frame: Frame, number: int) -> Site | None:
         """The call that takes what an operation gives as this process's part of an array."""
-        if frame.ref not in self._known:
-            self._known[frame.ref] = dict(self._find(self.ev.free_frame(frame.ref)))
-        return self._known[frame.ref].get(number)
+        return self._kept(self._known, self._find, frame).get(number)
+
+    def _kept(
+        self,
+        kept: dict[FunctionRef, dict[int, Site]],
+        find: Callable[[Frame], Iterator[tuple[int, Site]]],
+        frame: Frame,
+    ) -> dict[int, Site]:
+        """What a search finds in a function, once for each."""
+        if frame.ref not in kept:
+            kept[frame.ref] = dict(find(self.ev.free_frame(frame.ref)))
+        return kept[frame.ref]
 
     def _find(self, frame: Frame) -> Iterator[tuple[int, Site]]:
         function = self.ev.function(frame)
