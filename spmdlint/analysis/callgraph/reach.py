@@ -14,12 +14,14 @@ from msgspec import Struct, field
 from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.constructed import Constructed
+from spmdlint.analysis.callgraph.objectsmade import holds_code, method_frames
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
     Called,
+    ClassValue,
     Collection,
     DictionaryValue,
     External,
@@ -94,11 +96,16 @@ class Visitor:
         self.calls = calls
         self.reach = Reach(Certainty(evaluator), Constructed(evaluator))
         self._seen: set[Frame] = set()
+        self._made: list[Instance] = []  # grows while it is gone over
+        self._known: set[Instance] = set()
 
     def run(self) -> Reach:
         """Visit every function of the project."""
         for ref in self.ev.project.functions():
             self._visit_all(self.ev.free_frame(ref))
+        for instance in self._made:
+            for frame in method_frames(self.ev, instance):
+                self._visit_all(frame)
         self._spread()
         return self.reach
 
@@ -147,11 +154,20 @@ class Visitor:
                     if isinstance(callee, Applied):
                         self.reach.use_calls.setdefault(callee.site, []).append(site)
                     arguments = self.ev.arguments(frame, operation)
+                    self._make(callee, arguments)
                     for target in self.calls.targets(callee, arguments, frame.depth + 1):
                         yield CallEdge(frame, site, target, sure)
                 # What is unknown, or a function of the project, makes nothing here that the linter knows.
                 for value in self.ev.in_order(self.ev.value(frame, number)) if made else ():
                     yield from self._use(frame, site, value, sure)
+
+    def _make(self, callee: Value, arguments: Arguments) -> None:
+        """Note what is made here, if it is an object whose methods run code that it is given."""
+        if isinstance(callee, ClassValue) and holds_code(self.ev, arguments):
+            instance = Instance(callee, arguments)
+            if instance not in self._known:
+                self._known.add(instance)
+                self._made.append(instance)
 
     def _spans(self, callee: Value | None) -> bool:
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, (External, Applied)) else None

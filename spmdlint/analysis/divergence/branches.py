@@ -17,6 +17,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
@@ -184,7 +185,7 @@ class Divergences:
                 made, missed = (one, other) if failing == 0 else (other, one)
                 one, other = missed[: len(made)], made
             different = _first_difference(one, other)
-            if different is not None:
+            if different is not None and not chosen_by(self.ev, frame, test, different[0]):
                 call, more = different
                 return Divergence(Site(frame.ref, test), reason, call, more, early_exit=join == EXIT, loop=loop)
         return None

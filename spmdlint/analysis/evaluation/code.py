@@ -89,7 +89,7 @@ class Code(Operations):
             return self.function.kind != "module" and self.scope_of(operation.name) is None
         roots = self.roots
         return all(
-            self.is_fixed(roots[number] if number in roots else self.root_of(number)) for number in _operands(operation)
+            self.is_fixed(roots[number] if number in roots else self.root_of(number)) for number in operands(operation)
         )
 
     @cached_property
@@ -238,7 +238,7 @@ class Code(Operations):
         return {body: tuple(calls) for body, calls in found.items()}
 
 
-def _operands(operation: s.Operation) -> tuple[int, ...]:
+def operands(operation: s.Operation) -> tuple[int, ...]:
     """The values that one is made from; none for what is not followed at all."""
     if isinstance(operation, s.Attribute):
         return (operation.base,)

@@ -1,0 +1,39 @@
+"""Calls of a method of one object among several, behind a condition that asks the same object."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.callgraph.effects import ParallelCall
+from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.program import summary as s
+
+
+def chosen_by(evaluator: Evaluator, frame: Frame, test: int, call: ParallelCall) -> bool:
+    """Does a condition tell the objects apart whose method makes the call: it may let in others than those that do.
+
+    As ``if hook.runs_everywhere or process_index() == 0: hook.run()`` does, over hooks of several classes.
+    """
+    operations = frame.code.operations
+    made = operations[call.site.number]
+    method = operations[made.function] if isinstance(made, s.Call) else None
+    receiver = operations[method.base] if isinstance(method, s.Attribute) else None
+    if not isinstance(made, s.Call) or not isinstance(receiver, s.Load):
+        return False
+    return len(evaluator.value(frame, made.function)) > 1 and receiver.name in _names_in(frame, test)
+
+
+def _names_in(frame: Frame, number: int) -> set[str]:
+    """The names that an expression is written with."""
+    operations = frame.code.operations
+    found: set[str] = set()
+    pending = [number]
+    while pending:
+        operation = operations[pending.pop()]
+        if isinstance(operation, s.Load):
+            found.add(operation.name)
+        elif isinstance(operation, s.Call):
+            pending += [operation.function, *(argument.value for argument in operation.arguments)]
+        else:
+            pending += operands(operation)
+    return found
