@@ -37,7 +37,7 @@ ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
 COPIES = ("replace", "_replace")
 """Methods of records that give a copy with other fields."""
-_FIELD = ("dataclasses.field", "flax.struct.field", "equinox.field")
+FIELD_FUNCTIONS = ("dataclasses.field", "flax.struct.field", "equinox.field")
 
 
 def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values | None:
@@ -129,7 +129,7 @@ def enum_member(cls: ClassValue, value: Value) -> Values:
 def default_of(values: Values, without: Values = ANYTHING) -> Values:
     """The default of a dataclass field that is written as a call of `field`, which may be ``without`` one."""
     value = certain(values)
-    if isinstance(value, Applied) and value.name in _FIELD:
+    if isinstance(value, Applied) and value.name in FIELD_FUNCTIONS:
         return value.arguments.keyword("default") or without
     return values
 

@@ -25,6 +25,8 @@ from spmdlint.analysis.evaluation.values import (
     ModuleValue,
     Site,
 )
+from spmdlint.analysis.variance.defaults import default_values, factories
+from spmdlint.analysis.variance.outside import OutsideStores
 from spmdlint.analysis.variance.reason import Reason as Reason
 from spmdlint.analysis.variance.uniform import Uniform
 from spmdlint.analysis.variance.walk import Known, Walk
@@ -76,6 +78,7 @@ class Origins:
         self._known = Known()
         self._walk = walk or Walk()
         self._uniform = Uniform(evaluator.project)
+        self._outside = OutsideStores(evaluator)
 
     def of(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it has not, as far as is known."""
@@ -232,7 +235,8 @@ class Origins:
 
     def _of_instance(self, frame: Frame, number: int, name: str, base: Instance) -> Reason | None:
         for cls in self.ev.objects.lineage(base.cls):
-            for method, store in self.ev.objects.attribute_stores(cls.ref).get(name, ()):
+            own = self.ev.objects.attribute_stores(cls.ref).get(name, ())
+            for method, store in (*own, *self._outside.of(cls, name)):
                 stored = self.ev.project.function(method).operations[store]
                 assert isinstance(stored, s.StoreAttribute)
                 if self._uniform.stored(method, store):
@@ -245,9 +249,13 @@ class Origins:
                 found = self.property.stored(self, method, copy) or self.of(self.frame_of(method), value)
                 if found is not None:
                     return Reason(Site(method, copy), f"a copy with another {name!r} is made", found.kind, found)
-            found = self.any_of(self.ev.free_frame(cls.ref), self._fields(cls.ref, name))
+            found = self.any_of(self.ev.free_frame(cls.ref), default_values(self.ev, cls.ref, name))
             if found is not None:
                 return self.step(frame, number, f"{name} is set in the class", found)
+            for place, factory in factories(self.ev, cls.ref, name):
+                found = self.of_returns(factory)
+                if found is not None:
+                    return Reason(Site(cls.ref, place), f"this makes the default of {name!r}", found.kind, found)
             for where, call, value in self.reach.constructed.given(cls, name):
                 found = self.of(where, value)
                 if found is not None:
@@ -260,13 +268,6 @@ class Origins:
                 if found is not None:
                     return self.step(frame, number, f"the property {name!r} returns it", found)
         return None
-
-    def _fields(self, cls: FunctionRef, name: str) -> list[int]:
-        """The values that the body of a class stores to a name, functions left out."""
-        body = self.ev.project.function(cls)
-        stores = [body.operations[number] for number in body.stores.get(name, ())]
-        values = [store.value for store in stores if isinstance(store, s.Store)]
-        return [v for v in values if not isinstance(body.operations[v], (s.MakeFunction, s.Call))]
 
     def _of_module(self, path: Path, name: str) -> Reason | None:
         top = self.ev.free_frame(FunctionRef(path, 0))
