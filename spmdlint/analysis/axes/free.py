@@ -18,7 +18,17 @@ from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import decorated_with, expects_failure, handles_unbound_names
 from spmdlint.analysis.evaluation.memo import Memo
-from spmdlint.analysis.evaluation.values import Applied, Arguments, Frame, FunctionValue, Site, Value, certain, truth
+from spmdlint.analysis.evaluation.values import (
+    UNKNOWN,
+    Applied,
+    Arguments,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    certain,
+    truth,
+)
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -79,10 +89,18 @@ class FreeAxes:
         return tuple(found.values())
 
     def needs_of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[Need]:
-        """What one call needs around it."""
-        callee = certain(self.ev.value(frame, operation.function))
-        if callee is None:
-            return
+        """What one call needs around it, whichever of the values that it may call it does call."""
+        ways: list[list[Need]] = []
+        for callee in self.ev.in_order(self.ev.value(frame, operation.function)):
+            needs = [] if callee is UNKNOWN else self._needs_of(frame, number, operation, callee)
+            if not needs:
+                return
+            ways.append(needs)
+        needs = [need for need in ways[0] if all(need.axis in {n.axis for n in way} for way in ways)] if ways else []
+        if needs and not (handles_unbound_names(self.ev, frame, number) or expects_failure(self.ev, frame, number)):
+            yield from needs
+
+    def _needs_of(self, frame: Frame, number: int, operation: s.Call, callee: Value) -> list[Need]:
         site = Site(frame.ref, number)
         arguments = self.ev.arguments(frame, operation)
         needs: list[Need] = []
@@ -91,8 +109,7 @@ class FreeAxes:
             needs.extend(self._layer(callee, arguments, site))
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
             needs.extend(replace(need, path=(site, *need.path)) for need in self.left_over(target))
-        if needs and not (handles_unbound_names(self.ev, frame, number) or expects_failure(self.ev, frame, number)):
-            yield from needs
+        return needs
 
     def _of_libraries(self, callee: Value, arguments: Arguments, site: Site) -> Iterator[Need]:
         """What a collective needs that is called here: by its name, or by a partial or a map of it."""
