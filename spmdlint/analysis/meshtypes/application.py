@@ -17,6 +17,7 @@ from spmdlint.analysis.evaluation.values import (
     Frame,
     FunctionValue,
     Instance,
+    Member,
     Site,
     Value,
     certain,
@@ -87,7 +88,7 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
         if found is not None:
             return found
     if isinstance(method, s.Attribute) and not isinstance(callee, External):
-        return _method(typer, scope, method, passed, site)
+        return _method(typer, scope, method, callee, passed, site)
     function = flat(typer.type(scope, operation.function))
     if isinstance(method, s.Load) and function.default != "unknown" and not function.literal and function != ALL_ALIKE:
         return _model(typer, [function], passed, site)
@@ -355,7 +356,7 @@ def _to_reduced(passed: Passed) -> bool:
 # -- methods
 
 
-def _method(typer: Typer, scope: Scope, method: s.Attribute, passed: Passed, site: Site) -> Type:
+def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | None, passed: Passed, site: Site) -> Type:
     base = typer.type(scope, method.base)
     name = method.name
     if name in typer.table.methods.replace:
@@ -369,7 +370,7 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, passed: Passed, sit
         if len(passed.types) > 1:
             typer.copies.update(flat(passed.types[0]).rows)
         return _model(typer, [flat(base)], passed, site)
-    if name in typer.table.methods.update and _has_gradients(passed):
+    if name in typer.table.methods.update and _has_gradients(passed) and not _has_own_parts(typer, scope, callee):
         return _updated(typer, [replace(leaf, default="unknown") for leaf in (*passed.all(), flat(base))], site)
     if _is_indexed_update(typer, scope, method):
         return typer.combine("sumlike" if name == "add" else "joined", [flat(base), *passed.all()], site)
@@ -385,6 +386,20 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, passed: Passed, sit
 
 def replace_base(passed: Passed, base: Type) -> Passed:
     return replace(passed, types=(base, *passed.types))
+
+
+def _has_own_parts(typer: Typer, scope: Scope, method: Value | None) -> bool:
+    """Does a library's method run what the project gave its object, or what nobody knows: that may reduce."""
+    known = typer.ev.knowledge.get(method.name) if isinstance(method, Member) else None
+    if known is None or known.kind != "forward" or not isinstance(method, Member):
+        return False
+    if not isinstance(method.base, Applied):
+        return True
+    for part in map(certain, method.base.arguments.positional):
+        inner = None if part is None else certain(typer.ev.attribute(part, known.method or "", scope.frame))
+        if not isinstance(inner, Member) or _has_own_parts(typer, scope, inner):
+            return True
+    return False
 
 
 def _has_gradients(passed: Passed) -> bool:

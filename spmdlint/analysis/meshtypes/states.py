@@ -203,7 +203,7 @@ _ON_ONE_WAY = frozenset(("gradient", "applied", "bent", "ratio"))
 
 def _counts(mark: Mark, leaves: list[Leaf]) -> bool:
     """Does a mark stay that one way has. Without specs, as in a map over rows, no other way may reduce it."""
-    reduced = any(leaf.rows and leaf.state(mark.axis) in ALIKE for leaf in leaves)
+    reduced = any(not leaf.literal and leaf.state(mark.axis) in ALIKE for leaf in leaves)
     return mark.fact in _ON_ONE_WAY and not (mark.fact in ("gradient", "applied") and reduced)
 
 

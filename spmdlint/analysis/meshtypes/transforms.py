@@ -202,6 +202,10 @@ def applied(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed,
         return run(typer, scope, functions[0], (xs,), site)
     if rule == "tree":
         return _over_tree(typer, scope, functions[0], passed.types[1:], site)
+    if rule == "paths":
+        return _over_tree(typer, scope, functions[0], passed.types[1:], site, before=(LITERAL,))
+    if rule == "reduce":
+        return _reduce(typer, scope, functions[0], passed, site)
     if rule == "shapes":
         return LITERAL
     return UNKNOWN
@@ -290,10 +294,24 @@ def called_in(function: Value | None) -> FunctionRef | None:
     return function.ref if isinstance(function, FunctionValue) else None
 
 
-def _over_tree(typer: Typer, scope: Scope, function: Value, trees: Sequence[Type], site: Site) -> Type:
+def _reduce(typer: Typer, scope: Scope, function: Value, passed: Passed, site: Site) -> Type:
+    """One value from the leaves of a tree, or from a sequence: each in turn is put together with what is there."""
+    leaf = flat(passed.get(1, "tree") or UNKNOWN)
+    start = passed.get(2, "initializer") or leaf
+    return _settle(start, lambda before: run(typer, scope, function, (before, leaf), site), typer, site)
+
+
+def _over_tree(
+    typer: Typer, scope: Scope, function: Value, trees: Sequence[Type], site: Site, before: tuple[Type, ...] = ()
+) -> Type:
+    """A function of each leaf, and of the leaves at its place in other trees; ``before``: what else it is given."""
     if not trees:
         return UNKNOWN
     first, *rest = trees
+
+    def below(*leaves: Type) -> Type:
+        return _over_tree(typer, scope, function, leaves, site, before)
+
     if isinstance(first, Row):
         columns = [
             other.elements if isinstance(other, Row) and len(other.elements) == len(first.elements)
@@ -301,23 +319,15 @@ def _over_tree(typer: Typer, scope: Scope, function: Value, trees: Sequence[Type
             for other in rest
         ]  # fmt: skip
         return Row(
-            tuple(
-                _over_tree(typer, scope, function, (element, *(column[n] for column in columns)), site)
-                for n, element in enumerate(first.elements)
-            )
+            tuple(below(element, *(column[n] for column in columns)) for n, element in enumerate(first.elements))
         )
     if isinstance(first, Record):
-        items = tuple(
-            (key, _over_tree(typer, scope, function, (each, *(_at_key(other, key) for other in rest)), site))
-            for key, each in first.items
-        )
-        below = None
-        if first.rest is not None:
-            below = _over_tree(typer, scope, function, (first.rest, *(flat(other) for other in rest)), site)
-        return Record(items, below)
+        items = tuple((key, below(each, *(_at_key(other, key) for other in rest))) for key, each in first.items)
+        others = None if first.rest is None else below(first.rest, *(flat(other) for other in rest))
+        return Record(items, others)
     if isinstance(first, Many):
-        return Many(_over_tree(typer, scope, function, (first.element, *(element_of(other) for other in rest)), site))
-    return run(typer, scope, function, (first, *(flat(other) for other in rest)), site)
+        return Many(below(first.element, *(element_of(other) for other in rest)))
+    return run(typer, scope, function, (*before, first, *(flat(other) for other in rest)), site)
 
 
 def _at_key(tree: Type, key: object) -> Type:
