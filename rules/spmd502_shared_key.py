@@ -123,18 +123,21 @@ class SharedKey(Rule):
             told.add(event.mark.site)
             place = program.place(event.mark.site)
             at = program.where(event.site, place.path)
+            meet = "put them into" if event.site == event.mark.site else f"at {at} they meet"
+            derived = (event.origin,) if event.origin is not None else ()
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
                 message=(
-                    f"All devices along {event.axis!r} draw the same random numbers here, and at {at} they meet "
-                    "values that are different on each."
+                    f"All devices along {event.axis!r} draw the same random numbers here, and {meet} values that are "
+                    "different on each."
                 ),
                 place=place,
                 help=f"Derive a key for each device: jax.random.fold_in(key, jax.lax.axis_index({event.axis!r})).",
                 related=(
                     *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    *(Related(program.place(site), "The key is derived here, alike on all.") for site in derived),
                     Related(program.place(event.site), "Here they are put into values that are sharded."),
                     Related(program.place(found.map), f"The {found.library} gives all devices the same key."),
                 ),

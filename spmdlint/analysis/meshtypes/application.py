@@ -104,8 +104,7 @@ def _model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
     arrays += [flat(each) for name, each in passed.keywords if name not in typer.table.methods.keys]
     typer.keys.update(rows_of(keys))
     for key in keys:
-        drawn_inside = replace(key, marks=frozenset((Mark("drawn", EVERY_AXIS, site),)))
-        typer.tell(shared_draws("joined", [drawn_inside, *arrays], site))
+        typer.tell(shared_draws("joined", [drawn(key, site), *arrays], site))
     return typer.combine("joined", [*model, *arrays], site)
 
 
@@ -277,7 +276,8 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
     if typed == "key":
         first = flat(passed.types[0]) if passed.types else LITERAL
         typer.keys.update(first.rows)
-        return Many(replace(computed_key(typer, passed, site), literal=first.literal))
+        derived = frozenset((Mark("derived", EVERY_AXIS, site),))
+        return Many(replace(computed_key(typer, passed, site), literal=first.literal, marks=derived))
     if typed == "update":
         return _updated(typer, passed.all(), site)
     if typed == "linear" and len(passed.types) == 1 and not isinstance(passed.types[0], Leaf):

@@ -185,10 +185,12 @@ def shared_draws(typed: Typed, operands: Sequence[Leaf], site: Site) -> Iterable
         return
     for leaf in operands:
         others = [other for other in operands if other is not leaf]
+        derived = leaf.marked("derived", EVERY_AXIS)
         for mark in sorted((m for m in leaf.marks if m.fact == "drawn"), key=lambda m: m.site.number):
             for axis in _differing(others):
                 if leaf.state(axis) in ALIKE:
-                    yield Event("shared", site, axis, "", mark, rows=rows_of(others))
+                    origin = derived.site if derived is not None else None
+                    yield Event("shared", site, axis, "", mark, rows=rows_of(others), origin=origin)
 
 
 # -- communicating
@@ -253,7 +255,8 @@ def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
 
 def drawn(key: Leaf, site: Site) -> Leaf:
     """Random numbers from a key."""
-    return replace(key, marks=frozenset((Mark("drawn", EVERY_AXIS, site),)), literal=False)
+    derived = frozenset(mark for mark in key.marks if mark.fact == "derived")
+    return replace(key, marks=derived | {Mark("drawn", EVERY_AXIS, site)}, literal=False)
 
 
 def repeated(chosen: Leaf, collectives: Mapping[Site, tuple[str, frozenset[str]]], site: Site) -> Iterable[Event]:

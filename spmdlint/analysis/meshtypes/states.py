@@ -30,6 +30,7 @@ Fact = Literal[
     "bent",
     "ratio",
     "drawn",
+    "derived",
     "repeated",
     "added",
 ]
@@ -46,7 +47,7 @@ class Mark(Struct, frozen=True):
     - *magnified*: in an unchecked region, a derivative of a loss that `psum` has summed, whose transpose sums again;
     - *added*: a product of this device's parts, to which something that is alike everywhere was added;
     - *bent*: a non-linear function of a partial value; *ratio*: the quotient of two partial ones;
-    - *drawn*: random numbers from a key that is alike on all devices;
+    - *drawn*: random numbers from a key that is alike on all devices; *derived*: that key, from another one;
     - *repeated*: made, or not made, as often as a predicate says. Of collectives, not of values.
     """
 
