@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.program import summary as s
 
 _DEPTH = 12
+_ONE_DEVICE = "jax.sharding.SingleDeviceSharding"
 _PLACES = ("device", "backend", "devices")
 # Called outside of jit, these make an array on this process alone.
 _MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.local_devices")
@@ -30,7 +31,7 @@ def on_local_devices(value: Value, depth: int = _DEPTH) -> bool:
     """Is a map or jit given devices that are this process's own, or one device or backend by name."""
     if not isinstance(value, Applied) or depth == 0:
         return False
-    if value.name == "jax.local_devices":
+    if value.name in ("jax.local_devices", _ONE_DEVICE):
         return True
     inside = [*value.arguments.positional, *(v for _, v in value.arguments.keywords)]
     for name, values in value.arguments.keywords:
@@ -57,7 +58,7 @@ def _spans(sharding: Value) -> bool:
     if isinstance(sharding, Constant):
         return False
     if isinstance(sharding, Applied):
-        return sharding.name != "jax.sharding.SingleDeviceSharding"
+        return sharding.name != _ONE_DEVICE
     if isinstance(sharding, Collection):
         return any(_spans(part) for element in sharding.elements for part in element)
     if isinstance(sharding, DictionaryValue):

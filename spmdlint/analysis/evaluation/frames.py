@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.code import Code
-from spmdlint.analysis.evaluation.values import Frame, Values
+from spmdlint.analysis.evaluation.values import Constant, Frame, FunctionValue, Value, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 
 MAX_FRAMES = 16
 """Different bindings of one function's parameters."""
+MAX_WRITTEN = 2 * MAX_FRAMES
+"""The same, with those besides that bind nothing but constants and functions."""
 
 
 class Frames:
@@ -25,13 +27,19 @@ class Frames:
     def frame(
         self, ref: FunctionRef, bindings: dict[str, Values], outer: Frame | None, depth: int, arrays: bool = False
     ) -> Frame:
-        """The frame of a function with these bindings; a function seen with too many gets the one without."""
+        """The frame of a function with these bindings; one seen with too many gets less and less of them."""
         key = (ref, frozenset(bindings.items()), outer, arrays)
         found = self._frames.get(key)
         if found is None:
-            if bindings and self._count.get(ref, 0) >= MAX_FRAMES:
-                return self.frame(ref, {}, outer, depth)
-            self._count[ref] = self._count.get(ref, 0) + 1
+            count = self._count.get(ref, 0)
+            if bindings and count >= MAX_FRAMES:
+                # What is written out decides branches, and a function is given few such things.
+                written = {name: values for name, values in bindings.items() if all(map(_is_written, values))}
+                if len(written) < len(bindings):
+                    return self.frame(ref, written, outer, depth, arrays and bool(written))
+                if count >= MAX_WRITTEN:
+                    return self.frame(ref, {}, outer, depth)
+            self._count[ref] = count + 1
             found = self._frames[key] = Frame(
                 self.code(ref), ref, bindings, outer, depth, arrays, serial=len(self._frames)
             )
@@ -59,3 +67,7 @@ class Frames:
 
     def function(self, frame: Frame) -> s.Function:
         return frame.code.function
+
+
+def _is_written(value: Value) -> bool:
+    return isinstance(value, (Constant, FunctionValue))
