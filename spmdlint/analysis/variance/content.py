@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from spmdlint.analysis.evaluation.choices import taken
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -95,7 +96,8 @@ class Variance(Property):
         if isinstance(operation, s.Collected):
             return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.IfExp):
-            return origins.any_of(frame, (operation.body, operation.orelse)) or self._either(origins, frame, operation)
+            found = origins.any_of(frame, taken(origins.ev, frame, operation))
+            return found or self._either(origins, frame, operation)
         if isinstance(operation, s.Attribute):
             found = self.sources.of_name(frame, number) or self._part(origins, frame, operation)
             if found is None and operation.name in NUMBERS:

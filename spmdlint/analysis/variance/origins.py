@@ -13,6 +13,7 @@ from typing import Literal
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
+from spmdlint.analysis.evaluation.choices import taken
 from spmdlint.analysis.evaluation.elements import fields
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -128,10 +129,8 @@ class Origins:
             return self._load(frame, number, operation)
         if isinstance(operation, s.Store):
             return None if self._uniform.stored(frame.ref, number) else self.of(frame, operation.value)
-        if isinstance(operation, s.IfExp):
-            return self.any_of(frame, (operation.body, operation.orelse))
-        if isinstance(operation, s.BoolOp):
-            return self.any_of(frame, operation.operands)
+        if isinstance(operation, (s.IfExp, s.BoolOp)):
+            return self.any_of(frame, taken(self.ev, frame, operation))
         if isinstance(operation, s.Await):
             return self.of(frame, operation.value)
         if isinstance(operation, s.Enter) and not any(
