@@ -15,6 +15,7 @@ from spmdlint.analysis.evaluation.values import (
     ClassValue,
     External,
     Frame,
+    Free,
     Instance,
     Site,
     Value,
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 _OPTIONAL = ("typing.Optional", "typing.Annotated", "typing.Final")
-_OPEN_BASES = ("typing.Protocol", "typing_extensions.Protocol", "abc.ABC", "typing.NamedTuple", "typing.TypedDict")
+PROTOCOLS = ("typing.Protocol", "typing_extensions.Protocol")
+_OPEN_BASES = (*PROTOCOLS, "abc.ABC", "typing.NamedTuple", "typing.TypedDict")
 
 
 class Annotations:
@@ -45,6 +47,19 @@ class Annotations:
         for parameter, number in made.annotations if made is not None else ():
             if parameter == name:
                 return self.of(frame.outer, number)
+        return None
+
+    def declared(self, free: Free) -> Value | None:
+        """The class that a parameter or field is annotated with, which others may derive from; None if not known."""
+        frame = self.ev.free_frame(free.ref)
+        if self.ev.function(frame).kind != "class":
+            made = frame.outer.code.made_functions.get(free.ref.index) if frame.outer is not None else None
+            found = [n for parameter, n in made.annotations if parameter == free.name] if made is not None else []
+            return self._named(frame.outer, found[0]) if found and frame.outer is not None else None
+        for number in self.ev.function(frame).stores.get(free.name, ()):
+            stored = frame.code.operations[number]
+            if isinstance(stored, (s.Declare, s.Store)) and stored.annotation is not None:
+                return self._named(frame, stored.annotation)
         return None
 
     def of(self, frame: Frame, number: int) -> Values | None:

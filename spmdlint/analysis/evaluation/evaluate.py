@@ -55,6 +55,7 @@ from spmdlint.program.link import FunctionRef, Project
 
 MAX_DEPTH = 12  # frames above one another
 _NONE = one(Constant(None))
+Decisions = tuple[tuple[int, bool], ...]
 _RETURN = -1  # the number that stands for what a frame returns
 
 
@@ -68,9 +69,7 @@ class Evaluator(Frames):
         self.memo: Memo[Values] = Memo(NOTHING, ANYTHING)
         self._members: dict[tuple[str, str], Values] = {}
         self._orders: dict[Values, Iterable[Value]] = {}
-        self._live: dict[Frame, frozenset[int]] = {}
-        self._decisions: dict[Frame, tuple[tuple[int, bool], ...]] = {}
-        self._computing_live: set[Frame] = set()
+        self._live: dict[Frame, tuple[frozenset[int], Decisions]] = {}
         self.objects = Objects(self)
         self.names = Names(self)
         self._by_class: dict[type, Callable[[Frame, int, Any], Values]] = {
@@ -105,10 +104,16 @@ class Evaluator(Frames):
         """The blocks that can run in this frame: branches on what is known go one way."""
         known = self._live.get(frame)
         if known is not None:
-            return known
-        if frame in self._computing_live:
+            return known[0]
+        key = ("live", frame)
+        if self.memo.came_back(key):
             return frame.code.all_blocks
-        self._computing_live.add(frame)
+        found = self.memo.assuming(
+            self._live, frame, key, lambda: self._find_live(frame), lambda f: f[0] == frame.code.all_blocks
+        )
+        return found[0]
+
+    def _find_live(self, frame: Frame) -> tuple[frozenset[int], Decisions]:
         ways = frame.code.ways
         live: set[int] = set()
         answers: list[tuple[int, bool]] = []
@@ -125,16 +130,14 @@ class Evaluator(Frames):
             else:
                 answers.append((number, answer))
                 pending += yes if answer else no
-        self._computing_live.discard(frame)
         decisions = tuple(answers)
-        self._decisions[frame] = decisions
-        found = self._live[frame] = frame.code.lives.setdefault(decisions, frozenset(live))
-        return found
+        return frame.code.lives.setdefault(decisions, frozenset(live)), decisions
 
-    def decisions(self, frame: Frame) -> tuple[tuple[int, bool], ...]:
+    def decisions(self, frame: Frame) -> Decisions:
         """The blocks whose branch goes one way in this frame, each with the way, as they were come to."""
         self.live_blocks(frame)
-        return self._decisions.get(frame, ())
+        found = self._live.get(frame)
+        return found[1] if found is not None else ()
 
     def decided(self, frame: Frame, test: int) -> bool | None:
         """The way that a branch goes in this frame; None where it cannot be told."""
@@ -245,7 +248,7 @@ class Evaluator(Frames):
                 return one(Member(base, member.name) if member.kind == "forward" else External(member.name))
         if isinstance(base, (Applied, Called, Member)):
             return one(Member(base, name))
-        return self.objects.by_name_alone(name, frame.ref.path)
+        return self.objects.by_name.method(base, name, frame)
 
     def _subscript(self, frame: Frame, number: int, operation: s.Subscript) -> Values:
         index = constant(self.value(frame, operation.index))

@@ -12,6 +12,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 Result = TypeVar("Result")
 Key = TypeVar("Key")
+Another = TypeVar("Another")
 Given = ParamSpec("Given")
 _NO_CYCLE = 1 << 30
 MAX_DEPTH = 250
@@ -26,7 +27,7 @@ class Memo(Generic[Result]):
         self.too_deep = too_deep
         self._known: dict[object, Result] = {}
         self._active: dict[object, int] = {}
-        self._provisional: list[tuple[dict[Any, Result], object]] = []
+        self._provisional: list[tuple[dict[Any, Any], object]] = []
         self._cycle = _NO_CYCLE  # how deep the outermost computation lies that a cycle came back to
 
     def get(self, key: object) -> Result | None:
@@ -72,5 +73,47 @@ class Memo(Generic[Result]):
                 del self._provisional[kept:]
         else:
             self._provisional.append((store, place))
+        store[place] = result
+        return result
+
+    def came_back(self, key: object) -> bool:
+        """Is :meth:`assuming` at work for this key; what needs its result now has to go on an assumption."""
+        depth = self._active.get(key)
+        if depth is None:
+            return False
+        self._cycle = min(self._cycle, depth)
+        return True
+
+    def assuming(
+        self,
+        store: dict[Key, Another],
+        place: Key,
+        key: object,
+        compute: Callable[[], Another],
+        assumed: Callable[[Another], bool],
+    ) -> Another:
+        """The result for a key, of a kind of its own, kept at a place in a store.
+
+        Computing it may come back to the key, which :meth:`came_back` tells, and go on an assumption there; what was
+        found on the way stands only if the result is the one ``assumed``.
+        """
+        active = self._active
+        depth = len(active)
+        active[key] = depth
+        outer, self._cycle = self._cycle, _NO_CYCLE
+        kept = len(self._provisional)
+        try:
+            result = compute()
+        finally:
+            del active[key]
+            reached = self._cycle
+            self._cycle = min(outer, reached) if reached < depth else outer
+        if reached < depth:
+            self._provisional.append((store, place))
+        elif len(self._provisional) > kept:
+            if not assumed(result):
+                for other, provisional in self._provisional[kept:]:
+                    other.pop(provisional, None)
+            del self._provisional[kept:]
         store[place] = result
         return result

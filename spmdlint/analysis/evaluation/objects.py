@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation import standard
 from spmdlint.analysis.evaluation.annotations import Annotations
+from spmdlint.analysis.evaluation.byname import ByName
 from spmdlint.analysis.evaluation.filled import is_fillable, opened, put_into_attribute
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
@@ -27,7 +27,6 @@ from spmdlint.analysis.evaluation.values import (
     Instance,
     Member,
     SuperValue,
-    Unknown,
     Value,
     Values,
     certain,
@@ -50,13 +49,6 @@ _FIELD_MAKERS = (
     "flax.linen.Module",
     "typing.NamedTuple",
 )
-# Names that methods of every library share: one definition in the project says nothing about an unknown object.
-_COMMON = frozenset(name for kind in (dict, list, set, str, bytes, int, float) for name in dir(kind)) | frozenset(
-    """
-    init apply step run save restore load close read write open start stop join result submit wait done map filter sum
-    mean min max reshape astype at shape dtype size T item tolist replace call update flush log info lower compile trace
-    eval train reset next send put fit build create register name state params config model forward""".split()
-)
 
 
 class Objects:
@@ -66,13 +58,13 @@ class Objects:
         self.ev = evaluator
         self.project = evaluator.project
         self.annotations = Annotations(evaluator)
+        self.by_name = ByName(evaluator)
         self._stores: dict[FunctionRef, dict[str, list[tuple[FunctionRef, int]]]] = {}
         self._bases: dict[ClassValue, tuple[Value, ...]] = {}
         self._copies: dict[FunctionRef, list[tuple[FunctionRef, int, s.Call]]] = {}
         self._finding_bases = 0  # while bases are being found, some are missing yet
         self._lineages: dict[ClassValue, list[ClassValue]] = {}
         self._library_bases: dict[ClassValue, list[str]] = {}
-        self._active: set[tuple[Value, str]] = set()
 
     # -- classes
 
@@ -207,31 +199,27 @@ class Objects:
 
     def attribute(self, base: Instance | ClassValue | SuperValue, name: str) -> Values:
         """What an attribute of an object, a class or ``super()`` may be."""
-        key = (base, name)
-        if key in self._active:
-            return NOTHING
-        self._active.add(key)
-        try:
-            if isinstance(base, SuperValue):
-                return self._in_lineage(self.lineage(base.cls)[1:], name, base.receiver) or ANYTHING
-            receiver = base if isinstance(base, Instance) else None
-            cls = base.cls if isinstance(base, Instance) else base
-            if receiver is not None and self.is_enum(cls):
-                known = standard.enum_attribute(receiver, name)
-                if known is not None:
-                    return known
-            lineage = self.lineage(cls)
-            stored = self._stored(lineage, name, base) if isinstance(base, Instance) else NOTHING
-            found = self._in_lineage(lineage, name, receiver or base)
-            if name in self.project.fields_set_from_outside:
-                return join(stored, found, ANYTHING)
-            if stored:
-                # What is declared and stored is no parameter, unless Python makes the constructor from declarations.
-                declared = () if self._constructed(cls) else (Free(each.ref, name) for each in lineage)
-                return join(stored, found.difference(declared))
-            return found or self._of_library(cls, name, receiver)
-        finally:
-            self._active.discard(key)
+        return self.ev.memo.once((base, name), lambda: self._attribute(base, name))
+
+    def _attribute(self, base: Instance | ClassValue | SuperValue, name: str) -> Values:
+        if isinstance(base, SuperValue):
+            return self.in_lineage(self.lineage(base.cls)[1:], name, base.receiver) or ANYTHING
+        receiver = base if isinstance(base, Instance) else None
+        cls = base.cls if isinstance(base, Instance) else base
+        if receiver is not None and self.is_enum(cls):
+            known = standard.enum_attribute(receiver, name)
+            if known is not None:
+                return known
+        lineage = self.lineage(cls)
+        stored = self._stored(lineage, name, base) if isinstance(base, Instance) else NOTHING
+        found = self.in_lineage(lineage, name, receiver or base)
+        if name in self.project.fields_set_from_outside:
+            return join(stored, found, ANYTHING)
+        if stored:
+            # What is declared and stored is no parameter, unless Python makes the constructor from declarations.
+            declared = () if self._constructed(cls) else (Free(each.ref, name) for each in lineage)
+            return join(stored, found.difference(declared))
+        return found or self._of_library(cls, name, receiver)
 
     def called(self, value: Value) -> Value:
         """What runs when a value is called: of an object its ``__call__``, where that is certain."""
@@ -289,7 +277,8 @@ class Objects:
         receiver = self.project.function(method).formals[0].name
         return self.ev.frame(method, {receiver: one(instance)}, body, 1)
 
-    def _in_lineage(self, lineage: list[ClassValue], name: str, receiver: Value) -> Values:
+    def in_lineage(self, lineage: list[ClassValue], name: str, receiver: Value) -> Values:
+        """What the nearest class that defines a name gives for it, bound to the receiver; nothing if none does."""
         for cls in lineage:
             body = self.project.function(cls.ref)
             stores = body.stores.get(name, ())
@@ -411,73 +400,6 @@ class Objects:
                 return one(SuperValue(self.class_of(cls), value)) if value is not None else ANYTHING
             current = current.outer
         return ANYTHING
-
-    def only_class_with(self, method: str, frame: Frame, number: int) -> ClassValue | None:
-        """The only class of a file that defines a special method, for a parameter that nothing is known of.
-
-        The attributes that the function asks the parameter for must be those of the class.
-        """
-        function = self.ev.function(frame)
-        load = function.operations[number]
-        if not isinstance(load, s.Load) or not all(isinstance(v, Free) for v in self.ev.value(frame, number)):
-            return None
-        owners = [o for o in self.project.methods_by_name.get(method, ()) if o.path == frame.ref.path]
-        cls = self.project.enclosing_class(owners[0]) if len(owners) == 1 else None
-        if cls is None:
-            return None
-        asked = {
-            o.name
-            for o in function.operations
-            if isinstance(o, s.Attribute)
-            and isinstance(base := function.operations[o.base], s.Load)
-            and base.name == load.name
-        }
-        own = (
-            self.attribute_stores(cls).keys()
-            | self.project.methods(cls).keys()
-            | self.project.function(cls).stores.keys()
-        )
-        return self.class_of(cls) if asked <= own else None
-
-    def owners(self, bases: Values, name: str, user: Path) -> Values:
-        """What an attribute is asked of: where nothing is known of it, the only class that has one of that name."""
-        if all(isinstance(base, (Free, Unknown)) for base in bases):
-            owner = self.owner_by_name(name, user)
-            return frozenset((owner,)) if owner is not None else bases
-        return bases
-
-    def owner_by_name(self, name: str, user: Path) -> Instance | None:
-        """An object of the only class that has an attribute of this name, in the file that uses it or the project."""
-        if name in _COMMON or name.startswith("__"):
-            return None
-        component = self.project.component
-        owners = [o for o in self._owners.get(name, ()) if component[o.path] == component[user]]
-        owners = [owner for owner in owners if owner.path == user] or owners
-        return Instance(self.class_of(owners[0])) if len(owners) == 1 else None
-
-    @cached_property
-    def _owners(self) -> dict[str, list[FunctionRef]]:
-        """The classes that have an attribute, by its name: those whose methods store it, and those that define it."""
-        found: dict[str, list[FunctionRef]] = {}
-        for ref in self.project.functions():
-            if self.project.function(ref).kind == "class":
-                names = {*self.attribute_stores(ref), *self.project.methods(ref), *self.project.function(ref).stores}
-                for name in names:
-                    found.setdefault(name, []).append(ref)
-        return found
-
-    def by_name_alone(self, name: str, user: Path) -> Values:
-        """The only method of this name, in the file that uses it or else in the project, on an unknown object."""
-        if name in _COMMON or name.startswith("__"):
-            return ANYTHING
-        component = self.project.component
-        owners = [o for o in self.project.methods_by_name.get(name, ()) if component[o.path] == component[user]]
-        owners = [owner for owner in owners if owner.path == user] or owners
-        if len(owners) != 1:
-            return ANYTHING
-        cls = self.project.enclosing_class(owners[0])
-        assert cls is not None
-        return self._in_lineage([self.class_of(cls)], name, Instance(self.class_of(cls))) or ANYTHING
 
 
 def _annotated(operation: s.Operation) -> bool:

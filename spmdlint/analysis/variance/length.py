@@ -291,7 +291,7 @@ class Length(Property):
                 method = next(iter(origins.ev.objects.attribute(value, "__iter__")), None)
                 if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:
                     return self.of_yields(origins, origins.ev.free_frame(method.ref))
-        cls = origins.ev.objects.only_class_with("__iter__", frame, iterable)
+        cls = origins.ev.objects.by_name.only_class_with("__iter__", frame, iterable)
         if cls is not None:
             method = next(iter(origins.ev.objects.attribute(Instance(cls), "__iter__")), None)
             if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:

@@ -192,7 +192,7 @@ class Shape(Property):
         callee = origins.ev.function(frame).operations[operation.function]
         if not isinstance(callee, s.Load):
             return None
-        cls = origins.ev.objects.only_class_with("__call__", frame, operation.function)
+        cls = origins.ev.objects.by_name.only_class_with("__call__", frame, operation.function)
         if cls is None:
             return None
         arguments = origins.ev.arguments(frame, operation)

@@ -1,0 +1,131 @@
+"""What an attribute is asked of where nothing is known of the object: the only class that has one of this name.
+
+Python programs give a method of their own a name of its own, but for those of :data:`_COMMON`. An annotation leaves
+fewer classes to choose from, and an object that a method hands its own call on to is not the one that the method is of.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.evaluation.annotations import PROTOCOLS
+from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
+    ClassValue,
+    External,
+    Frame,
+    Free,
+    Instance,
+    Unknown,
+    Value,
+    Values,
+)
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.evaluation.evaluate import Evaluator
+
+# Names that methods of every library share: one definition in the project says nothing about an unknown object.
+_COMMON = frozenset(name for kind in (dict, list, set, str, bytes, int, float) for name in dir(kind)) | frozenset(
+    """
+    init apply step run save restore load close read write open start stop join result submit wait done map filter sum
+    mean min max reshape astype at shape dtype size T item tolist replace call update flush log info lower compile trace
+    eval train reset next send put fit build create register name state params config model forward""".split()
+)
+# Annotations that say nothing of the class.
+_OPEN = ("typing.", "typing_extensions.", "collections.abc.", "builtins.", "types.")
+
+
+class ByName:
+    """Finds classes by what they have. One with its evaluator."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+        self.project = evaluator.project
+
+    def method(self, base: Value, name: str, frame: Frame) -> Values:
+        """The only method of this name, in the file that uses it or else in the project, of an unknown object."""
+        if _is_common(name):
+            return ANYTHING
+        owners = [o for o in self.project.methods_by_name.get(name, ()) if o != frame.ref]
+        classes = [cls for o in owners if (cls := self.project.enclosing_class(o)) is not None]
+        owner = self._only(self._admitted(base, classes), frame.ref.path)
+        if owner is None:
+            return ANYTHING
+        return self.ev.objects.in_lineage([owner], name, Instance(owner)) or ANYTHING
+
+    def owners(self, bases: Values, name: str, user: Path) -> Values:
+        """What an attribute is asked of: where nothing is known of it, the only class that has one of that name."""
+        if not all(isinstance(base, (Free, Unknown)) for base in bases) or _is_common(name):
+            return bases
+        classes = self._owners.get(name, [])
+        for base in bases:
+            classes = self._admitted(base, classes)
+        owner = self._only(classes, user)
+        return frozenset((Instance(owner),)) if owner is not None else bases
+
+    def _only(self, classes: list[FunctionRef], user: Path) -> ClassValue | None:
+        """The only one of some classes, in the file that uses it or among those that it goes with."""
+        component = self.project.component
+        near = [cls for cls in classes if component[cls.path] == component[user]]
+        near = [cls for cls in near if cls.path == user] or near
+        return self.ev.objects.class_of(near[0]) if len(near) == 1 else None
+
+    def _admitted(self, base: Value, classes: list[FunctionRef]) -> list[FunctionRef]:
+        """The classes that an object may be of, as its annotation says."""
+        objects = self.ev.objects
+        declared = objects.annotations.declared(base) if classes and isinstance(base, Free) else None
+        if isinstance(declared, ClassValue):
+            if any(name in PROTOCOLS for name in objects.library_bases(declared)):
+                return classes
+            kin = {each.ref for each in (*objects.lineage(declared), *objects.subclasses.get(declared.ref, ()))}
+            return [cls for cls in classes if cls in kin]
+        if isinstance(declared, External) and not declared.name.startswith(_OPEN):
+            return [cls for cls in classes if declared.name in objects.library_bases(objects.class_of(cls))]
+        return classes
+
+    @cached_property
+    def _owners(self) -> dict[str, list[FunctionRef]]:
+        """The classes that have an attribute, by its name: those whose methods store it, and those that define it."""
+        objects = self.ev.objects
+        found: dict[str, list[FunctionRef]] = {}
+        for ref in self.project.functions():
+            if self.project.function(ref).kind == "class":
+                names = {*objects.attribute_stores(ref), *self.project.methods(ref), *self.project.function(ref).stores}
+                for name in names:
+                    found.setdefault(name, []).append(ref)
+        return found
+
+    def only_class_with(self, method: str, frame: Frame, number: int) -> ClassValue | None:
+        """The only class of a file that defines a special method, for a parameter that nothing is known of.
+
+        The attributes that the function asks the parameter for must be those of the class.
+        """
+        function = self.ev.function(frame)
+        load = function.operations[number]
+        if not isinstance(load, s.Load) or not all(isinstance(v, Free) for v in self.ev.value(frame, number)):
+            return None
+        owners = [o for o in self.project.methods_by_name.get(method, ()) if o.path == frame.ref.path]
+        cls = self.project.enclosing_class(owners[0]) if len(owners) == 1 else None
+        if cls is None:
+            return None
+        asked = {
+            o.name
+            for o in function.operations
+            if isinstance(o, s.Attribute)
+            and isinstance(base := function.operations[o.base], s.Load)
+            and base.name == load.name
+        }
+        own = (
+            self.ev.objects.attribute_stores(cls).keys()
+            | self.project.methods(cls).keys()
+            | self.project.function(cls).stores.keys()
+        )
+        return self.ev.objects.class_of(cls) if asked <= own else None
+
+
+def _is_common(name: str) -> bool:
+    return name in _COMMON or name.startswith("__")
