@@ -123,7 +123,8 @@ class Inputs:
     def _sure(self, frame: Frame, reason: Reason) -> bool:
         if reason.kind not in _UNSURE or self.preview:
             return True
-        return reason.kind == "ragged" and self.multi.written_for(frame.ref.path)
+        files = (frame.ref.path, reason.source.site.ref.path)
+        return reason.kind == "ragged" and all(map(self.multi.written_for, files))
 
     def _static(self, frame: Frame, operation: s.Call) -> Iterator[tuple[str, int]]:
         """The static parameters of a jit or map, and the values that a call passes for them."""

@@ -7,7 +7,7 @@ nothing is proven.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.choices import taken
@@ -35,6 +35,7 @@ from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.length import SHARDERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.owndevice import NUMBERS
+from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.load import Knowledge
@@ -128,11 +129,10 @@ class Variance(Property):
         function = origins.ev.function(frame)
         loops = [function.operations[loop] for loop in operation.loops]
         iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
-        if _is_length_of_one(function, operation, lambda n: origins.ev.value(frame, n)):
+        if is_length_of_one(origins.ev, frame, operation):
             part = origins.any_of(frame, iterables)
-            kind, before = ("data", part) if part is not None and part.kind == "data" else ("ragged", None)
             text = "the examples of every process have lengths of their own"
-            return Reason(Site(frame.ref, number), text, kind, before)
+            return Reason(Site(frame.ref, number), text, "data", part) if part and part.kind == "data" else None
         found = origins.any_of(frame, (operation.element, *iterables))
         return origins.step(frame, number, "a list is made of it", found) if found is not None else None
 
@@ -276,13 +276,10 @@ class Variance(Property):
             return self.length.any_of(frame, arguments) or self._own_length(origins, frame, number, arguments)
         if name == "builtins.dict" and arguments:
             return origins.of(frame, arguments[0]) or self._zipped(origins, frame, arguments[0])
-        if name == "builtins.map" and arguments and _is_len(origins.ev.value(frame, arguments[0])):
-            text = "the examples of every process have lengths of their own"
-            return Reason(Site(frame.ref, number), text, "ragged")
         if known is not None and known.reads:
             return self._read(frame, number, origins.any_of(frame, arguments))
         if name in _CARRIERS or name.startswith(_CARRYING):
-            return origins.any_of(frame, arguments)
+            return origins.any_of(frame, arguments) or summary_of_lengths(origins.ev, frame, name, arguments)
         return CONTINUE
 
     @staticmethod
@@ -370,25 +367,3 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.Item):
         return (operation.value,)
     return ()
-
-
-def _is_len(values: Values) -> bool:
-    return any(isinstance(value, External) and value.name == "builtins.len" for value in values)
-
-
-def _is_length_of_one(function: s.Function, collected: s.Collected, value: Callable[[int], Values]) -> bool:
-    """Is an element of a comprehension the length of what it loops over: ``len(row)`` or ``row.shape[0]``."""
-    element = function.operations[collected.element]
-    if isinstance(element, s.Subscript):
-        shape = function.operations[element.base]
-        if not isinstance(shape, s.Attribute) or shape.name != "shape":
-            return False
-        asked = function.operations[shape.base]
-    elif isinstance(element, s.Call) and len(element.arguments) == 1 and _is_len(value(element.function)):
-        asked = function.operations[element.arguments[0].value]
-    else:
-        return False
-    while isinstance(asked, s.Subscript):
-        asked = function.operations[asked.base]
-    names = {o.name for o in function.operations if isinstance(o, s.Store) and o.value in collected.loops}
-    return isinstance(asked, s.Load) and asked.name in names
