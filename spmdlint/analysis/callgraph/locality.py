@@ -21,6 +21,7 @@ from spmdlint.program import summary as s
 
 _DEPTH = 12
 _ONE_DEVICE = "jax.sharding.SingleDeviceSharding"
+_MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
 _PLACES = ("device", "backend", "devices")
 # Called outside of jit, these make an array on this process alone.
 _MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.local_devices")
@@ -28,10 +29,10 @@ _MAKERS += tuple(f"jax.numpy.{name}" for name in "zeros ones full array asarray 
 
 
 def on_local_devices(value: Value, depth: int = _DEPTH) -> bool:
-    """Is a map or jit given devices that are this process's own, or one device or backend by name."""
+    """Is a map or jit given devices that are this process's own or few, or one device or backend by name."""
     if not isinstance(value, Applied) or depth == 0:
         return False
-    if value.name in ("jax.local_devices", _ONE_DEVICE):
+    if value.name in ("jax.local_devices", _ONE_DEVICE) or _on_listed_devices(value):
         return True
     inside = [*value.arguments.positional, *(v for _, v in value.arguments.keywords)]
     for name, values in value.arguments.keywords:
@@ -42,6 +43,22 @@ def on_local_devices(value: Value, depth: int = _DEPTH) -> bool:
     parts = [part for values in inside for part in values]
     parts += [p for part in parts if isinstance(part, Collection) for e in part.elements for p in e]
     return any(on_local_devices(part, depth - 1) for part in parts)
+
+
+def _on_listed_devices(mesh: Applied) -> bool:
+    """Is it a mesh of devices that are written out one by one: the processes that own none of them take no part."""
+    if mesh.name not in _MESHES:
+        return False
+    given = mesh.arguments.keyword("devices")
+    if given is None and mesh.name == _MESHES[0] and mesh.arguments.positional:
+        given = mesh.arguments.positional[0]
+    return given is not None and bool(given) and all(map(_is_written_out, given))
+
+
+def _is_written_out(devices: Value) -> bool:
+    if isinstance(devices, Applied) and devices.name.startswith("numpy.") and len(devices.arguments.positional) == 1:
+        return all(map(_is_written_out, devices.arguments.positional[0]))
+    return isinstance(devices, Collection) and bool(devices.elements) and not devices.open
 
 
 def sharded(evaluator: Evaluator, value: Applied) -> bool:

@@ -5,7 +5,8 @@ topology", POPL 1994): calls in sequence, a choice between two terms, a term rep
 normal form, so that what cannot be told apart is equal: a choice between equal terms is that term, an arm that always
 raises stops the job and chooses nothing, a loop without calls is nothing.
 
-An unresolved call is `Unknown`. It never counts as a call, so it does not make two terms differ.
+An unresolved call is `Unknown`. It never counts as a call, so it does not make two terms differ. One that is given an
+object which makes parallel calls is `Handed`: it counts as whatever calls the other term has.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, several
+from spmdlint.analysis.divergence.handed import HandedOver
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import UNKNOWN, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.conditions import Closed, Conditions
@@ -67,7 +69,11 @@ class Unknown(Struct, frozen=True):
     """A call that cannot be resolved."""
 
 
-Term: TypeAlias = Call | Sequence | Choice | Star | Leave | Fail | Unknown
+class Handed(Struct, frozen=True):
+    """A library is handed an object that makes parallel calls: it may make any of them, in any order."""
+
+
+Term: TypeAlias = Call | Sequence | Choice | Star | Leave | Fail | Unknown | Handed
 
 NOTHING = Sequence()
 Counts: TypeAlias = Callable[[ParallelCall], bool]
@@ -80,6 +86,7 @@ class Terms:
         self.ev = effects.ev
         self.effects = effects
         self.conditions = conditions
+        self.handed = HandedOver(effects)
         self._functions: Memo[Term] = Memo(NOTHING, Unknown())
 
     def of_function(self, frame: Frame) -> Term:
@@ -108,7 +115,11 @@ class Terms:
                 first = choice(None, first, other)
             return first
         made = tuple(Call(call) for call in self.effects.of_call(frame, number, operation))
-        return sequence(*made) if made else Unknown() if UNKNOWN in callees else NOTHING
+        if made:
+            return sequence(*made)
+        if self.handed.may_call(frame, operation, callees):
+            return Handed()
+        return Unknown() if UNKNOWN in callees else NOTHING
 
     def _of_own(self, frame: Frame, number: int, operation: s.Call, callee: FunctionValue) -> Term:
         """What a call of a function of the project does."""
@@ -219,14 +230,14 @@ def choice(condition: object, yes: Term, no: Term) -> Term:
     if fails(yes) and not fails(no):
         return no
     if equal(yes, no) or fails(no):
-        return yes
+        return no if any(map(_hands, _parts(no))) else yes
     return Choice(condition, yes, no)
 
 
 def star(body: Term) -> Term:
     """A term again and again."""
     inner = _returned(body)
-    return NOTHING if equal(inner, NOTHING) else Star(inner)
+    return NOTHING if all(isinstance(part, Unknown) for part in _parts(inner)) else Star(inner)
 
 
 def fails(term: Term) -> bool:
@@ -249,7 +260,20 @@ def equal(first: Term, second: Term) -> bool:
     """Can nobody else tell them apart."""
     one = [part for part in _parts(first) if not isinstance(part, Unknown)]
     other = [part for part in _parts(second) if not isinstance(part, Unknown)]
-    return len(one) == len(other) and all(map(_equal_part, one, other))
+    for mine, yours in zip(one, other, strict=False):
+        if _hands(mine) or _hands(yours):
+            return True
+        if not _equal_part(mine, yours):
+            return False
+    following = max(one, other, key=len)[min(len(one), len(other)) :]
+    return not following or _hands(following[0])
+
+
+def _hands(term: Term) -> bool:
+    """May it be any calls at all."""
+    if isinstance(term, Choice):
+        return _hands(term.yes) or _hands(term.no)
+    return any(map(_hands, _parts(term.body))) if isinstance(term, Star) else isinstance(term, Handed)
 
 
 def _equal_part(first: Term, second: Term) -> bool:

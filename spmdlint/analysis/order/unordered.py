@@ -12,6 +12,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Values
 from spmdlint.analysis.order.gathered import gathered_orders
@@ -74,7 +75,7 @@ class SetLoops:
             for block, position, call in frame.code.each(s.Call, s.Subscript):
                 if block not in live:
                     continue
-                if isinstance(call, s.Call):
+                if isinstance(call, s.Call) and not expects_failure(self.ev, frame, position):
                     yield from self._axis_names(frame, position, call)
                 elif isinstance(call, s.Subscript):
                     yield from self._share(frame, position, call)
