@@ -25,6 +25,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.meshtypes import application, transforms
+from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
 from spmdlint.analysis.meshtypes.primitives import Event
 from spmdlint.analysis.meshtypes.rows import Rows, carried, replicated
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
@@ -109,7 +110,11 @@ class Bodies:
     def met(self) -> list[Met]:
         """Hazards at operations."""
         self._run()
-        return list(self._met)
+        return [
+            met
+            for met in self._met
+            if met.event.hazard != "ratio" or not reduces_on_another_arm(self.ev, met.event.mark.site)
+        ]
 
     def mapped(self) -> list[Mapped]:
         """The maps over rows whose bodies are known."""

@@ -15,6 +15,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Values, certain
 from spmdlint.analysis.variance.length import SHARDERS, Length
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.padding import keeps_sizes
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
@@ -94,6 +95,8 @@ class LastBatch(Property):
                     Site(frame.ref, number), "one process gets the last batch, which may be short", REMAINDER, share
                 )
             return None
+        if method.name == "map" and not (arguments and keeps_sizes(origins.ev, origins.ev.value(frame, arguments[0]))):
+            return None
         return origins.of(frame, method.base) if method.name in _METHODS_KEEP else None
 
     def _library(
@@ -108,7 +111,8 @@ class LastBatch(Property):
         if name in _KEEPERS:
             return origins.any_of(frame, arguments)
         if name in _MAPPERS:
-            return origins.any_of(frame, arguments[1:])
+            keeps = arguments and keeps_sizes(origins.ev, origins.ev.value(frame, arguments[0]))
+            return origins.any_of(frame, arguments[1:]) if keeps else None
         if name.startswith(_LIBRARIES) and name.rsplit(".", 1)[-1] not in _SMALL:
             return origins.any_of(frame, arguments[:1])
         return None
