@@ -12,6 +12,8 @@ _SIGNS = frozenset(
     "broadcast_one_to_all local_devices make_array_from_process_local_data make_array_from_callback "
     "make_array_from_single_device_arrays host_local_array_to_global_array".split()
 )
+# Code for one process asks for its devices by this name, too.
+_WEAK = frozenset(("local_devices",))
 _COUNTS = frozenset(("process_count", "host_count"))
 
 
@@ -25,9 +27,9 @@ class MultiProcess:
         self._written: dict[Path, bool] = {}
 
     def written_for(self, path: Path) -> bool:
-        """Does a file, or a module that it imports directly, name anything that only several processes need."""
+        """Does a file name anything that several processes need, or a module it imports what nobody else does."""
         if path not in self._written:
-            self._written[path] = self.says(path) or any(self.says(other) for other in self._imported(path))
+            self._written[path] = self.says(path) or any(self._needs(other) for other in self._imported(path))
         return self.always or self._written[path]
 
     def acts_for(self, path: Path) -> bool:
@@ -48,6 +50,13 @@ class MultiProcess:
             functions = self.project.modules[path].summary.functions
             self._known[path] = any(_sign(f, operation) for f in functions for operation in f.operations)
         return self._known[path]
+
+    def _needs(self, path: Path) -> bool:
+        """Does a file name a thing that has no use for one process."""
+        if not self.says(path):
+            return False
+        functions = self.project.modules[path].summary.functions
+        return any(_sign(f, o) and getattr(o, "name", "") not in _WEAK for f in functions for o in f.operations)
 
     def _imported(self, path: Path) -> set[Path]:
         module = self.project.modules[path]

@@ -342,12 +342,13 @@ class Divergences:
 
     @cached_property
     def _by_hand(self) -> frozenset[Path]:
+        """The files that make such maps, and those that call them."""
         known = self.ev.knowledge
-        return frozenset(
-            use.site.ref.path
-            for use in self.reach.uses
-            if (entry := known.get(use.applied.name)) is not None and entry.by_hand
-        )
+        uses = {
+            use.site for use in self.reach.uses if (entry := known.get(use.applied.name)) is not None and entry.by_hand
+        }
+        called = (call for use in uses for call in self.reach.use_calls.get(use, ()))
+        return frozenset(site.ref.path for site in (*uses, *called))
 
     def _fails(self, frame: Frame, arm: int, branch: int) -> bool:
         """Does this arm always end in an exception, which stops the job. One that comes back to its branch does not."""
