@@ -45,7 +45,8 @@ class RepeatedAxis(Rule):
 
     ## Limits
 
-    A spec of logical names, which a library maps to mesh axes later, may repeat a name and is not reported.
+    A spec of logical names, which a library maps to mesh axes later, may repeat a name: a spec that is put on no mesh
+    in sight is reported only if a mesh of the program has the axis.
     """
 
     code = "SPMD103"

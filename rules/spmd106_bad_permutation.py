@@ -50,8 +50,8 @@ class BadPermutation(Rule):
 
     ## Limits
 
-    Permutations that depend on the size of the axis at run time are not evaluated. A partial permutation is legal: what
-    receives nothing gets zeros.
+    A permutation that depends on the size of the axis at run time is tried for three to eight devices, and reported if
+    it is wrong for each of them. A partial permutation is legal: what receives nothing gets zeros.
     """
 
     code = "SPMD106"
@@ -59,11 +59,18 @@ class BadPermutation(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
-        for found in (*program.specs.permutations(), *program.regions.permutations()):
+        certain = (*program.specs.permutations(), *program.regions.permutations())
+        for found in (*certain, *program.tried_permutations()):
             if found.site in told:
                 continue
             told.add(found.site)
-            if found.size is None:
+            if found.tried is not None:
+                message = (
+                    f"Two pairs of this permutation have the same {found.role}, however many devices there are: "
+                    f"{found.device}, if there are {found.tried}."
+                )
+                way_out = "Name each device at most once as a source and at most once as a destination."
+            elif found.size is None:
                 message = f"Two pairs of this permutation have the {found.role} {found.device}."
                 way_out = "Name each device at most once as a source and at most once as a destination."
             else:

@@ -11,9 +11,12 @@ from spmdlint.analysis.axes.devices import RepeatedDevice, repeated_devices
 from spmdlint.analysis.axes.edits import Edits
 from spmdlint.analysis.axes.free import FreeAxes, Unbound
 from spmdlint.analysis.axes.inside import Inside
+from spmdlint.analysis.axes.meshrank import MeshRanks, WrongRank
 from spmdlint.analysis.axes.optional import LeftOut, OptionalAxes
+from spmdlint.analysis.axes.permutations import BadPermutation
 from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.axes.specs import Specs
+from spmdlint.analysis.axes.trials import Trials
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.entries import Entries
@@ -273,6 +276,14 @@ class Program:
     def written(self) -> Places:
         """Where lists are written that collectives are given."""
         return Places(self.calls, self.reach)
+
+    def tried_permutations(self) -> Iterator[BadPermutation]:
+        """Permutations that are wrong for a number of devices which is not known."""
+        return Trials(self.evaluator, self.specs, self.written).permutations()
+
+    def mesh_ranks(self) -> Iterator[WrongRank]:
+        """Meshes with another number of names than dimensions."""
+        return MeshRanks(self.evaluator, self.specs).wrong()
 
     # -- the analyses
 

@@ -10,12 +10,15 @@ from spmdlint.knowledge.load import Known
 
 
 class BadPermutation(Struct, frozen=True):
-    """A permutation with two pairs of one ``role``, or a device that an axis of ``size`` has not."""
+    """A permutation with two pairs of one ``role``, or a device that an axis of ``size`` has not; ``tried`` is a number
+    of devices for which ``device`` stands, where any other number is wrong, too.
+    """
 
     site: Site
     device: int
     role: str
     size: int | None = None
+    tried: int | None = None
 
 
 class BadGroups(Struct, frozen=True):

@@ -62,10 +62,11 @@ class Specs:
         self.reach = reach
 
     @cached_property
-    def _applications(self) -> tuple[MapUse, ...]:
-        return tuple(self._find_applications())
+    def applications(self) -> tuple[MapUse, ...]:
+        """Those that are reached for sure, and are not expected to fail."""
+        return tuple(self._find())
 
-    def _find_applications(self) -> Iterator[MapUse]:
+    def _find(self) -> Iterator[MapUse]:
         meant: dict[Site, bool] = {}  # by the text alone, so alike in all frames
         for use in self.reach.applications:
             if use.frame not in self.reach.trusted:
@@ -81,7 +82,7 @@ class Specs:
 
     def not_in_mesh(self) -> Iterator[AxisNotInMesh]:
         """Axes of specs that their mesh lacks."""
-        for use in self._applications:
+        for use in self.applications:
             yield from self._narrowed_to_none(use)
             axes = self._axes_for_specs(use.applied)
             if axes is None or axes.open:
@@ -103,7 +104,7 @@ class Specs:
 
     def repeated(self) -> Iterator[RepeatedAxis]:
         """Axes that stand twice in a mesh, or in one spec that is put on a mesh."""
-        for use in self._applications:
+        for use in self.applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.kind == "mesh" and known.axes is not None:
                 given = self.ev.argument(use.applied, known.axes)
@@ -112,6 +113,21 @@ class Specs:
             for spec in self.specs_of(use.applied):
                 for name in _twice(self.names_in(spec)):
                     yield RepeatedAxis(spec.site, name, "spec")
+            if known is not None and known.kind == "spec":
+                # What is put on no mesh in sight may hold logical names, which may stand twice.
+                for name in _twice(self.names_in(use.applied)):
+                    if name in self._mesh_names:
+                        yield RepeatedAxis(use.site, name, "spec")
+
+    @cached_property
+    def _mesh_names(self) -> frozenset[str]:
+        """The axes of all meshes of the program."""
+        found: set[str] = set()
+        for use in self.applications:
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is not None and known.kind == "mesh" and known.axes is not None:
+                found.update(self._spelled(self.ev.argument(use.applied, known.axes) or NOTHING))
+        return frozenset(found)
 
     def _axes_for_specs(self, applied: Applied) -> Axes | None:
         """The axes that the specs of an application may name; None if it takes no specs."""
@@ -180,14 +196,14 @@ class Specs:
     def structure(self) -> Iterator[WrongStructure]:
         """Tuples of specs that do not fit the function's parameters or results."""
         check = Structure(self.calls)
-        for use in self._applications:
+        for use in self.applications:
             yield from check.check(use)
 
     # -- 106, 107, 108
 
     def permutations(self) -> Iterator[BadPermutation]:
         """Permutations in which two pairs share a source, or a destination."""
-        for use in self._applications:
+        for use in self.applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.permutation is not None:
                 given = self.ev.argument(use.applied, known.permutation)
@@ -197,7 +213,7 @@ class Specs:
 
     def groups(self) -> Iterator[BadGroups]:
         """Groups that are no partition."""
-        for use in self._applications:
+        for use in self.applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.groups is not None:
                 split = groups(self.ev.argument(use.applied, known.groups))
@@ -210,7 +226,7 @@ class Specs:
 
     def missing_functions(self) -> Iterator[MissingFunction]:
         """Maps called with everything but their function."""
-        for use in self._applications:
+        for use in self.applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or not known.needs_function or use.applied.arguments.open:
                 continue

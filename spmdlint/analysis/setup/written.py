@@ -66,6 +66,11 @@ class Places:
                 return tuple(found.chain())
         return ()
 
+    def made(self, site: Site, given: int) -> Site | None:
+        """Where the list that an operation at a site is given is made."""
+        found = self._lists.of(self.ev.free_frame(site.ref), given)
+        return found.source.site if found is not None else None
+
     def of_name(self, site: Site, name: str) -> tuple[Reason, ...]:
         """The steps from where the axis name that a call at a site names is spelled; none if it is there."""
         frame, call = self.ev.free_frame(site.ref), self._call(site)

@@ -1,0 +1,92 @@
+"""Permutations for an axis of a size that is not known: tried for several sizes, and wrong if wrong for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.analysis.axes.permutations import BadPermutation, repeated
+from spmdlint.analysis.axes.specs import Specs
+from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.comprehension import collected
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site, Values, constant, one
+from spmdlint.analysis.setup.written import Places
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+
+SIZES = range(3, 9)
+"""Fewer devices make too many permutations right, or wrong, by chance."""
+
+
+class Trials:
+    """Finds them. One per run."""
+
+    def __init__(self, evaluator: Evaluator, specs: Specs, places: Places) -> None:
+        self.ev = evaluator
+        self.specs = specs
+        self.places = places
+
+    def permutations(self) -> Iterator[BadPermutation]:
+        """Permutations in which two pairs share a source, or a destination, whatever the number of devices."""
+        for use in self.specs.applications:
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is None or known.permutation is None:
+                continue
+            call = self.ev.function(use.frame).operations[use.site.number]
+            given = passed(call, known.permutation, known.positional) if isinstance(call, s.Call) else None
+            made = self.places.made(use.site, given) if given is not None else None
+            bad = self._tried(use.site, known, made) if made is not None else None
+            if bad is not None:
+                yield bad
+
+    def _tried(self, site: Site, known: Known, made: Site) -> BadPermutation | None:
+        frame = self.ev.free_frame(made.ref)
+        operation = frame.code.operations[made.number]
+        if not isinstance(operation, s.Collected) or operation.kind == "dict":
+            return None
+        unknown = self._unknown(frame, operation)
+        if unknown is None:
+            return None
+        found = [repeated(site, known, self._of_size(frame, operation, unknown, size)) for size in SIZES]
+        first = found[0]
+        if first is None or any(bad is None or bad.role != first.role for bad in found):
+            return None
+        return BadPermutation(site, first.device, first.role, tried=SIZES[0])
+
+    def _of_size(self, frame: Frame, operation: s.Collected, unknown: frozenset[int], size: int) -> Values:
+        return collected(self.ev, frame, operation, dict.fromkeys(unknown, one(Constant(size))))
+
+    def _unknown(self, frame: Frame, operation: s.Collected) -> frozenset[int] | None:
+        """The operations that stand for the number of devices: ``n`` of ``for i in range(n)``, wherever it is read."""
+        for loop in operation.loops:
+            step = frame.code.operations[loop]
+            call = frame.code.operations[step.iterable] if isinstance(step, s.Next) else None
+            if not isinstance(call, s.Call) or not call.arguments:
+                return None
+            if not any(isinstance(v, External) and v.name == "builtins.range" for v in self._callees(frame, call)):
+                return None
+            end = call.arguments[0 if len(call.arguments) == 1 else 1].value
+            if constant(self.ev.value(frame, end)) is None:
+                numbers = range(len(frame.code.operations))
+                return frozenset(number for number in numbers if self._same(frame, end, number))
+        return None
+
+    def _callees(self, frame: Frame, call: s.Call) -> Values:
+        return self.ev.value(frame, call.function)
+
+    def _same(self, frame: Frame, first: int, second: int) -> bool:
+        """Are two expressions written alike, of names that are given a value once."""
+        if first == second:
+            return True
+        one, other = frame.code.operations[first], frame.code.operations[second]
+        if isinstance(one, s.Load) and isinstance(other, s.Load):
+            stores = frame.code.function.stores.get(one.name, ())
+            return one.name == other.name and len(stores) < 2
+        if isinstance(one, s.Attribute) and isinstance(other, s.Attribute):
+            return one.name == other.name and self._same(frame, one.base, other.base)
+        if isinstance(one, s.Call) and isinstance(other, s.Call) and len(one.arguments) == len(other.arguments):
+            pairs = zip(one.arguments, other.arguments, strict=True)
+            return self._same(frame, one.function, other.function) and all(
+                a.keyword == b.keyword and self._same(frame, a.value, b.value) for a, b in pairs
+            )
+        return isinstance(one, s.Const) and one == other
