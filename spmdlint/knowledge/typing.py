@@ -37,6 +37,7 @@ class OfRows(Struct, frozen=True):
     split: frozenset[str]
     pick: frozenset[str]
     local_count: frozenset[str]
+    counters: frozenset[str]
 
 
 class Typing(Struct, frozen=True):

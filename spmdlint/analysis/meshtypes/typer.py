@@ -272,6 +272,8 @@ class Typer:
             return base.get(operation.name) or UNKNOWN
         if isinstance(base, Row):
             return flat(base)
+        if self.region.by_hand and operation.name in self.table.rows.counters and isinstance(base, Leaf) and base.rows:
+            return ALL_ALIKE
         if base == ALL_ALIKE and isinstance(certain(self.ev.value(scope.frame, operation.base)), Instance):
             return ALL_ALIKE
         return base
