@@ -39,7 +39,7 @@ class Operations:
         if found is None:
             operations: list[Any] = self.operations
             block_of = self.function.block_of  # numbers rise inside of a block
-            places = [(block_of[n], n) for kind in kinds for n in self._numbers.get(kind, ()) if n in block_of]
+            places = [(block_of[n], n) for kind in kinds for n in self._numbers.get(kind, ())]
             places.sort()
             found = self._each[kinds] = tuple((block, number, operations[number]) for block, number in places)
         return found
