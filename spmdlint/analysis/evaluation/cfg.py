@@ -11,6 +11,8 @@ from functools import cached_property
 
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Delete, Function, Store, ValueId
 
+_NONE: frozenset[ValueId] = frozenset()
+
 
 class Flow:
     """The graph of one function, and what is computed from it on demand."""
@@ -82,7 +84,7 @@ class Flow:
         only = self._only_stores.get(name)
         if only is not None and key not in self._reaching:
             comes = self._after[self.function.block_of[only]] >> block & 1
-            self._reaching[key] = frozenset((only,)) if comes else frozenset()
+            self._reaching[key] = frozenset((only,)) if comes else _NONE
         if key not in self._reaching:
             found: set[ValueId] = set()
             seen = {block}

@@ -7,6 +7,7 @@ of these. Calls never are, because how deep they are followed depends on how dee
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
@@ -20,6 +21,8 @@ _MUTATORS = frozenset(
 )
 NEVER_DECIDED = (s.Next, s.Caught, s.Matches)
 """What branches on these goes either way in every frame."""
+NO_ROOT = -1
+_CHANGES, _FIXED = 1, 2
 _MADE_IN_FRAMES = (s.Call, s.MakeFunction, s.MakeClass, s.Parameter, s.Collected)
 
 
@@ -32,11 +35,11 @@ class Code(Operations):
         self.flow = Flow(function)
         self.known: dict[int, Values] = {}
         """The values of fixed roots."""
-        self.roots: dict[int, int] = {}
-        """The roots that are known; ask :meth:`root_of` for the others."""
+        self.roots = array("i", [NO_ROOT]) * len(function.operations)
+        """The roots that are known, by operation; ask :meth:`root_of` for the others."""
         self.lives: dict[tuple[tuple[int, bool], ...], frozenset[int]] = {}
         """The blocks that can run, by the branches that go one way."""
-        self._fixed: dict[int, bool] = {}
+        self._fixed = bytearray(len(function.operations))  # one byte each: not known, not fixed, fixed
         self._scopes: dict[str, s.Function | None] = {}
 
     def scope_of(self, name: str) -> s.Function | None:
@@ -76,11 +79,11 @@ class Code(Operations):
 
     def is_fixed(self, root: int) -> bool:
         """Is the value of a root the same in every frame."""
-        known = self._fixed.get(root)
-        if known is None:
-            self._fixed[root] = False  # what depends on itself, in a loop
-            known = self._fixed[root] = self._find_fixed(self.operations[root])
-        return known
+        known = self._fixed[root]
+        if not known:
+            self._fixed[root] = _CHANGES  # what depends on itself, in a loop
+            known = self._fixed[root] = _FIXED if self._find_fixed(self.operations[root]) else _CHANGES
+        return known == _FIXED
 
     def _find_fixed(self, operation: s.Operation) -> bool:
         if isinstance(operation, _MADE_IN_FRAMES):
@@ -89,7 +92,8 @@ class Code(Operations):
             return self.function.kind != "module" and self.scope_of(operation.name) is None
         roots = self.roots
         return all(
-            self.is_fixed(roots[number] if number in roots else self.root_of(number)) for number in operands(operation)
+            self.is_fixed(roots[number] if roots[number] != NO_ROOT else self.root_of(number))
+            for number in operands(operation)
         )
 
     @cached_property

@@ -12,7 +12,7 @@ from typing import Any
 
 from spmdlint.analysis.evaluation import comprehension, folding, standard
 from spmdlint.analysis.evaluation.bindings import bind
-from spmdlint.analysis.evaluation.code import NEVER_DECIDED
+from spmdlint.analysis.evaluation.code import NEVER_DECIDED, NO_ROOT
 from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.names import Names
@@ -153,8 +153,8 @@ class Evaluator(Frames):
     def value(self, frame: Frame, number: int) -> Values:
         """What an operation's value may be in a frame."""
         code = frame.code
-        root = code.roots.get(number)
-        if root is None:
+        root = code.roots[number]
+        if root == NO_ROOT:
             root = code.root_of(number)
         known = frame.known.get(root)
         if known is None:

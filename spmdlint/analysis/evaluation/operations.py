@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, TypeVar
@@ -27,11 +28,11 @@ class Operations:
             yield number, operations[number]
 
     @cached_property
-    def _numbers(self) -> dict[type, list[int]]:
+    def _numbers(self) -> dict[type, array[int]]:
         found: dict[type, list[int]] = {}
         for number, operation in enumerate(self.operations):
             found.setdefault(type(operation), []).append(number)
-        return found
+        return {kind: array("i", numbers) for kind, numbers in found.items()}
 
     def each(self, *kinds: type[Kind]) -> tuple[tuple[int, int, Kind], ...]:
         """The operations of some kinds in the order of the blocks: the block, the number, the operation."""
