@@ -66,7 +66,7 @@ class Evaluator(Frames):
         super().__init__(project)
         self.knowledge = knowledge
         self.heeds_intent = heeds_intent
-        self.memo: Memo[Values] = Memo(NOTHING, ANYTHING)
+        self.memo: Memo[Values] = Memo(NOTHING, ANYTHING, shares=True)
         self._members: dict[tuple[str, str], Values] = {}
         self._orders: dict[Values, Iterable[Value]] = {}
         self._live: dict[Frame, tuple[frozenset[int], Decisions]] = {}
