@@ -362,10 +362,15 @@ class Function(Struct, dict=True):
         return found
 
 
+_NONE: frozenset[str] = frozenset()
+
+
 def compact(functions: Iterable[Function]) -> None:
-    """Keep blocks in a third of the room: their operations follow one another, and most edges are like others."""
+    """Keep functions in less room: the operations of a block follow one another, and most edges are like others."""
     shared: dict[tuple[tuple[EdgeKind, int], ...], tuple[Edge, ...]] = {}
     for function in functions:
+        function.globals = function.globals or _NONE
+        function.nonlocals = function.nonlocals or _NONE
         for block in function.blocks:
             numbers = block.operations
             if numbers and numbers[-1] - numbers[0] == len(numbers) - 1:

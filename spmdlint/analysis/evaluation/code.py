@@ -22,6 +22,7 @@ _MUTATORS = frozenset(
 NEVER_DECIDED = (s.Next, s.Caught, s.Matches)
 """What branches on these goes either way in every frame."""
 NO_ROOT = -1
+_NONE: frozenset[str] = frozenset()
 _CHANGES, _FIXED = 1, 2
 _MADE_IN_FRAMES = (s.Call, s.MakeFunction, s.MakeClass, s.Parameter, s.Collected)
 
@@ -100,7 +101,7 @@ class Code(Operations):
     def mutated_names(self) -> frozenset[str]:
         """The names whose value the function changes in place."""
         loads = (self.operations[changed] for _, changed in self.changes)
-        return frozenset(load.name for load in loads if isinstance(load, s.Load))
+        return frozenset(load.name for load in loads if isinstance(load, s.Load)) if self.changes else _NONE
 
     @cached_property
     def changes(self) -> tuple[tuple[int, int], ...]:
@@ -124,14 +125,15 @@ class Code(Operations):
     @cached_property
     def ways(self) -> tuple[tuple[int | None, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]:
         """By block: what may decide how control goes on, and the blocks it goes to, then if that is true, or false."""
-        found = []
-        for block in self.function.blocks:
+        found: list[tuple[int | None, tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = []
+        for block, targets in zip(self.function.blocks, self.flow.successors, strict=True):
             test = block.test
-            if test is not None and isinstance(self.operations[test], NEVER_DECIDED):
-                test = None
+            if test is None or isinstance(self.operations[test], NEVER_DECIDED):
+                found.append((None, targets, targets, targets))
+                continue
             yes = tuple(edge.target for edge in block.edges if edge.kind != "false")
             no = tuple(edge.target for edge in block.edges if edge.kind != "true")
-            found.append((test, tuple(edge.target for edge in block.edges), yes, no))
+            found.append((test, targets, yes, no))
         return tuple(found)
 
     @cached_property

@@ -131,7 +131,8 @@ class Evaluator(Frames):
                 answers.append((number, answer))
                 pending += yes if answer else no
         decisions = tuple(answers)
-        return frame.code.lives.setdefault(decisions, frozenset(live)), decisions
+        every = frame.code.all_blocks
+        return frame.code.lives.setdefault(decisions, every if len(live) == len(every) else frozenset(live)), decisions
 
     def decisions(self, frame: Frame) -> Decisions:
         """The blocks whose branch goes one way in this frame, each with the way, as they were come to."""
