@@ -334,6 +334,10 @@ class Function(Struct, dict=True):
         """Where each operation stands."""
         return self.layout.places.spans[self.index]
 
+    def holds(self, outer: ValueId, inner: ValueId) -> bool:
+        """Does one operation stand inside of another."""
+        return self.layout.holds(self.index, outer, inner)
+
     @property
     def start(self) -> int:
         """Where the function's name begins."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.operations import Operations
@@ -38,8 +38,8 @@ class Code(Operations):
         """The values of fixed roots."""
         self.roots = array("i", [NO_ROOT]) * len(function.operations)
         """The roots that are known, by operation; ask :meth:`root_of` for the others."""
-        self.lives: dict[tuple[tuple[int, bool], ...], frozenset[int]] = {}
-        """The blocks that can run, by the branches that go one way."""
+        self.lives: dict[tuple[tuple[int, bool], ...], tuple[frozenset[int], tuple[tuple[int, bool], ...]]] = {}
+        """The blocks that can run, by the branches that go one way, and these branches once more."""
         self._fixed = bytearray(len(function.operations))  # one byte each: not known, not fixed, fixed
         self._scopes: dict[str, s.Function | None] = {}
 
@@ -139,7 +139,7 @@ class Code(Operations):
     @cached_property
     def all_blocks(self) -> frozenset[int]:
         """The numbers of the blocks."""
-        return frozenset(range(len(self.function.blocks)))
+        return _first(len(self.function.blocks))
 
     # -- what is defined and called here
 
@@ -242,6 +242,12 @@ class Code(Operations):
                     decorated[number] = body
                     found.setdefault(body, []).append(operation)
         return {body: tuple(calls) for body, calls in found.items()}
+
+
+@lru_cache(maxsize=1024)
+def _first(blocks: int) -> frozenset[int]:
+    """The numbers of so many blocks: most functions have as many as others."""
+    return frozenset(range(blocks))
 
 
 def operands(operation: s.Operation) -> tuple[int, ...]:

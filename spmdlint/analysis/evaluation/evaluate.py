@@ -132,7 +132,8 @@ class Evaluator(Frames):
                 pending += yes if answer else no
         decisions = tuple(answers)
         every = frame.code.all_blocks
-        return frame.code.lives.setdefault(decisions, every if len(live) == len(every) else frozenset(live)), decisions
+        found = (every if len(live) == len(every) else frozenset(live), decisions)
+        return frame.code.lives.setdefault(decisions, found)
 
     def decisions(self, frame: Frame) -> Decisions:
         """The blocks whose branch goes one way in this frame, each with the way, as they were come to."""
