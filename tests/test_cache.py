@@ -7,6 +7,7 @@ import random
 import runpy
 import subprocess
 import sys
+from functools import partialmethod
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ import pytest
 
 from spmdlint.files import store
 from spmdlint.program import load as loading
-from spmdlint.program import workers, written
+from spmdlint.program import survey, workers, written
 from spmdlint.program.lower import lower
 
 EDITS = Path(__file__).parent.parent / "benchmarks/edits.py"
@@ -134,6 +135,18 @@ def test_where_somebody_asked_where_code_stands_its_place_counts(known, analysed
     assert analysed
 
 
+def test_what_is_expected_to_fail_is_not_tied_to_its_lines(project, analysed):
+    failing = (
+        "import pytest\n\nimport losses\n\n\ndef test_mean():\n    pytest.raises(NameError, lambda: losses.mean(1.0))\n"
+    )
+    project.write({"losses.py": LOSSES, "test_losses.py": failing, "spmdlint.toml": ""})
+    assert project.check("test_losses.py").found == []
+    analysed.clear()
+    project.write({"test_losses.py": "# a comment\n" + failing})
+    assert project.check("test_losses.py").found == []
+    assert not analysed
+
+
 def test_suppressions_are_heeded_although_nothing_is_analysed(known, analysed):
     line = "jax.lax.pmean(x, 'batch')"
     known.write({"losses.py": LOSSES.replace(line, f"{line}  # noqa: SPMD101")})
@@ -186,21 +199,34 @@ run(jax.pmap(lambda x: x))
 """
 
 
-def test_many_edits(project):
-    """Whatever is edited, the run that keeps says what the one that does not keep says."""
+def test_many_edits(project, monkeypatch):
+    """Whatever is edited: cold or warm, in one process or two, screened or not, a run says the same."""
     edits = runpy.run_path(str(EDITS))["edit"]
     chance = random.Random(7)
     texts = {"losses.py": LOSSES, "train.py": TRAIN, "more.py": MORE, "late.py": project.hazard}
+    for package in ("one", "two", "three"):
+        texts |= {
+            f"{package}/__init__.py": f"from {package} import steps\n",
+            f"{package}/steps.py": LOSSES + f"\n\n{TRAIN}",
+            f"{package}/states.py": MORE.replace("import train", f"from {package} import steps"),
+            f"{package}/plain.py": "def render(rows):\n    return [str(row) for row in set(rows)]\n",
+            f"{package}/words.py": f"LONG = {package!r}\n",
+        }
     project.write({**texts, "spmdlint.toml": ""})
+    look = survey.Surveyor.look
     said = set()
-    for _ in range(30):
+    for number in range(40):
         name = chance.choice(sorted(texts))
         edited, _ = edits(texts[name], chance)
         project.write({name: edited})
         if chance.random() < 0.5:
             texts[name] = edited
         warm = project.check("--preview")
-        assert warm.json == project.check("--preview", "--no-cache").json
+        cold = project.check("--preview", "--no-cache", "-j", "2" if number % 3 == 0 else "1")
+        with monkeypatch.context() as patch:
+            patch.setattr(survey.Surveyor, "look", partialmethod(look, screen=False))
+            unscreened = project.check("--preview", "--no-cache")
+        assert warm.json == cold.json == unscreened.json
         said.add(warm.out)
     assert len(said) > 10  # the edits change what is found, too
 

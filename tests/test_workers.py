@@ -36,7 +36,7 @@ def test_what_a_worker_fails_to_do_is_done_all_the_same(several, monkeypatch, se
 
 
 def test_small_projects_and_single_cores_start_no_process(several, monkeypatch):
-    monkeypatch.setattr(workers, "_hand_out", lambda texts: pytest.fail("a process was started"))
+    monkeypatch.setattr(workers, "_hand_out", lambda *_: pytest.fail("a process was started"))
     assert several.check("--no-cache").status == 1
     monkeypatch.setattr(workers, "LEAST", 1)
     monkeypatch.setattr(workers, "_cores", lambda: 1)

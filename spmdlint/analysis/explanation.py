@@ -122,13 +122,13 @@ class Explainer:
         frame = self.ev.free_frame(ref)
         function = self.ev.function(frame)
         axes = self.reach.around_of(ref)
-        block = function.block_of.get(numbers[0])
+        block = function.block_of[numbers[0]]
         return Part(
             ref,
             self._runs(ref),
             tuple(sorted(axes.names)),
             axes.open,
-            tuple(self._guards(frame, block)) if block is not None else (),
+            tuple(self._guards(frame, block)),
             tuple(self._values(frame, numbers)),
             tuple(self._call(frame, n, o) for n in numbers if isinstance(o := function.operations[n], s.Call)),
         )

@@ -56,6 +56,7 @@ def find(config: Config, paths: Sequence[Path], typed: Path | None = None) -> Fo
 def walk(folder: Path, ignores: Ignores, *, descend: bool = True, linked_from: Path | None = None) -> Iterator[Path]:
     """The Python files in a folder and its sub-folders; without ``descend``, only in those that are packages.
 
+    ``ignores`` are the patterns of the folders above; those of this one may be among them.
     Links to folders are not entered: a link upwards would never end. A link to a file below ``linked_from`` is left
     out, because that file is found where it lies.
     """
@@ -63,16 +64,16 @@ def walk(folder: Path, ignores: Ignores, *, descend: bool = True, linked_from: P
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
         return  # A folder that may not be listed holds nothing that could be read.
+    ignores = ignores.below(folder) if any(entry.name == ".gitignore" for entry in entries) else ignores
     for entry in entries:
-        path = folder / entry.name
         if entry.is_dir(follow_symlinks=False):
-            wanted = descend or (path / "__init__.py").is_file()
-            if wanted and not ignores.ignores(path, is_folder=True):
-                yield from walk(path, ignores.below(path), descend=descend, linked_from=linked_from)
-        elif entry.name.endswith(SUFFIX) and entry.is_file() and not ignores.ignores(path, is_folder=False):
-            linked = entry.is_symlink() and linked_from in Path(os.path.realpath(path)).parents
+            wanted = descend or os.path.isfile(os.path.join(entry.path, "__init__.py"))  # noqa: PTH113, PTH118
+            if wanted and not ignores.ignores(entry.path, is_folder=True):
+                yield from walk(folder / entry.name, ignores, descend=descend, linked_from=linked_from)
+        elif entry.name.endswith(SUFFIX) and entry.is_file() and not ignores.ignores(entry.path, is_folder=False):
+            linked = entry.is_symlink() and linked_from in Path(os.path.realpath(entry.path)).parents
             if not linked:
-                yield path
+                yield folder / entry.name
 
 
 def _own_name(path: Path, project: set[Path]) -> Path:
@@ -84,8 +85,8 @@ def _own_name(path: Path, project: set[Path]) -> Path:
 def _in_folder(folder: Path, config: Config, configured: Patterns, project: set[Path]) -> set[Path]:
     inside = folder == config.root or config.root in folder.parents
     if inside and not ignored(folder, configured, is_folder=True):
-        return {path for path in project if folder in path.parents}
+        return project if folder == config.root else {path for path in project if folder in path.parents}
     if config.force_exclude:
         return set()
     own = configured_patterns(folder, config.exclusions(), "exclude")
-    return set(walk(folder, Ignores(own).below(folder)))
+    return set(walk(folder, Ignores(own)))

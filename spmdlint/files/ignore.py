@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -25,10 +26,14 @@ class Patterns(Struct, frozen=True):
 
     def verdict(self, path: Path, is_folder: bool) -> bool | None:
         """Whether ``path`` is left out (True), is explicitly taken in (False), or is not named (None)."""
-        try:
-            relative = path.relative_to(self.folder).as_posix()
-        except ValueError:
+        return self.verdict_of(str(path), is_folder)
+
+    def verdict_of(self, name: str, is_folder: bool) -> bool | None:
+        """The same for a path as it is written: a walk asks for thousands."""
+        above = os.path.join(self.folder, "")  # noqa: PTH118  (with a separator behind it)
+        if not name.startswith(above):
             return None
+        relative = name[len(above) :].replace(os.sep, "/")
         return self.spec(f"{relative}/" if is_folder else relative)
 
 
@@ -43,12 +48,12 @@ class Ignores:
         self._configured = configured
         self._git = tuple(git)
 
-    def ignores(self, path: Path, is_folder: bool) -> bool:
+    def ignores(self, path: str, is_folder: bool) -> bool:
         """Whether an entry of this folder is left out."""
-        if self._configured.verdict(path, is_folder):
+        if self._configured.verdict_of(path, is_folder):
             return True
         for patterns in reversed(self._git):
-            verdict = patterns.verdict(path, is_folder)
+            verdict = patterns.verdict_of(path, is_folder)
             if verdict is not None:
                 return verdict
         return False
@@ -108,7 +113,7 @@ def ignored(path: Path, configured: Patterns, *, is_folder: bool = False) -> boo
     """Whether ``path``, or a folder on the way to it, is left out."""
     top = _top(path.parent, configured)
     ways = [path, *(parent for parent in path.parents if top in parent.parents)]
-    return any(at(way.parent, configured).ignores(way, is_folder or way != path) for way in reversed(ways))
+    return any(at(way.parent, configured).ignores(str(way), is_folder or way != path) for way in reversed(ways))
 
 
 def _top(folder: Path, configured: Patterns) -> Path:

@@ -39,25 +39,48 @@ def components(names: Mapping[Path, Iterable[str]]) -> dict[Path, int]:
 
     Two files are in one if either names the other's module.
     """
-    modules = modules_of(names)
-    leader = {path: path for path in names}
+    number = {path: place for place, path in enumerate(names)}
+    numbers: dict[str, int] = {}
+    # Numbers stand for files and, behind them, for modules: who names a module is bound to it once, and not to each
+    # of the many files that an ordinary word like `utils` is the name of.
+    leader = list(range(len(number)))
 
-    def find(path: Path) -> Path:
-        while leader[path] != path:
-            leader[path] = leader[leader[path]]
-            path = leader[path]
-        return path
+    def find(place: int) -> int:
+        while leader[place] != place:
+            leader[place] = place = leader[leader[place]]
+        return place
 
-    for path, words in names.items():
+    beside: dict[Path, int | None] = {}
+    folder_of: dict[Path, Path] = {}
+    for path, place in number.items():
         # A package is one: its `__init__` runs before any of its modules.
-        beside = path.parent / "__init__.py"
-        if beside in leader:
-            leader[find(path)] = find(beside)
+        folder = folder_of[path] = path.parent
+        if folder not in beside:
+            beside[folder] = number.get(folder / "__init__.py")
+        package = beside[folder]
+        if package is not None:
+            leader[find(place)] = find(package)
+    members: dict[str, list[int]] = {}
+    for path, place in number.items():
+        module = folder_of[path].name if path.stem == "__init__" else path.stem
+        members.setdefault(module, []).append(place)
+    for place, words in enumerate(names.values()):
+        own = find(place)
         for word in words:
-            for other in modules.get(word, ()):
-                leader[find(path)] = find(other)
-    numbers: dict[Path, int] = {}
-    return {path: numbers.setdefault(find(path), len(numbers)) for path in sorted(names)}
+            named_as = numbers.get(word)
+            if named_as is None:
+                if word not in members:
+                    continue
+                named_as = numbers[word] = len(leader)
+                leader.append(named_as)
+                for member in members[word]:
+                    leader[find(member)] = named_as
+                own = find(own)
+            root = find(named_as)
+            if root != own:
+                leader[root] = own
+    order: dict[int, int] = {}
+    return {path: order.setdefault(find(place), len(order)) for path, place in number.items()}
 
 
 def relevant(component: Mapping[Path, int], speaking: Iterable[Path]) -> set[Path]:

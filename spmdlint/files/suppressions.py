@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,15 +92,28 @@ def collect(
     return Suppressions(
         suppression
         for path, found in comments.items()
-        for rows in (sources[path].lines() if path in sources else [],)
+        for rows in (_Rows(path, sources),)
         for comment in found
         for suppression in (*_ignores(path, comment, rows, codes), *_noqas(path, comment, rows, codes))
     )
 
 
-def _ignores(path: Path, comment: Comment, rows: Sequence[str], codes: Mapping[str, str]) -> Iterator[Suppression]:
+class _Rows:
+    """The rows of a file, which most comments do not need: they speak to other tools."""
+
+    def __init__(self, path: Path, sources: Mapping[Path, Source]) -> None:
+        self._path = path
+        self._sources = sources
+
+    @cached_property
+    def all(self) -> Sequence[str]:
+        """The rows; none where the file has no text."""
+        return self._sources[self._path].lines() if self._path in self._sources else []
+
+
+def _ignores(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]) -> Iterator[Suppression]:
     for found in _IGNORE.finditer(comment.text):
-        line = _line_below(comment, rows) if comment.own_line else comment.row
+        line = _line_below(comment, rows.all) if comment.own_line else comment.row
         listed = found["selectors"] or ""
         words = list(re.finditer(r"[^\s,]+", listed))
         for word in words:
@@ -107,13 +121,13 @@ def _ignores(path: Path, comment: Comment, rows: Sequence[str], codes: Mapping[s
             start, end = at + word.start(), at + word.end()
             place = _place(path, comment, start, end)
             whole = (at + words[0].start(), at + words[-1].end())
-            cut = removal(comment, _row(comment, rows), (start, end), whole, found.span())
+            cut = removal(comment, _row(comment, rows.all), (start, end), whole, found.span())
             yield Suppression(place, line, comment.own_line, word.group(), codes.get(word.group()), removal=cut)
         if not words:
             yield Suppression(_place(path, comment, *found.span()), line, comment.own_line, "", None)
 
 
-def _noqas(path: Path, comment: Comment, rows: Sequence[str], codes: Mapping[str, str]) -> Iterator[Suppression]:
+def _noqas(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]) -> Iterator[Suppression]:
     """The codes of ours in a ``noqa``; other tools' codes, and the text after the codes, are none of our business."""
     letters = {code.rstrip("0123456789") for code in codes.values()}
     for found in _NOQA.finditer(comment.text):
@@ -131,7 +145,7 @@ def _noqas(path: Path, comment: Comment, rows: Sequence[str], codes: Mapping[str
                 place = _place(path, comment, *word.span())
                 whole = (words[0].start(), words[-1].end())
                 part = (found.start(), whole[1])
-                cut = removal(comment, _row(comment, rows), word.span(), whole, part)
+                cut = removal(comment, _row(comment, rows.all), word.span(), whole, part)
                 yield Suppression(place, comment.row, False, text, code, removal=cut)
 
 

@@ -89,6 +89,7 @@ class Builder(Struct):
     def edge(self, source: int, kind: EdgeKind, target: int) -> None:
         """Lead from one block to another, once."""
         edges = self.function.blocks[source].edges
+        assert isinstance(edges, list)
         if not any(e.kind == kind and e.target == target for e in edges):
             edges.append(Edge(kind, target))
             self.entered.add(target)
@@ -101,7 +102,9 @@ class Builder(Struct):
     def begin(self, block: int, *, reachable: bool = True) -> None:
         """Fill this block from now on."""
         self.current, self.reachable = block, reachable
-        self.filled = self.function.blocks[block].operations
+        filled = self.function.blocks[block].operations
+        assert isinstance(filled, list)
+        self.filled = filled
 
     def dead(self) -> None:
         """Control cannot come here: what follows goes into a block of its own."""

@@ -45,6 +45,14 @@ class Layout:
     def places(self) -> Places:
         """The places, for somebody who depends on them."""
         self.asked = True
+        return self._read()
+
+    def holds(self, function: int, outer: int, inner: int) -> bool:
+        """Does one operation of a function stand inside of another: what moves code alone does not change that."""
+        spans = self._read().spans[function]
+        return spans[outer][0] <= spans[inner][0] and spans[inner][1] <= spans[outer][1]
+
+    def _read(self) -> Places:
         if self._places is None:
             self._places = _decoder.decode(self.written)
         return self._places

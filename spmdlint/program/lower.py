@@ -27,6 +27,7 @@ from spmdlint.program.summary import (
     Return,
     Summary,
     ValueId,
+    compact,
 )
 from spmdlint.program.syntax import LoweringError as LoweringError
 from spmdlint.program.syntax import Syntax, parse, parse_newer, too_deep
@@ -73,6 +74,7 @@ class ModuleLowerer:
         statements.body(self.syntax.tree.body)
         statements.b.go("return", 1)
         self.layout.keep(self.places)
+        compact(self.functions)
         return Summary(self.functions, self.layout, tuple(self._comments()))
 
     def _comments(self) -> Iterator[Comment]:

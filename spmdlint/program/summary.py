@@ -11,6 +11,8 @@ Where things stand in the text is in the layout of the file, beside what they me
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -288,9 +290,9 @@ class Block(Struct, array_like=True, gc=False):
     *iterate* and *exhausted*, or the :class:`Caught` of a handler, which decides between *except* and *false*.
     """
 
-    operations: list[ValueId] = msgspec.field(default_factory=list)
+    operations: Sequence[ValueId] = msgspec.field(default_factory=list)
     test: ValueId | None = None
-    edges: list[Edge] = msgspec.field(default_factory=list)
+    edges: Sequence[Edge] = msgspec.field(default_factory=list)
 
 
 FunctionKind = Literal["module", "class", "function", "lambda"]
@@ -332,6 +334,10 @@ class Function(Struct, dict=True):
         """Where each operation stands."""
         return self.layout.places.spans[self.index]
 
+    def holds(self, outer: ValueId, inner: ValueId) -> bool:
+        """Does one operation stand inside of another."""
+        return self.layout.holds(self.index, outer, inner)
+
     @property
     def start(self) -> int:
         """Where the function's name begins."""
@@ -351,9 +357,35 @@ class Function(Struct, dict=True):
         return name in self.stores and name not in self.globals and name not in self.nonlocals
 
     @cached_property
-    def block_of(self) -> dict[ValueId, int]:
-        """The block in which each operation stands."""
-        return {number: b for b, block in enumerate(self.blocks) for number in block.operations}
+    def block_of(self) -> Sequence[int]:
+        """The block in which each operation stands, by its number."""
+        found = array("i", [0]) * len(self.operations)
+        for number, block in enumerate(self.blocks):
+            for operation in block.operations:
+                found[operation] = number
+        return found
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def compact(functions: Iterable[Function]) -> None:
+    """Keep functions in less room: the operations of a block follow one another, and most edges are like others."""
+    shared: dict[tuple[tuple[EdgeKind, int], ...], tuple[Edge, ...]] = {}
+    for function in functions:
+        function.globals = function.globals or _NONE
+        function.nonlocals = function.nonlocals or _NONE
+        for block in function.blocks:
+            numbers = block.operations
+            if numbers and numbers[-1] - numbers[0] == len(numbers) - 1:
+                block.operations = range(numbers[0], numbers[-1] + 1)
+            elif not numbers:
+                block.operations = ()
+            key = tuple([(edge.kind, edge.target) for edge in block.edges])
+            edges = shared.get(key)
+            if edges is None:
+                edges = shared[key] = tuple(block.edges)
+            block.edges = edges
 
 
 class Comment(Struct, array_like=True, frozen=True):

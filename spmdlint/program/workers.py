@@ -1,7 +1,8 @@
 """Lowering many files in several processes.
 
 A worker is a Python of its own that is handed texts and hands back summaries, so nothing depends on how this process
-was started. This process takes a share itself; what a worker fails to do, it does, too.
+was started. It takes one small share after another, as this process does itself, so that none of them waits for the
+others at the end. What a worker fails to do, this process does, too.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -30,8 +32,12 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 LEAST = 1_000_000
 """Characters for which another process is worth its start."""
+LEAST_SHARE = 100_000
+"""Characters that a worker is handed at once, at the least: asking takes a few hundredths of a second."""
 MOST = 8
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from spmdlint.program.workers import serve; serve()"
+_LENGTH = 8  # bytes that say how long the message behind them is
+_LONGEST = 1 << 30
 
 
 def lower_all(
@@ -41,38 +47,42 @@ def lower_all(
     total = sum(map(len, texts.values()))
     if workers is None:
         workers = min(_cores(), MOST, max(1, total // LEAST))
-    shares = _shares(texts, workers)
+    waiting = deque(_shares(texts, workers))
     found: dict[Path, Outcome] = {}
-    others = _start([[texts[path] for path in share] for share in shares[1:]])
-    for path in shares[0]:
-        if progress is not None:
-            progress(len(found), len(texts))
-        began = time.perf_counter()
-        found[path] = _outcome(texts[path])
-        timings.files[path] = time.perf_counter() - began
-    for share, future in zip(shares[1:], others, strict=True):
-        if progress is not None:
-            progress(len(found), len(texts))
-        done = _result(future) or _done([texts[path] for path in share])
-        found.update(zip(share, done.outcomes, strict=True))
-        timings.files.update(zip(share, done.seconds, strict=True))
-    return found
+
+    def take(share: Sequence[Path], outcomes: Iterable[Outcome], seconds: Iterable[float]) -> None:
+        found.update(zip(share, outcomes, strict=True))
+        timings.files.update(zip(share, seconds, strict=True))
+
+    others = _start(min(workers, len(waiting)) - 1, waiting, texts, take)
+    while True:
+        # A share may come back from a worker that failed: only when all are done is nothing left.
+        while (share := _next(waiting)) is not None:
+            for path in share:
+                if progress is not None:
+                    progress(len(found), len(texts))
+                began = time.perf_counter()
+                take((path,), (_outcome(texts[path]),), (time.perf_counter() - began,))
+        if not others:
+            break
+        others.pop().result()
+    return {path: found[path] for path in texts}
 
 
 class _Done(msgspec.Struct, array_like=True):
-    """What a worker hands back: the outcomes, and how long each of them took."""
+    """What a worker hands back for a share: the outcomes, and how long each of them took."""
 
     outcomes: list[Written | Trouble]
     seconds: list[float]
 
 
 def serve() -> None:
-    """What a worker does: lower the texts that come in, and hand the outcomes back."""
-    texts = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=list[bytes])
+    """What a worker does: lower the texts of each share that comes in, and hand the outcomes back."""
     with uncollected():
-        done = _done([text.decode("utf-8", "surrogatepass") for text in texts])
-        sys.stdout.buffer.write(msgspec.msgpack.encode(done))
-        sys.stdout.buffer.flush()
+        while (message := _receive(sys.stdin.buffer)) is not None:
+            texts = msgspec.msgpack.decode(message, type=list[bytes])
+            done = _done([text.decode("utf-8", "surrogatepass") for text in texts])
+            _send(sys.stdout.buffer, msgspec.msgpack.encode(done))
     os._exit(0)  # nothing is left to do, and to take everything apart takes time
 
 
@@ -93,49 +103,88 @@ def _outcome(text: str) -> Summary | Trouble:
         return Trouble(error.row, error.column, f"It does not parse: {error.message}.")
 
 
-def _start(shares: Sequence[Sequence[str]]) -> list[Future[bytes]]:
-    """Hand each share to a worker of its own."""
-    if not shares:
+Take: TypeAlias = Callable[[Sequence[Path], Iterable[Outcome], Iterable[float]], None]
+
+
+def _start(workers: int, waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take) -> list[Future[None]]:
+    """Start workers that take shares as long as any are left."""
+    if workers <= 0:
         return []
     from concurrent.futures import ThreadPoolExecutor  # which most runs do not need
 
-    pool = ThreadPoolExecutor(len(shares))
-    started = [pool.submit(_hand_out, share) for share in shares]
+    pool = ThreadPoolExecutor(workers)
+    started = [pool.submit(_hand_out, waiting, texts, take) for _ in range(workers)]
     pool.shutdown(wait=False)  # it takes no more
     return started
 
 
-def _hand_out(texts: Sequence[str]) -> bytes:
+def _hand_out(waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take) -> None:
+    """Hand shares to one worker, until none is left or the worker fails; then its share waits again."""
     import subprocess
 
-    done = subprocess.run(  # noqa: S603  (this Python, and nothing from outside)
-        [sys.executable, "-c", _SERVE, *sys.path],
-        input=msgspec.msgpack.encode([text.encode("utf-8", "surrogatepass") for text in texts]),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        check=True,
-    )
-    return done.stdout
-
-
-def _result(future: Future[bytes]) -> _Done | None:
-    """What a worker handed back; None where it failed."""
-    from subprocess import SubprocessError
-
+    share: list[Path] | None = None
     try:
-        return msgspec.msgpack.decode(future.result(), type=_Done)
-    except (OSError, SubprocessError, msgspec.MsgspecError, MemoryError):
+        with subprocess.Popen(  # noqa: S603  (this Python, and nothing from outside)
+            [sys.executable, "-c", _SERVE, *sys.path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as worker:
+            assert worker.stdin is not None
+            assert worker.stdout is not None
+            while (share := _next(waiting)) is not None:
+                given = [texts[path].encode("utf-8", "surrogatepass") for path in share]
+                _send(worker.stdin, msgspec.msgpack.encode(given))
+                message = _receive(worker.stdout)
+                done = None if message is None else msgspec.msgpack.decode(message, type=_Done)
+                if done is None or len(done.outcomes) != len(share) or len(done.seconds) != len(share):
+                    worker.kill()
+                    break
+                take(share, done.outcomes, done.seconds)
+    except (OSError, subprocess.SubprocessError, msgspec.MsgspecError, MemoryError):
+        pass
+    if share is not None:
+        waiting.append(share)
+
+
+def _send(stream: IO[bytes], message: bytes) -> None:
+    stream.write(len(message).to_bytes(_LENGTH, "big"))
+    stream.write(message)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> bytes | None:
+    """The next message; None where there is none that is whole."""
+    length = int.from_bytes(stream.read(_LENGTH), "big")
+    if not 0 < length <= _LONGEST:
+        return None
+    message = stream.read(length)
+    return message if len(message) == length else None
+
+
+def _next(waiting: deque[list[Path]]) -> list[Path] | None:
+    try:
+        return waiting.popleft()
+    except IndexError:
         return None
 
 
 def _shares(texts: Mapping[Path, str], workers: int) -> list[list[Path]]:
-    """The files in so many shares of about one size."""
-    shares: list[list[Path]] = [[] for _ in range(max(1, min(workers, len(texts))))]
-    sizes = [0] * len(shares)
+    """The files in shares, at least one for each worker.
+
+    What takes long comes first, and shares become smaller: few are handed out, and all processes end together.
+    """
+    left = sum(map(len, texts.values()))
+    shares: list[list[Path]] = []
+    size, most = 0, 0
     for path in sorted(texts, key=lambda each: (-len(texts[each]), each)):
-        least = sizes.index(min(sizes))
-        shares[least].append(path)
-        sizes[least] += len(texts[path])
+        length = len(texts[path])
+        if not shares or size + length > most:
+            shares.append([])
+            size, most = 0, min(max(LEAST_SHARE, left // (4 * workers)), left // workers)
+        shares[-1].append(path)
+        size += length
+        left -= length
     return shares
 
 

@@ -29,6 +29,7 @@ from spmdlint.program.summary import (
     Store,
     StoreAttribute,
     Summary,
+    compact,
 )
 
 
@@ -100,6 +101,7 @@ def read(written: Written) -> Summary:
         )
         for each in _decoder.decode(written.functions)
     ]
+    compact(functions)
     for function in functions:
         for operation in function.operations:
             if type(operation) in _NAMED:  # isinstance takes three times as long
@@ -120,11 +122,13 @@ _READERS: dict[int, Callable[[str], object]] = {
 }
 
 
-def _extension(value: Any) -> Ext:
+def _extension(value: Any) -> Ext | list[int]:
     if value is Ellipsis:
         return Ext(_ELLIPSIS, b"")
     if isinstance(value, complex):
         return Ext(_COMPLEX, repr(value).encode())
+    if isinstance(value, range):
+        return list(value)
     raise TypeError(f"a literal of type {type(value).__name__} cannot be written down")
 
 

@@ -13,7 +13,8 @@ class Axes(Struct, frozen=True):
     sizes: frozenset[tuple[str, int | None]] = frozenset()
 
     def __or__(self, other: Axes) -> Axes:
-        return Axes(self.names | other.names, self.open or other.open, self.sizes | other.sizes)
+        found = Axes(self.names | other.names, self.open or other.open, self.sizes | other.sizes)
+        return self if found == self else found
 
     def __and__(self, names: frozenset[str]) -> Axes:
         """Those with one of these names only."""

@@ -26,7 +26,8 @@ class Certainty:
         key = (frame.code, self.ev.decisions(frame))
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = frozenset(self._find(frame))
+            live, found = self.ev.live_blocks(frame), frozenset(self._find(frame))
+            found = self._known[key] = live if len(live) == len(found) else found
         return found
 
     def _find(self, frame: Frame) -> Iterator[int]:

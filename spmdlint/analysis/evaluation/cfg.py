@@ -7,9 +7,12 @@ Post-dominators by the iterative algorithm of Cooper, Harvey and Kennedy ("A Sim
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from functools import cached_property
 
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Delete, Function, Store, ValueId
+
+_NONE: frozenset[ValueId] = frozenset()
 
 
 class Flow:
@@ -18,12 +21,13 @@ class Flow:
     def __init__(self, function: Function) -> None:
         self.function = function
         self.successors = [tuple(dict.fromkeys(edge.target for edge in block.edges)) for block in function.blocks]
-        self.predecessors: list[list[int]] = [[] for _ in function.blocks]
+        predecessors: list[list[int]] = [[] for _ in function.blocks]
         for source, targets in enumerate(self.successors):
             for target in targets:
-                self.predecessors[target].append(source)
+                predecessors[target].append(source)
+        self.predecessors = tuple(map(tuple, predecessors))
         self._reaching: dict[tuple[int, str], frozenset[ValueId]] = {}
-        self._last: list[dict[str, ValueId]] | None = None
+        self._last: dict[str, dict[int, ValueId]] = {}
         self._postdominator: dict[int, int] | None = None
         self._bodies: dict[int, frozenset[int]] = {}
         self._guarded: dict[tuple[int, int], frozenset[int]] = {}
@@ -33,34 +37,39 @@ class Flow:
     def reaching(self, number: ValueId, name: str) -> frozenset[ValueId]:
         """The stores to a local name that may be its last before an operation."""
         block = self.function.block_of[number]
-        stores = self._stores_in.get((block, name), ())
+        stores = self._stores_of(name)
         before = bisect_left(stores, number)
-        return frozenset((stores[before - 1],)) if before else self._at_start(block, name)
+        # The operations of a block follow one another, so no store of another block lies between.
+        if before and self.function.block_of[stores[before - 1]] == block:
+            return frozenset((stores[before - 1],))
+        return self._at_start(block, name)
 
-    @cached_property
-    def _stores_in(self) -> dict[tuple[int, str], list[ValueId]]:
-        """The stores to each name in each block, in order."""
-        found: dict[tuple[int, str], list[ValueId]] = {}
-        for number, block in enumerate(self.function.blocks):
-            for position in block.operations:
-                operation = self.function.operations[position]
-                if isinstance(operation, Store):
-                    found.setdefault((number, operation.name), []).append(position)
-        return found
+    def _stores_of(self, name: str) -> Sequence[ValueId]:
+        """The stores to a name, in the order of the text; what declares it alone is none."""
+        numbers = self.function.stores.get(name, ())
+        operations = self.function.operations
+        if any(type(operations[number]) is not Store for number in numbers):
+            return [number for number in numbers if type(operations[number]) is Store]
+        return numbers
 
     def at_end(self, name: str) -> frozenset[ValueId]:
         """The stores to a name that may be its last when the function is done."""
         return self._at_start(EXIT, name)
 
     @cached_property
-    def _only_stores(self) -> dict[str, ValueId]:
+    def _deleted(self) -> dict[str, list[ValueId]]:
+        """Where names are deleted."""
+        found: dict[str, list[ValueId]] = {}
+        for number, operation in enumerate(self.function.operations):
+            if type(operation) is Delete and operation.name is not None:
+                found.setdefault(operation.name, []).append(number)
+        return found
+
+    @cached_property
+    def _only_stores(self) -> dict[str, frozenset[ValueId]]:
         """The store of each name that is stored once and never deleted."""
-        operations = self.function.operations
-        deleted = {o.name for o in operations if isinstance(o, Delete)}
-        counted: dict[str, list[ValueId]] = {}
-        for (_, name), stores in self._stores_in.items():
-            counted.setdefault(name, []).extend(stores)
-        return {name: stores[0] for name, stores in counted.items() if len(stores) == 1 and name not in deleted}
+        counted = ((name, self._stores_of(name)) for name in self.function.stores)
+        return {name: frozenset(stores) for name, stores in counted if len(stores) == 1 and name not in self._deleted}
 
     @cached_property
     def _after(self) -> list[int]:
@@ -81,38 +90,37 @@ class Flow:
         key = (block, name)
         only = self._only_stores.get(name)
         if only is not None and key not in self._reaching:
-            comes = self._after[self.function.block_of[only]] >> block & 1
-            self._reaching[key] = frozenset((only,)) if comes else frozenset()
+            (store,) = only
+            comes = self._after[self.function.block_of[store]] >> block & 1
+            self._reaching[key] = only if comes else _NONE
         if key not in self._reaching:
             found: set[ValueId] = set()
             seen = {block}
+            last_stores = self._last_stores(name)
             pending = list(self.predecessors[block])
             while pending:
                 current = pending.pop()
                 if current in seen and current != block:
                     continue
                 seen.add(current)
-                last = self._last_stores()[current].get(name)
+                last = last_stores.get(current)
                 if last is not None:
                     found.add(last)
                 elif current != block:
                     pending.extend(self.predecessors[current])
-            self._reaching[key] = frozenset(found)
+            self._reaching[key] = frozenset(found) if found else _NONE
         return self._reaching[key]
 
-    def _last_stores(self) -> list[dict[str, ValueId]]:
-        if self._last is None:
-            self._last = []
-            for block in self.function.blocks:
-                last: dict[str, ValueId] = {}
-                for number in block.operations:
-                    operation = self.function.operations[number]
-                    if isinstance(operation, Store):
-                        last[operation.name] = number
-                    elif isinstance(operation, Delete) and operation.name is not None:
-                        last.pop(operation.name, None)
-                self._last.append(last)
-        return self._last
+    def _last_stores(self, name: str) -> dict[int, ValueId]:
+        """By block, the store to a name that is there when the block ends."""
+        found = self._last.get(name)
+        if found is None:
+            block_of = self.function.block_of
+            found = self._last[name] = {block_of[number]: number for number in self._stores_of(name)}
+            for number in self._deleted.get(name, ()):
+                if found.get(block_of[number], number) < number:
+                    del found[block_of[number]]
+        return found
 
     # -- order and regions
 

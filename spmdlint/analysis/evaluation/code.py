@@ -7,8 +7,9 @@ of these. Calls never are, because how deep they are followed depends on how dee
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.operations import Operations
@@ -20,6 +21,9 @@ _MUTATORS = frozenset(
 )
 NEVER_DECIDED = (s.Next, s.Caught, s.Matches)
 """What branches on these goes either way in every frame."""
+NO_ROOT = -1
+_NONE: frozenset[str] = frozenset()
+_CHANGES, _FIXED = 1, 2
 _MADE_IN_FRAMES = (s.Call, s.MakeFunction, s.MakeClass, s.Parameter, s.Collected)
 
 
@@ -32,11 +36,11 @@ class Code(Operations):
         self.flow = Flow(function)
         self.known: dict[int, Values] = {}
         """The values of fixed roots."""
-        self.roots: dict[int, int] = {}
-        """The roots that are known; ask :meth:`root_of` for the others."""
-        self.lives: dict[tuple[tuple[int, bool], ...], frozenset[int]] = {}
-        """The blocks that can run, by the branches that go one way."""
-        self._fixed: dict[int, bool] = {}
+        self.roots = array("i", [NO_ROOT]) * len(function.operations)
+        """The roots that are known, by operation; ask :meth:`root_of` for the others."""
+        self.lives: dict[tuple[tuple[int, bool], ...], tuple[frozenset[int], tuple[tuple[int, bool], ...]]] = {}
+        """The blocks that can run, by the branches that go one way, and these branches once more."""
+        self._fixed = bytearray(len(function.operations))  # one byte each: not known, not fixed, fixed
         self._scopes: dict[str, s.Function | None] = {}
 
     def scope_of(self, name: str) -> s.Function | None:
@@ -76,11 +80,11 @@ class Code(Operations):
 
     def is_fixed(self, root: int) -> bool:
         """Is the value of a root the same in every frame."""
-        known = self._fixed.get(root)
-        if known is None:
-            self._fixed[root] = False  # what depends on itself, in a loop
-            known = self._fixed[root] = self._find_fixed(self.operations[root])
-        return known
+        known = self._fixed[root]
+        if not known:
+            self._fixed[root] = _CHANGES  # what depends on itself, in a loop
+            known = self._fixed[root] = _FIXED if self._find_fixed(self.operations[root]) else _CHANGES
+        return known == _FIXED
 
     def _find_fixed(self, operation: s.Operation) -> bool:
         if isinstance(operation, _MADE_IN_FRAMES):
@@ -89,14 +93,15 @@ class Code(Operations):
             return self.function.kind != "module" and self.scope_of(operation.name) is None
         roots = self.roots
         return all(
-            self.is_fixed(roots[number] if number in roots else self.root_of(number)) for number in operands(operation)
+            self.is_fixed(roots[number] if roots[number] != NO_ROOT else self.root_of(number))
+            for number in operands(operation)
         )
 
     @cached_property
     def mutated_names(self) -> frozenset[str]:
         """The names whose value the function changes in place."""
         loads = (self.operations[changed] for _, changed in self.changes)
-        return frozenset(load.name for load in loads if isinstance(load, s.Load))
+        return frozenset(load.name for load in loads if isinstance(load, s.Load)) if self.changes else _NONE
 
     @cached_property
     def changes(self) -> tuple[tuple[int, int], ...]:
@@ -120,20 +125,21 @@ class Code(Operations):
     @cached_property
     def ways(self) -> tuple[tuple[int | None, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]:
         """By block: what may decide how control goes on, and the blocks it goes to, then if that is true, or false."""
-        found = []
-        for block in self.function.blocks:
+        found: list[tuple[int | None, tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = []
+        for block, targets in zip(self.function.blocks, self.flow.successors, strict=True):
             test = block.test
-            if test is not None and isinstance(self.operations[test], NEVER_DECIDED):
-                test = None
+            if test is None or isinstance(self.operations[test], NEVER_DECIDED):
+                found.append((None, targets, targets, targets))
+                continue
             yes = tuple(edge.target for edge in block.edges if edge.kind != "false")
             no = tuple(edge.target for edge in block.edges if edge.kind != "true")
-            found.append((test, tuple(edge.target for edge in block.edges), yes, no))
+            found.append((test, targets, yes, no))
         return tuple(found)
 
     @cached_property
     def all_blocks(self) -> frozenset[int]:
         """The numbers of the blocks."""
-        return frozenset(range(len(self.function.blocks)))
+        return _first(len(self.function.blocks))
 
     # -- what is defined and called here
 
@@ -236,6 +242,12 @@ class Code(Operations):
                     decorated[number] = body
                     found.setdefault(body, []).append(operation)
         return {body: tuple(calls) for body, calls in found.items()}
+
+
+@lru_cache(maxsize=1024)
+def _first(blocks: int) -> frozenset[int]:
+    """The numbers of so many blocks: most functions have as many as others."""
+    return frozenset(range(blocks))
 
 
 def operands(operation: s.Operation) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from spmdlint.analysis.evaluation import comprehension, folding, standard
 from spmdlint.analysis.evaluation.bindings import bind
-from spmdlint.analysis.evaluation.code import NEVER_DECIDED
+from spmdlint.analysis.evaluation.code import NEVER_DECIDED, NO_ROOT
 from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.names import Names
@@ -66,7 +66,7 @@ class Evaluator(Frames):
         super().__init__(project)
         self.knowledge = knowledge
         self.heeds_intent = heeds_intent
-        self.memo: Memo[Values] = Memo(NOTHING, ANYTHING)
+        self.memo: Memo[Values] = Memo(NOTHING, ANYTHING, shares=True)
         self._members: dict[tuple[str, str], Values] = {}
         self._orders: dict[Values, Iterable[Value]] = {}
         self._live: dict[Frame, tuple[frozenset[int], Decisions]] = {}
@@ -131,7 +131,9 @@ class Evaluator(Frames):
                 answers.append((number, answer))
                 pending += yes if answer else no
         decisions = tuple(answers)
-        return frame.code.lives.setdefault(decisions, frozenset(live)), decisions
+        every = frame.code.all_blocks
+        found = (every if len(live) == len(every) else frozenset(live), decisions)
+        return frame.code.lives.setdefault(decisions, found)
 
     def decisions(self, frame: Frame) -> Decisions:
         """The blocks whose branch goes one way in this frame, each with the way, as they were come to."""
@@ -153,8 +155,8 @@ class Evaluator(Frames):
     def value(self, frame: Frame, number: int) -> Values:
         """What an operation's value may be in a frame."""
         code = frame.code
-        root = code.roots.get(number)
-        if root is None:
+        root = code.roots[number]
+        if root == NO_ROOT:
             root = code.root_of(number)
         known = frame.known.get(root)
         if known is None:

@@ -69,11 +69,7 @@ def _names_raises(function: s.Function, number: int) -> bool:
 
 def _holds(function: s.Function, call: s.Call, number: int) -> bool:
     """Is an operation part of an argument of a call, by where it stands in the text."""
-    start, end = function.spans[number]
-    return any(
-        function.spans[argument.value][0] <= start and end <= function.spans[argument.value][1]
-        for argument in call.arguments
-    )
+    return any(function.holds(argument.value, number) for argument in call.arguments)
 
 
 def decorated_with(evaluator: Evaluator, frame: Frame | None, word: str) -> bool:

@@ -20,12 +20,16 @@ MAX_DEPTH = 250
 
 
 class Memo(Generic[Result]):
-    """Results by key; ``too_deep`` stands for those that lie beyond :data:`MAX_DEPTH`."""
+    """Results by key; ``too_deep`` stands for those that lie beyond :data:`MAX_DEPTH`.
 
-    def __init__(self, bottom: Result, too_deep: Result) -> None:
+    ``shares``: of results that are equal one is kept, where results may be hashed and most are like others.
+    """
+
+    def __init__(self, bottom: Result, too_deep: Result, *, shares: bool = False) -> None:
         self.bottom = bottom
         self.too_deep = too_deep
         self._known: dict[object, Result] = {}
+        self._shared: dict[Result, Result] | None = {bottom: bottom, too_deep: too_deep} if shares else None
         self._active: dict[object, int] = {}
         self._provisional: list[tuple[dict[Any, Any], object]] = []
         self._cycle = _NO_CYCLE  # how deep the outermost computation lies that a cycle came back to
@@ -73,6 +77,8 @@ class Memo(Generic[Result]):
                 del self._provisional[kept:]
         else:
             self._provisional.append((store, place))
+        if self._shared is not None:
+            result = self._shared.setdefault(result, result)
         store[place] = result
         return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, TypeVar
@@ -27,11 +28,11 @@ class Operations:
             yield number, operations[number]
 
     @cached_property
-    def _numbers(self) -> dict[type, list[int]]:
+    def _numbers(self) -> dict[type, array[int]]:
         found: dict[type, list[int]] = {}
         for number, operation in enumerate(self.operations):
             found.setdefault(type(operation), []).append(number)
-        return found
+        return {kind: array("i", numbers) for kind, numbers in found.items()}
 
     def each(self, *kinds: type[Kind]) -> tuple[tuple[int, int, Kind], ...]:
         """The operations of some kinds in the order of the blocks: the block, the number, the operation."""
@@ -39,7 +40,7 @@ class Operations:
         if found is None:
             operations: list[Any] = self.operations
             block_of = self.function.block_of  # numbers rise inside of a block
-            places = [(block_of[n], n) for kind in kinds for n in self._numbers.get(kind, ()) if n in block_of]
+            places = [(block_of[n], n) for kind in kinds for n in self._numbers.get(kind, ())]
             places.sort()
             found = self._each[kinds] = tuple((block, number, operations[number]) for block, number in places)
         return found

@@ -139,13 +139,11 @@ class RemovedNames:
     def _chosen(self, frame: Frame, number: int) -> bool:
         """Is it an arm of a conditional expression that asks."""
         function = self.ev.function(frame)
-        start, end = function.spans[number]
         for other in range(number + 1, len(function.operations)):
             operation = function.operations[other]
             if isinstance(operation, (s.IfExp, s.BoolOp)):
                 test = operation.test if isinstance(operation, s.IfExp) else operation.operands[0]
-                around = function.spans[other]
-                if around[0] <= start and end <= around[1] and self._asks(frame, test):
+                if function.holds(other, number) and self._asks(frame, test):
                     return True
         return False
 

@@ -58,6 +58,7 @@ class Walk:
     """The state of the search that is under way."""
 
     def __init__(self) -> None:
+        self._vain: dict[frozenset[object], tuple[None, frozenset[object]]] = {}
         self.context: Context | None = None
         self.cut = False
         """Was the search of the last place cut short."""
@@ -184,7 +185,7 @@ class Walk:
             if found is None and own.cut:
                 known.cut[key] = left.near
             elif found is None:
-                known.within[key] = None, frozenset((*used, key[0] or key[1][0]))
+                known.within[key] = self._in_vain(frozenset((*used, key[0] or key[1][0])))
         known, key = state
         context, place = key
         asked = context or place[0]
@@ -193,4 +194,9 @@ class Walk:
         elif asked not in used:
             known.anywhere[place] = found
         else:
-            known.within[key] = found, frozenset(used) if context is not None else frozenset((asked,))
+            seen_from = frozenset(used) if context is not None else frozenset((asked,))
+            known.within[key] = self._in_vain(seen_from) if found is None else (found, seen_from)
+
+    def _in_vain(self, seen_from: frozenset[object]) -> tuple[None, frozenset[object]]:
+        """What is kept of a place that was searched in vain, which most are: the same for all that are alike."""
+        return self._vain.setdefault(seen_from, (None, seen_from))
