@@ -23,6 +23,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     certain,
 )
+from spmdlint.program import summary as s
 
 
 class AxisNotInMesh(Struct, frozen=True):
@@ -113,7 +114,7 @@ class Specs:
             for spec in self.specs_of(use.applied):
                 for name in _twice(self.names_in(spec)):
                     yield RepeatedAxis(spec.site, name, "spec")
-            if known is not None and known.kind == "spec":
+            if known is not None and known.kind == "spec" and _is_listed(use):
                 # What is put on no mesh in sight may hold logical names, which may stand twice.
                 for name in _twice(self.names_in(use.applied)):
                     if name in self._mesh_names:
@@ -237,3 +238,13 @@ class Specs:
 
 def _twice(names: list[str]) -> list[str]:
     return sorted({name for position, name in enumerate(names) if name in names[:position]})
+
+
+def _is_listed(use: MapUse) -> bool:
+    """Does it stand in a list or a dictionary, as a rule among others does."""
+    for operation in use.frame.code.operations:
+        if isinstance(operation, s.Display) and use.site.number in operation.elements:
+            return True
+        if isinstance(operation, s.DictDisplay) and use.site.number in operation.values:
+            return True
+    return False

@@ -28,6 +28,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.lastbatch import REMAINDER
 from spmdlint.analysis.variance.origins import Reason
+from spmdlint.analysis.variance.selected import SELECTED
 from spmdlint.program import summary as s
 
 # What may or may not differ: one has to know the data to say.
@@ -74,6 +75,8 @@ class Inputs:
                 continue
             for argument in operation.arguments:
                 reason = self.facets.shape.of(frame, argument.value)
+                if reason is not None and reason.kind == SELECTED and not self.effects.agrees(frame, operation):
+                    continue  # of whose data it is selected is not known
                 # What is broadcast because the processes see other files must not have a shape taken from them.
                 agreed = reason is not None and reason.kind == "files" and self.effects.agrees(frame, operation)
                 if reason is not None and (agreed or (reason.kind != "files" and self._sure(frame, reason))):

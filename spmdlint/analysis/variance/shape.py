@@ -10,9 +10,10 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, Instance
+from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
 from spmdlint.program import summary as s
 
 _FILLED = ("zeros", "ones", "full", "empty", "arange")
@@ -54,9 +55,12 @@ class Shape(Property):
 
     @staticmethod
     def _of_entry(origins: Origins, frame: Frame, operation: s.Item) -> Reason | None:
-        """The value of ``for key, value in arrays.items()``."""
+        """The value of ``for key, value in arrays.items()``, and one of several that a call returned."""
         function = origins.ev.function(frame)
         each = function.operations[operation.value]
+        if isinstance(each, s.Call):  # one of several results
+            found = origins.of(frame, operation.value)
+            return found if found is not None and any(step.kind == SELECTED for step in found.chain()) else None
         call = function.operations[each.iterable] if isinstance(each, s.Next) else None
         method = function.operations[call.function] if isinstance(call, s.Call) else None
         if operation.index != 1 or not isinstance(method, s.Attribute) or method.name != "items":
@@ -90,11 +94,21 @@ class Shape(Property):
         parts = index.elements if isinstance(index, s.Display) else (operation.index,)
         cuts = [cut for cut in (function.operations[part] for part in parts) if isinstance(cut, s.Slice)]
         if not cuts:
-            return None
+            return self._chosen(origins, frame, number, operation)
         if len(parts) == 1:
             return self.length.of(frame, number)
         ends = [cut.upper for cut in cuts if cut.lower is None and cut.upper is not None]
         return self.content.any_of(frame, ends) or origins.of(frame, operation.base)
+
+    @staticmethod
+    def _chosen(origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
+        """Rows by an array of indices, or by a mask; a place in a tuple or a dictionary."""
+        index = origins.ev.function(frame).operations[operation.index]
+        if isinstance(index, s.Const):
+            found = origins.of(frame, operation.base)
+            return found if found is not None and found.kind == SELECTED else None
+        found = by_index(origins.ev, frame, number, operation.index) or origins.of(frame, operation.index)
+        return found if found is not None and found.kind == SELECTED else None
 
     def _call(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
@@ -109,10 +123,14 @@ class Shape(Property):
             if not callee.name.startswith(_LIBRARIES) or not arguments:
                 return self._elsewhere(origins, frame, callee.name, operation)
             name = callee.name.rsplit(".", 1)[-1]
+            selected = by_function(frame, number, name, operation)
+            if selected is not None:
+                return selected
             if name in _FILLED:
                 return self._made(origins, frame, number, self.content.of(frame, arguments[0]))
             if name in _STACKED:
                 found = origins.of(frame, arguments[0]) or self.length.of(frame, arguments[0])
+                found = found or by_filling(origins.ev, frame, arguments[0])
                 return self._made(origins, frame, number, found)
             if name == "pad" and len(arguments) > 1:
                 return self._padded(origins, frame, arguments, function)
@@ -182,7 +200,11 @@ class Shape(Property):
             # Without the shape of the whole, every process's part has to be of one shape.
             part = passed(operation, known.local, known.positional)
             whole = passed(operation, "global_shape", known.positional)
-            return origins.of(frame, part) if part is not None and whole is None else None
+            found = origins.of(frame, part) if part is not None and whole is None else None
+            if part is None or found is None or found.kind != SELECTED:
+                return found
+            text = "every process puts in its part as it is"
+            return Reason(Site(frame.ref, part), text, "data", found)
         if name in ("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"):
             return origins.any_of(frame, arguments[:1])
         return None

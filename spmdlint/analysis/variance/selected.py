@@ -1,0 +1,147 @@
+"""Arrays that hold what was selected by its content: as many rows as there are distinct ones, or as meet a condition.
+
+Every process selects from its own data, so where the array is taken for one process's part, the parts differ in size.
+"""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.fillings import fillings
+from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.variance.reason import Reason
+from spmdlint.analysis.variance.windows import resolved
+from spmdlint.program import summary as s
+
+SELECTED = "selected"
+"""The kind of such a reason: it counts only where the array stands for a process's part."""
+_SELECTORS = frozenset(
+    "unique nonzero flatnonzero argwhere extract compress setdiff1d intersect1d union1d unique_values".split()
+)
+_MASKS = frozenset(("isin", "isfinite", "isnan")) | _SELECTORS
+_COMPARED = frozenset(("==", "!=", "<", "<=", ">", ">="))
+_DEPTH = 6
+
+
+def by_function(frame: Frame, number: int, name: str, operation: s.Call) -> Reason | None:
+    """``unique(ids)``, ``nonzero(mask)``, ``where(mask)``; with a ``size`` they have that size."""
+    selects = name in _SELECTORS or (name == "where" and len(operation.arguments) == 1)
+    if not selects or any(argument.keyword == "size" for argument in operation.arguments):
+        return None
+    return Reason(Site(frame.ref, number), f"{name}() gives as many as the data has", SELECTED)
+
+
+def by_index(ev: Evaluator, frame: Frame, number: int, index: int) -> Reason | None:
+    """``rows[mask]``, where the mask compares arrays, and ``rows[flatnonzero(mask)]``."""
+    if _is_mask(ev, frame, index, _DEPTH):
+        return Reason(Site(frame.ref, number), "a mask takes as many rows as it finds", SELECTED)
+    return None
+
+
+def _is_mask(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
+    operation = ev.function(frame).operations[resolved(ev, frame, number)]
+    if depth == 0:
+        return False
+    if isinstance(operation, s.Compare):
+        return len(operation.operators) == 1 and operation.operators[0] in _COMPARED
+    if isinstance(operation, s.Binary) and operation.operator in "&|":
+        return _is_mask(ev, frame, operation.left, depth - 1) or _is_mask(ev, frame, operation.right, depth - 1)
+    if isinstance(operation, s.Unary) and operation.operator == "~":
+        return _is_mask(ev, frame, operation.operand, depth - 1)
+    if not isinstance(operation, s.Call) or not operation.arguments:
+        return False
+    names = [v.name for v in ev.value(frame, operation.function) if isinstance(v, External)]
+    return any(name.startswith(("numpy.", "jax.numpy.")) and name.rpartition(".")[2] in _MASKS for name in names)
+
+
+def by_filling(ev: Evaluator, frame: Frame, number: int) -> Reason | None:
+    """A list that takes up elements that meet a condition: in a comprehension, or by `append` below an `if`."""
+    operation = ev.function(frame).operations[number]
+    if isinstance(operation, s.Load):
+        found = _appended(ev, frame, operation.name) if frame.code.function.binds(operation.name) else None
+        if found is not None:
+            return found
+    place = resolved(ev, frame, number)
+    made = ev.function(frame).operations[place]
+    if isinstance(made, s.Collected) and made.kind in ("list", "generator"):
+        wanted = frame.code.function.block_of[made.element]
+        if _left_out(ev, frame, made.loops[-1], wanted):
+            return Reason(Site(frame.ref, place), "it takes as many elements as meet the condition", SELECTED)
+    return None
+
+
+def _appended(ev: Evaluator, frame: Frame, name: str) -> Reason | None:
+    function = frame.code.function
+    for number, _ in fillings(ev, frame, name):
+        for loop, operation in enumerate(function.operations):
+            if isinstance(operation, s.Next) and _left_out(ev, frame, loop, function.block_of[number]):
+                text = f"{name!r} takes as many elements as meet the condition"
+                return Reason(Site(frame.ref, number), text, SELECTED)
+    return None
+
+
+def _left_out(ev: Evaluator, frame: Frame, loop: int, wanted: int) -> bool:
+    """Does a condition on what a loop goes over decide whether a round comes to a block of its body."""
+    function, flow = frame.code.function, ev.flow(frame.ref)
+    header = function.block_of[loop]
+    body = flow.loop_body(header)
+    if wanted not in body:
+        return False
+    for block in body - {header}:
+        test = function.blocks[block].test
+        kinds = {edge.kind for edge in function.blocks[block].edges}
+        if test is None or not {"true", "false"} <= kinds or not _compares_element(ev, frame, loop, test, _DEPTH):
+            continue
+        arms = [edge.target for edge in function.blocks[block].edges if edge.kind in ("true", "false")]
+        if sum(wanted in flow.reachable(arm, without=header) for arm in arms) == 1:
+            return True
+    return False
+
+
+def _compares_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int) -> bool:
+    """Does a condition compare a part of what a loop is at with something; the number of the round is no such part."""
+    operations = frame.code.operations
+    operation = operations[number]
+    if depth == 0:
+        return False
+    if isinstance(operation, s.BoolOp):
+        return any(_compares_element(ev, frame, loop, each, depth - 1) for each in operation.operands)
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return _compares_element(ev, frame, loop, operation.operand, depth - 1)
+    if isinstance(operation, s.Compare) and operation.operators[0] in ("<", "<=", ">", ">="):
+        return any(_of_element(ev, frame, loop, each, depth - 1) for each in operation.operands)
+    return False
+
+
+def _of_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int) -> bool:
+    """Is it what a loop is at, or taken from it."""
+    operations = frame.code.operations
+    operation = operations[number]
+    if depth == 0:
+        return False
+    if isinstance(operation, s.Load):
+        stores = ev.flow(frame.ref).reaching(number, operation.name)
+        return any(_of_element(ev, frame, loop, store, depth - 1) for store in stores)
+    if isinstance(operation, s.Store):
+        return _of_element(ev, frame, loop, operation.value, depth - 1)
+    if isinstance(operation, s.Next):
+        return number == loop and not _counts(ev, frame, operation)
+    if isinstance(operation, s.Item):
+        each = operations[operation.value]
+        if isinstance(each, s.Next):
+            return operation.value == loop and not (operation.index == 0 and _counts(ev, frame, each))
+        return _of_element(ev, frame, loop, operation.value, depth - 1)
+    if isinstance(operation, (s.Subscript, s.Attribute)):
+        return _of_element(ev, frame, loop, operation.base, depth - 1)
+    if isinstance(operation, s.Call):
+        method = operations[operation.function]
+        taken = [argument.value for argument in operation.arguments]
+        taken += [method.base] if isinstance(method, s.Attribute) else []
+        return any(_of_element(ev, frame, loop, each, depth - 1) for each in taken)
+    return False
+
+
+def _counts(ev: Evaluator, frame: Frame, step: s.Next) -> bool:
+    """Does a loop count its rounds: over `range` or `enumerate`."""
+    call = frame.code.operations[step.iterable]
+    callees = ev.value(frame, call.function) if isinstance(call, s.Call) else ()
+    return any(isinstance(c, External) and c.name in ("builtins.range", "builtins.enumerate") for c in callees)
