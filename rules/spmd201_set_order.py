@@ -78,7 +78,7 @@ class SetOrder(Rule):
         elif loop.sink == "random keys":
             then = f"and {loop.what} hands out keys in that order, so each name gets another key on every process"
             effect = "What is drawn with the keys differs where it should be one value."
-        elif loop.sink == "argument":
+        elif loop.sink in ("argument", "composition"):
             return self._argument(program, loop)
         elif loop.sink == "share":
             return self._share(program, loop)
@@ -107,6 +107,9 @@ class SetOrder(Rule):
         source = loop.reason.source
         place = program.place(loop.iterable)
         where = program.where(source.site, place.path)
+        effect = "Element by element the processes combine what does not belong together."
+        if loop.sink == "composition":
+            effect = "The processes compile different programs, and a checkpoint of one does not fit the other."
         return Diagnostic(
             code=self.code,
             name=self.name,
@@ -116,7 +119,7 @@ class SetOrder(Rule):
                 f"({where})."
             ),
             place=place,
-            help="Element by element the processes combine what does not belong together. Build it over sorted(...).",
+            help=f"{effect} Build it over sorted(...).",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
             fix=program.mending.of_set(loop.iterable),
         )

@@ -59,6 +59,7 @@ class Known(Struct, frozen=True):
     its own; what that one stores is the source. ``needs``: for a method, what a file has to import for it.
     ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
     ``gives_strings``: it gives a list of strings. ``stacks``: it puts a sequence into an array, element by element.
+    ``composes``: it puts its arguments together to a program, in their order.
     ``gives_global``: it gives an array over the devices of a sharding, and ``local`` is the parameter that is this
     process's own part of it.
     ``batches``: the parameter that is the number of rows in a batch, of which the last one may be short.
@@ -108,6 +109,7 @@ class Known(Struct, frozen=True):
     gives_strings: bool = False
     completion: bool = False
     stacks: bool = False
+    composes: bool = False
     gives_global: bool = False
     local: str | None = None
     batches: str | None = None

@@ -16,10 +16,12 @@ from spmdlint.analysis.evaluation.values import (
     FunctionValue,
     Member,
     Value,
+    certain,
+    constant,
 )
 from spmdlint.program import summary as s
 
-_DEPTH = 12
+_DEPTH = 24
 _ONE_DEVICE = "jax.sharding.SingleDeviceSharding"
 _MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
 _PLACES = ("device", "backend", "devices")
@@ -84,37 +86,52 @@ def _spans(sharding: Value) -> bool:
 
 
 def _everywhere(
-    evaluator: Evaluator, frame: Frame, number: int, depth: int, says: Callable[[s.Operation, int], bool]
+    evaluator: Evaluator,
+    frame: Frame,
+    number: int,
+    depth: int,
+    says: Callable[[s.Operation, int], bool],
+    seen: set[int] | None = None,
 ) -> bool:
-    """Does it hold of all that a value may be: through names and elements, to the operations that ``says`` judges."""
+    """Does it hold of all that a value may be: through names and elements, to the operations that ``says`` judges.
+
+    What a loop brings back to an operation in ``seen`` does not speak against it.
+    """
     if depth == 0:
         return False
+    seen = set() if seen is None else seen
+    if number in seen:
+        return True
+    seen.add(number)
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Load):
         stores = evaluator.flow(frame.ref).reaching(number, operation.name)
-        return bool(stores) and all(_everywhere(evaluator, frame, store, depth - 1, says) for store in stores)
+        return bool(stores) and all(_everywhere(evaluator, frame, store, depth, says, seen) for store in stores)
     if isinstance(operation, (s.Item, s.Store)):
-        return _everywhere(evaluator, frame, operation.value, depth - 1, says)
+        return _everywhere(evaluator, frame, operation.value, depth - 1, says, seen)
     if isinstance(operation, s.Subscript):
-        return _everywhere(evaluator, frame, operation.base, depth - 1, says)
+        return _everywhere(evaluator, frame, operation.base, depth - 1, says, seen)
     if isinstance(operation, s.Collected):
-        return _everywhere(evaluator, frame, operation.element, depth - 1, says)
+        return _everywhere(evaluator, frame, operation.element, depth - 1, says, seen)
     return says(operation, depth)
 
 
-def local_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
+def local_data(
+    evaluator: Evaluator, frame: Frame, number: int, depth: int = _DEPTH, seen: set[int] | None = None
+) -> bool:
     """Does a value surely live on this process alone: fetched, addressed, or made here."""
+    visited: set[int] = set() if seen is None else seen
 
     def says(operation: s.Operation, depth: int) -> bool:
         if isinstance(operation, s.Attribute):
             local = operation.name.startswith("addressable_")
-            return local or local_data(evaluator, frame, operation.base, depth - 1)
-        return isinstance(operation, s.Call) and _called_locally(evaluator, frame, operation, depth)
+            return local or local_data(evaluator, frame, operation.base, depth - 1, visited)
+        return isinstance(operation, s.Call) and _called_locally(evaluator, frame, operation, depth, visited)
 
-    return _everywhere(evaluator, frame, number, depth, says)
+    return _everywhere(evaluator, frame, number, depth, says, visited)
 
 
-def _called_locally(evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int) -> bool:
+def _called_locally(evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int, seen: set[int]) -> bool:
     for callee in ordered(evaluator.value(frame, operation.function)):
         if isinstance(callee, External):
             if callee.name == "jax.device_put" and len(operation.arguments) > 1:
@@ -124,15 +141,42 @@ def _called_locally(evaluator: Evaluator, frame: Frame, operation: s.Call, depth
             return callee.name.startswith(_MAKERS)
         if isinstance(callee, Applied) and _compiles(evaluator, callee):
             # What is computed from local data alone stays where it was.
-            return local_arguments(evaluator, frame, operation, depth - 1)
-    return local_data(evaluator, frame, operation.function, depth - 1)
+            return not sharded(evaluator, callee) and local_arguments(evaluator, frame, operation, depth - 1, seen)
+    return local_data(evaluator, frame, operation.function, depth - 1, seen)
 
 
-def local_arguments(evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int = _DEPTH) -> bool:
+def local_arguments(
+    evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int = _DEPTH, seen: set[int] | None = None
+) -> bool:
     """Does a call get arrays of this process alone, beside constants."""
     operations = evaluator.function(frame).operations
-    passed = [a.value for a in operation.arguments if not isinstance(operations[a.value], s.Const)]
-    return bool(passed) and all(local_data(evaluator, frame, value, depth) for value in passed)
+    static = _static_arguments(evaluator, frame, operation)
+    passed = [
+        a.value for a in operation.arguments if not isinstance(operations[a.value], s.Const) and a.value not in static
+    ]
+    return bool(passed) and all(local_data(evaluator, frame, value, depth, seen) for value in passed)
+
+
+def _static_arguments(evaluator: Evaluator, frame: Frame, operation: s.Call) -> frozenset[int]:
+    """What a call passes for parameters that are part of the program: no arrays."""
+    callee = certain(evaluator.value(frame, operation.function))
+    if not isinstance(callee, Applied) or not callee.arguments.positional:
+        return frozenset()
+    mapped = certain(callee.arguments.positional[0])
+    formals = evaluator.project.function(mapped.ref).formals if isinstance(mapped, FunctionValue) else ()
+    names = [formal.name for formal in formals]
+    static: set[object] = set()
+    for parameter in ("static_argnames", "static_argnums"):
+        given = evaluator.argument(callee, parameter)
+        for value in given if given is not None else ():
+            parts = value.elements if isinstance(value, Collection) else (frozenset((value,)),)
+            static.update(part.value for part in map(constant, parts) if part is not None)
+    found: set[int] = set()
+    for position, argument in enumerate(operation.arguments):
+        name = names[position] if argument.keyword is None and position < len(names) else argument.keyword
+        if name in static or (argument.keyword is None and position in static):
+            found.add(argument.value)
+    return frozenset(found)
 
 
 def _compiles(evaluator: Evaluator, callee: Applied) -> bool:

@@ -21,12 +21,15 @@ _DEPTH = 4
 
 
 class GatheredOrder(Struct, frozen=True):
-    """A call that combines the processes' values, and an argument whose elements come in an order of this process."""
+    """A call that combines the processes' values, and an argument whose elements come in an order of this process;
+    or one that ``composes`` a program of its arguments.
+    """
 
     call: Site
     argument: Site
     name: str
     reason: Reason
+    composes: bool = False
 
 
 def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order: Origins) -> Iterator[GatheredOrder]:
@@ -36,6 +39,12 @@ def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order:
             continue
         frame = evaluator.free_frame(ref)
         for number, operation in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
+            composed = _composed(evaluator, frame, operation)
+            for argument in operation.arguments if composed is not None else ():
+                reason = order.of(frame, argument.value)
+                if composed is not None and reason is not None:
+                    yield GatheredOrder(Site(ref, number), Site(ref, argument.value), composed, reason, composes=True)
+                    break
             if not effects.agrees(frame, operation):
                 continue
             for argument in operation.arguments:
@@ -44,6 +53,15 @@ def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order:
                     if reason is not None:
                         name = next(call.name for call in effects.of_call(frame, number, operation))
                         yield GatheredOrder(Site(ref, number), Site(ref, argument.value), name, reason)
+
+
+def _composed(evaluator: Evaluator, frame: Frame, operation: s.Call) -> str | None:
+    """The library's function that puts a program together of what a call gives it, if it is one."""
+    for callee in evaluator.value(frame, operation.function) if operation.arguments else ():
+        known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+        if known is not None and known.composes:
+            return known.name
+    return None
 
 
 def _stacked(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:

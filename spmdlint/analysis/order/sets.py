@@ -58,18 +58,25 @@ class SetOrder(Property):
         if isinstance(operation, s.Collected):
             return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.Binary):
-            if operation.operator in _SET_OPERATORS:
-                if any(_numeric_set(origins.ev, frame, side) for side in (operation.left, operation.right)):
-                    return None
-                return origins.any_of(frame, (operation.left, operation.right))
-            if operation.operator == "+":
-                return origins.any_of(frame, (operation.left, operation.right))
-            return None
+            return self._combined(origins, frame, number, operation)
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Attribute) and operation.name in _SET_FIELDS:
             return Reason(site, f".{operation.name} is a set", "set")
         return CONTINUE
+
+    @staticmethod
+    def _combined(origins: Origins, frame: Frame, number: int, operation: s.Binary) -> Reason | None:
+        sides = (operation.left, operation.right)
+        if operation.operator == "+":
+            return origins.any_of(frame, sides)
+        if operation.operator not in _SET_OPERATORS or any(_numeric_set(origins.ev, frame, side) for side in sides):
+            return None
+        found = origins.any_of(frame, sides)
+        if found is None and _is_view(origins.ev, frame, *sides):
+            text = "views of the keys of dictionaries are put together to a set here"
+            return Reason(Site(frame.ref, number), text, "set")
+        return found
 
     def _collected(self, origins: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
         if operation.kind == "set":
@@ -127,6 +134,16 @@ class SetOrder(Property):
         if not arguments and numbers_added(origins.ev, frame, site.number):
             return None
         return Reason(site, f"{name.removeprefix('builtins.')}() makes a set here", "set")
+
+
+def _is_view(evaluator: Evaluator, frame: Frame, *sides: int) -> bool:
+    """Is one of these ``d.keys()`` or ``d.items()``: with an operator of sets, they give a set."""
+    for side in sides:
+        call = evaluator.function(frame).operations[side]
+        method = evaluator.function(frame).operations[call.function] if isinstance(call, s.Call) else None
+        if isinstance(call, s.Call) and isinstance(method, s.Attribute) and method.name in ("keys", "items"):
+            return not call.arguments
+    return False
 
 
 def _numeric_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:

@@ -20,7 +20,9 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-Sink = Literal["parallel call", "traced program", "axis names", "mesh", "random keys", "share", "argument"]
+Sink = Literal[
+    "parallel call", "traced program", "axis names", "mesh", "random keys", "share", "argument", "composition"
+]
 
 _SPLITTERS = ("jax.random.split",)
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "@", "**"))
@@ -62,7 +64,8 @@ class SetLoops:
 
     def _all(self) -> Iterator[SetLoop]:
         for found in gathered_orders(self.ev, self.reach, self.effects, self.order):
-            yield SetLoop(found.call, found.argument, found.reason, "argument", found.name)
+            sink: Sink = "composition" if found.composes else "argument"
+            yield SetLoop(found.call, found.argument, found.reason, sink, found.name)
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             function = self.ev.function(frame)

@@ -15,7 +15,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
-from spmdlint.analysis.variance.windows import Windows
+from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 
@@ -235,6 +235,9 @@ class Length(Property):
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
             return self._by_library(origins, frame, number, name, arguments)
         if name == "itertools.islice" and len(arguments) == 4:
+            shared = resolved(self.content.ev, frame, arguments[0])
+            if self._islice(frame, shared) is not None or self._padded(origins, frame, arguments[0]):
+                return None  # what was cut before it is shared out may well divide
             how = "a stride by its number, and the rest of the division is not spread"
             found = self.content.of(frame, arguments[1])
             return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
