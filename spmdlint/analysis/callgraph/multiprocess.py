@@ -32,6 +32,10 @@ class MultiProcess:
             self._written[path] = self.says(path) or any(self._needs(other) for other in self._imported(path))
         return self.always or self._written[path]
 
+    def written_for_all(self, *paths: Path) -> bool:
+        """Is each of these files written so."""
+        return all(map(self.written_for, paths))
+
     def acts_for(self, path: Path) -> bool:
         """Does a file do something that only several processes need, besides asking how many there are."""
         functions = self.project.modules[path].summary.functions

@@ -152,7 +152,7 @@ class Divergences:
         if _same(first, second) or all(fails) or (failing is not None and not (first, second)[failing]):
             return None
         reason = self.facets.content.of(frame, test)
-        if reason is None or (reason.kind in _UNSURE and not self.preview and not self._agreed_later(frame, reason)):
+        if reason is None or (self._is_unsure(frame, reason) and not self._agreed_later(frame, reason)):
             return None
         if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):
             return None
@@ -260,6 +260,12 @@ class Divergences:
             return calls
         return tuple(c for c in calls if c.strength == "strong" or (c.carried and (several or self.preview)))
 
+    def _is_unsure(self, frame: Frame, reason: Reason) -> bool:
+        """May it well be that what varies does not, so that only a preview tells."""
+        if reason.kind == "ragged" and self.multi.written_for_all(frame.ref.path, reason.source.site.ref.path):
+            return False
+        return reason.kind in _UNSURE and not self.preview
+
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
         """A `for` that makes another number of steps on every process, with parallel calls in its body."""
         body = self.ev.flow(frame.ref).loop_body(number)
@@ -272,7 +278,7 @@ class Divergences:
         if not calls or (calls[0].strength == "weak" and self._maps_by_hand(frame.ref)):
             return None
         reason = self.facets.of_loop(frame, iterable)
-        if reason is None or reason.kind == "files" or (reason.kind in _UNSURE and not self.preview):
+        if reason is None or reason.kind == "files" or self._is_unsure(frame, reason):
             return None  # of a listing, its order is the surer finding
         if self.conditions.alone(frame, number):
             return None
@@ -314,7 +320,7 @@ class Divergences:
             return None
         missed = self._calls(frame, tried[0], join, None)
         reason = self.facets.content.of(frame, test) if missed else None
-        if reason is None or (reason.kind in _UNSURE and not self.preview):
+        if reason is None or self._is_unsure(frame, reason):
             return None
         if self.conditions.alone(frame, number):
             return None

@@ -126,8 +126,8 @@ class Inputs:
     def _sure(self, frame: Frame, reason: Reason) -> bool:
         if reason.kind not in _UNSURE or self.preview:
             return True
-        files = (frame.ref.path, reason.source.site.ref.path)
-        return reason.kind == "ragged" and all(map(self.multi.written_for, files))
+        paths = (frame.ref.path, reason.source.site.ref.path)
+        return reason.kind == "ragged" and self.multi.written_for_all(*paths)
 
     def _static(self, frame: Frame, operation: s.Call) -> Iterator[tuple[str, int]]:
         """The static parameters of a jit or map, and the values that a call passes for them."""

@@ -63,6 +63,7 @@ class Variance(Property):
     """Varies between processes: the content. ``presence`` and ``length`` are the other facets."""
 
     length: Origins
+    lengths: Origins
     presence: Origins
     own_device: Origins
 
@@ -279,7 +280,7 @@ class Variance(Property):
         if known is not None and known.reads:
             return self._read(frame, number, origins.any_of(frame, arguments))
         if name in _CARRIERS or name.startswith(_CARRYING):
-            return origins.any_of(frame, arguments) or summary_of_lengths(origins.ev, frame, name, arguments)
+            return origins.any_of(frame, arguments) or summary_of_lengths(self.lengths, frame, name, arguments)
         return CONTINUE
 
     @staticmethod

@@ -14,6 +14,7 @@ from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.owndevice import OwnDevice
 from spmdlint.analysis.variance.presence import Presence
+from spmdlint.analysis.variance.ragged import Lengths
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.shape import Shape
 from spmdlint.analysis.variance.sources import Sources
@@ -34,6 +35,7 @@ class Facets:
         self.presence = Origins(evaluator, calls, reach, presence, walk)
         self.length = Origins(evaluator, calls, reach, self._length, walk)
         content.own_device = Origins(evaluator, calls, reach, OwnDevice(), walk)
+        content.lengths = Origins(evaluator, calls, reach, Lengths(), walk)
         shape = Shape()
         self.shape = Origins(evaluator, calls, reach, shape, walk)
         shape.content, shape.length = self.content, self.length

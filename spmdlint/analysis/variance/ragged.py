@@ -5,46 +5,53 @@ Lengths alone are no sign of data, since shapes and axes have lengths, too; what
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Literal
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
-from spmdlint.analysis.variance.reason import Reason
-from spmdlint.analysis.variance.windows import resolved
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
+
+_TEXT = "the examples of every process have lengths of their own"
 
 _SUMMARIES = frozenset("max min sum sorted amax amin nanmax percentile quantile".split())
 _LISTERS = frozenset("array asarray list tuple fromiter stack".split())
 
 
-def summary_of_lengths(ev: Evaluator, frame: Frame, name: str, arguments: Iterable[int]) -> Reason | None:
+class Lengths(Property):
+    """Is a list of the lengths of some rows."""
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        ev = origins.ev
+        if isinstance(operation, s.Collected):
+            listed = operation.kind != "set" and is_length_of_one(ev, frame, operation)
+            return Reason(Site(frame.ref, number), _TEXT, "ragged") if listed else None
+        if isinstance(operation, (s.Load, s.Store, s.Parameter)):
+            return CONTINUE
+        if not isinstance(operation, s.Call):
+            return None
+        for callee in ordered(ev.value(frame, operation.function)):
+            if isinstance(callee, External):
+                return self._listed(origins, frame, number, operation, callee.name)
+        return CONTINUE
+
+    @staticmethod
+    def _listed(origins: Origins, frame: Frame, number: int, operation: s.Call, name: str) -> Reason | None:
+        if not operation.arguments:
+            return None
+        first = operation.arguments[0].value
+        if name == "builtins.map" and _is_len(origins.ev.value(frame, first)):
+            return Reason(Site(frame.ref, number), _TEXT, "ragged")
+        return origins.of(frame, first) if _last(name) in _LISTERS else None
+
+
+def summary_of_lengths(lengths: Origins, frame: Frame, name: str, arguments: Sequence[int]) -> Reason | None:
     """Why what a library's function says of lengths is a size of the data."""
-    if _last(name) not in _SUMMARIES:
-        return None
-    for argument in arguments:
-        place = _lengths(ev, frame, argument)
-        if place is not None:
-            text = "the examples of every process have lengths of their own"
-            return Reason(Site(frame.ref, place), text, "ragged")
-    return None
-
-
-def _lengths(ev: Evaluator, frame: Frame, number: int) -> int | None:
-    """The operation that lists lengths of rows, where a value is such a list."""
-    place = resolved(ev, frame, number)
-    operation = ev.function(frame).operations[place]
-    if isinstance(operation, s.Collected):
-        return place if operation.kind != "set" and is_length_of_one(ev, frame, operation) else None
-    if not isinstance(operation, s.Call) or not operation.arguments:
-        return None
-    first = operation.arguments[0].value
-    for callee in ev.value(frame, operation.function):
-        if isinstance(callee, External):
-            if callee.name == "builtins.map" and _is_len(ev.value(frame, first)):
-                return place
-            if _last(callee.name) in _LISTERS:
-                return _lengths(ev, frame, first)
-    return None
+    return lengths.any_of(frame, arguments) if _last(name) in _SUMMARIES else None
 
 
 def is_length_of_one(ev: Evaluator, frame: Frame, collected: s.Collected) -> bool:
