@@ -31,6 +31,8 @@ from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
 # Sources that differ by chance, if they do: preview tells of them.
+# They give yes or no.
+_ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 _UNSURE = ("files", "thread", "callback", "ragged", "named")
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
@@ -394,5 +396,6 @@ def _always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
     if isinstance(operation, s.Const):
         return True
     if isinstance(operation, s.Call):
-        return all(isinstance(v, (External, Member)) for v in evaluator.value(frame, operation.function))
+        callees = evaluator.value(frame, operation.function)
+        return all(isinstance(v, (External, Member)) and v.name not in _ANSWERS for v in callees)
     return isinstance(operation, (s.Binary, s.FString))
