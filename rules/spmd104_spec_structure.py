@@ -81,6 +81,6 @@ class SpecStructure(Rule):
                 name=self.name,
                 severity=self.severity,
                 message=f"{found.parameter} holds {specs}, but {fact}.",
-                place=program.place(found.site),
+                place=program.place(program.written.argument(found.site, found.parameter) or found.site),
                 help="Give one spec for each, or a single spec without a tuple for all of them.",
             )

@@ -71,6 +71,16 @@ class Places:
         found = self._lists.of(self.ev.free_frame(site.ref), given)
         return found.source.site if found is not None else None
 
+    def argument(self, site: Site, parameter: str) -> Site | None:
+        """What the call at a site is given under a name; of a decorator, what makes the decorator."""
+        call = self._call(site)
+        while call is not None:
+            value = next((each.value for each in call.arguments if each.keyword == parameter), None)
+            if value is not None:
+                return Site(site.ref, value)
+            call = self._call(Site(site.ref, call.function))
+        return None
+
     def of_name(self, site: Site, name: str) -> tuple[Reason, ...]:
         """The steps from where the axis name that a call at a site names is spelled; none if it is there."""
         frame, call = self.ev.free_frame(site.ref), self._call(site)
