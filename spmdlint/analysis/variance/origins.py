@@ -230,6 +230,16 @@ class Origins:
             found = self.of(where, value)
             if found is not None:
                 return self.step(frame, number, f"it is the field {operation.name!r}", found)
+        return self._of_settings(frame, operation)
+
+    def _of_settings(self, frame: Frame, operation: s.Attribute) -> Reason | None:
+        for ref, store in self._outside.of_namespace(frame, operation):
+            stored = self.ev.project.function(ref).operations[store]
+            assert isinstance(stored, s.StoreAttribute)
+            if not self._uniform.stored(ref, store):
+                found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), stored.value)
+                if found is not None:
+                    return Reason(Site(ref, store), f"{operation.name!r} is set here", found.kind, found)
         return None
 
     def _of_instance(self, frame: Frame, number: int, name: str, base: Instance) -> Reason | None:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import ClassValue, Instance
+from spmdlint.analysis.evaluation.values import ClassValue, Frame, Instance, ModuleValue
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+
+_NAMESPACES = frozenset("args cfg conf config configs flags FLAGS hparams opt options opts settings".split())
 
 
 class OutsideStores:
@@ -26,6 +28,29 @@ class OutsideStores:
             bases = self.ev.objects.by_name.owners(self.ev.value(frame, stored.base), name, ref.path)
             if any(isinstance(base, Instance) and base.cls == cls for base in bases):
                 yield ref, number
+
+    def of_namespace(self, frame: Frame, load: s.Attribute) -> Iterator[tuple[FunctionRef, int]]:
+        """The stores to a field of what holds a program's settings, of which nothing else is known: ``args.verbose``.
+
+        It goes by one name throughout the program.
+        """
+        name = self._namespace(frame, load.base)
+        if name is None:
+            return
+        component = self.ev.project.component
+        for ref, number in self._stores.get(load.name, ()):
+            other = self.ev.free_frame(ref)
+            stored = other.code.operations[number]
+            assert isinstance(stored, s.StoreAttribute)
+            if component[ref.path] == component[frame.ref.path] and self._namespace(other, stored.base) == name:
+                yield ref, number
+
+    def _namespace(self, frame: Frame, number: int) -> str | None:
+        operation = frame.code.operations[number]
+        if not isinstance(operation, s.Load) or operation.name not in _NAMESPACES:
+            return None
+        known = any(isinstance(v, (Instance, ClassValue, ModuleValue)) for v in self.ev.value(frame, number))
+        return None if known else operation.name
 
     @cached_property
     def _stores(self) -> dict[str, list[tuple[FunctionRef, int]]]:
