@@ -23,6 +23,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import External, Frame, Member, Site
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
+from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.raised import ways
@@ -266,7 +267,7 @@ class Divergences:
         """May it well be that what varies does not, so that only a preview tells."""
         if reason.kind == "ragged" and self.multi.written_for_all(frame.ref.path, reason.source.site.ref.path):
             return False
-        return reason.kind in _UNSURE and not self.preview
+        return reason.kind == STAMP or (reason.kind in _UNSURE and not self.preview)
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
         """A `for` that makes another number of steps on every process, with parallel calls in its body."""

@@ -12,13 +12,14 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
+from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 # A key made from the number of a process is what every process needs for its own noise.
-_NEVER_MEANT = ("clock", "entropy", "host", "hash")
+_NEVER_MEANT = ("clock", STAMP, "entropy", "host", "hash")
 _USERS = 3
 # Methods that make the parameters of a model, and words that a key is called by.
 _INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))

@@ -158,13 +158,15 @@ def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Call):
         names = {v.name for v in evaluator.value(frame, operation.function) if isinstance(v, External)}
-        if "builtins.range" in names:
+        if names & {"builtins.range", "numpy.arange", "jax.numpy.arange"}:
             return True
         if "builtins.map" in names and operation.arguments:
             mapped = evaluator.value(frame, operation.arguments[0].value)
             return any(isinstance(v, External) and v.name in NUMBER_MAKERS for v in mapped)
     if isinstance(operation, s.Collected):
         return numbers(evaluator, frame, (operation.element,))
+    if isinstance(operation, s.Subscript):
+        return _numeric_source(evaluator, frame, operation.base)
     for value in ordered(evaluator.value(frame, number)):
         if isinstance(value, Collection) and value.elements and not value.open:
             return all(isinstance(v, Constant) and isinstance(v.value, (int, float)) for e in value.elements for v in e)

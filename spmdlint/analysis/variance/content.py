@@ -49,6 +49,9 @@ _CARRIERS = frozenset(
         "int bool str float abs min max any all divmod round sum repr range slice list tuple sorted next iter".split()
     )
 )
+STAMP = "stamp"
+"""The kind of a time that is written out."""
+_WRITERS = frozenset(("strftime", "isoformat", "ctime"))
 _LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
 _CARRYING = ("bisect.", "numpy.", "jax.numpy.", "jax.random.", "math.", "os.path.", "operator.", "random.Random")
 # Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
@@ -89,7 +92,8 @@ class Variance(Property):
             if found != CONTINUE:
                 return found
         if isinstance(operation, (s.Unary, s.Binary, s.FString, s.Subscript, s.Item)):
-            return origins.any_of(frame, _operands(operation)) or self.sources.of_name(frame, number)
+            found = origins.any_of(frame, _operands(operation)) or self.sources.of_name(frame, number)
+            return self._stamp(frame, number, found) if isinstance(operation, s.FString) else found
         if isinstance(operation, s.Slice):
             ends = [end for end in (operation.lower, operation.upper, operation.step) if end is not None]
             return self._share(frame, number, origins.any_of(frame, ends))
@@ -223,10 +227,22 @@ class Variance(Property):
 
     @staticmethod
     def _read(frame: Frame, number: int, found: Reason | None) -> Reason | None:
-        """What a file of the process's own holds is data, and does not tell who one is."""
-        if found is None or found.kind not in ("identity", "host"):
+        """What a file of the process's own holds is data, and does not tell who one is.
+
+        One whose name holds a time holds what was written under it, which need not differ.
+        """
+        if found is None or found.kind in ("clock", STAMP, "entropy"):
+            return None
+        if found.kind not in ("identity", "host"):
             return found
         return Reason(Site(frame.ref, number), "it is read from a file of this process's own", "data", found)
+
+    @staticmethod
+    def _stamp(frame: Frame, number: int, found: Reason | None) -> Reason | None:
+        """A time written out: no two are alike, but none is empty, and nobody compares them."""
+        if found is None or found.kind != "clock":
+            return found
+        return Reason(Site(frame.ref, number), "it is written out", STAMP, found)
 
     @staticmethod
     def _share(frame: Frame, number: int, found: Reason | None) -> Reason | None:
@@ -263,6 +279,8 @@ class Variance(Property):
             if share is not None:
                 return share if share.kind == "data" else None
         if isinstance(method, s.Attribute) and not any(isinstance(c, (*_OBJECTS, External)) for c in callees):
+            if method.name in _WRITERS:
+                return self._stamp(frame, number, origins.of(frame, method.base))
             if method.name in ("join", "index"):  # made of what it joins, or the place of what is looked for
                 return origins.any_of(frame, (method.base, *arguments))
             return origins.of(frame, method.base)
@@ -336,7 +354,7 @@ class Variance(Property):
             return None
         for branch in self.control.choosing(frame, [place for place, _ in places], use):
             found = origins.of(frame, branch.test)
-            if found is not None:
+            if found is not None and found.kind != STAMP:
                 return Reason(
                     Site(frame.ref, branch.test), f"which value {name} has depends on this", found.kind, found
                 )
