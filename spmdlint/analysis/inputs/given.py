@@ -19,6 +19,7 @@ from spmdlint.analysis.evaluation.values import (
     Applied,
     Collection,
     Constant,
+    External,
     Frame,
     FunctionValue,
     Site,
@@ -31,6 +32,7 @@ from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.selected import SELECTED
 from spmdlint.program import summary as s
 
+_SHAPED = (".zeros", ".ones", ".full", ".empty")
 # What may or may not differ: one has to know the data to say.
 _UNSURE = ("files", "ragged", "named", "thread")
 
@@ -100,10 +102,11 @@ class Inputs:
         for frame, operation, call in self._calls:
             if call.strength == "weak" and not (self.preview or self.multi.written_for(frame.ref.path)):
                 continue
-            for parameter, value in self._static(frame, operation):
-                reason = self.facets.content.of(frame, value)
+            static = [(frame, parameter, value) for parameter, value in self._static(frame, operation)]
+            for where, parameter, value in (*static, *self._bound(frame, operation)):
+                reason = self.facets.content.of(where, value)
                 if reason is not None and self._sure(frame, reason):
-                    yield Given(Site(frame.ref, value), call, reason, parameter)
+                    yield Given(Site(where.ref, value), call, reason, parameter)
 
     @cached_property
     def _calls(self) -> list[tuple[Frame, s.Call, ParallelCall]]:
@@ -146,6 +149,32 @@ class Inputs:
                 value = _passed(operation, formals, name)
                 if value is not None:
                     yield name, value
+
+    def _bound(self, frame: Frame, operation: s.Call) -> Iterator[tuple[Frame, str, int]]:
+        """What a `partial` under a jit or map was given when it was made: part of the program, as what is static."""
+        callee = certain(self.ev.value(frame, operation.function))
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
+        if known is None or not isinstance(callee, Applied):
+            return
+        for function in self.effects.calls.functions_in(known, callee.arguments):
+            inner = self.ev.knowledge.get(function.name) if isinstance(function, Applied) else None
+            if not isinstance(function, Applied) or inner is None or inner.kind != "currying":
+                continue
+            where = self.ev.free_frame(function.site.ref)
+            made = where.code.operations[function.site.number]
+            names = self._all_formals(function)
+            for position, argument in enumerate(made.arguments[1:] if isinstance(made, s.Call) else ()):
+                name = argument.keyword or (names[position] if position < len(names) else None)
+                if name is not None and not argument.star:
+                    yield where, name, argument.value
+
+    def _all_formals(self, partial: Applied) -> list[str]:
+        """The parameters of what a `partial` is of."""
+        function = certain(partial.arguments.positional[0]) if partial.arguments.positional else None
+        if isinstance(function, FunctionValue):
+            return [formal.name for formal in self.ev.project.function(function.ref).formals]
+        library = isinstance(function, External) and function.name.startswith("jax.numpy.")
+        return ["shape"] if library and isinstance(function, External) and function.name.endswith(_SHAPED) else []
 
     def _formals(self, callee: Applied) -> list[str]:
         known = self.ev.knowledge.get(callee.name)

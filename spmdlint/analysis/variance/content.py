@@ -298,7 +298,8 @@ class Variance(Property):
         if known is not None and known.reads:
             return self._read(frame, number, origins.any_of(frame, arguments))
         if name in _CARRIERS or name.startswith(_CARRYING):
-            return origins.any_of(frame, arguments) or summary_of_lengths(self.lengths, frame, name, arguments)
+            found = origins.any_of(frame, arguments) or summary_of_lengths(self.lengths, frame, name, arguments)
+            return found or origins.any_of(frame, _appended(frame, arguments))
         return CONTINUE
 
     @staticmethod
@@ -386,3 +387,15 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.Item):
         return (operation.value,)
     return ()
+
+
+def _appended(frame: Frame, lists: list[int]) -> list[int]:
+    """What is appended to these lists: what a function makes of a list, it makes of its elements."""
+    found: list[int] = []
+    for number in lists:
+        load = frame.code.operations[number]
+        puts = frame.code.filling.get(load.name, ()) if isinstance(load, s.Load) else ()
+        for put in puts:
+            call = frame.code.operations[put]
+            found += [argument.value for argument in call.arguments] if isinstance(call, s.Call) else []
+    return found

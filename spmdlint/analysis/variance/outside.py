@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import ClassValue, Frame, Instance, ModuleValue
+from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, Instance, ModuleValue
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -32,18 +32,29 @@ class OutsideStores:
     def of_namespace(self, frame: Frame, load: s.Attribute) -> Iterator[tuple[FunctionRef, int]]:
         """The stores to a field of what holds a program's settings, of which nothing else is known: ``args.verbose``.
 
-        It goes by one name throughout the program.
+        It goes by one name in a file, and in a function that it is handed to from there.
         """
         name = self._namespace(frame, load.base)
         if name is None:
             return
-        component = self.ev.project.component
         for ref, number in self._stores.get(load.name, ()):
             other = self.ev.free_frame(ref)
             stored = other.code.operations[number]
             assert isinstance(stored, s.StoreAttribute)
-            if component[ref.path] == component[frame.ref.path] and self._namespace(other, stored.base) == name:
+            near = ref.path == frame.ref.path or self._hands(frame, name, ref)
+            if near and self._namespace(other, stored.base) == name:
                 yield ref, number
+
+    def _hands(self, frame: Frame, name: str, ref: FunctionRef) -> bool:
+        """Does a function hand what goes by a name to another function."""
+        operations = frame.code.operations
+        for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+            given = (operations[argument.value] for argument in call.arguments)
+            if any(isinstance(value, s.Load) and value.name == name for value in given):
+                callees = self.ev.value(frame, call.function)
+                if any(isinstance(callee, FunctionValue) and callee.ref == ref for callee in callees):
+                    return True
+        return False
 
     def _namespace(self, frame: Frame, number: int) -> str | None:
         operation = frame.code.operations[number]
