@@ -17,6 +17,10 @@ _WEAK = frozenset(("local_devices",))
 _COUNTS = frozenset(("process_count", "host_count"))
 
 
+MAX_STEPS = 8
+"""Steps over which lengths of rows are followed from one file to another."""
+
+
 class MultiProcess:
     """Looks for signs of several processes, file by file. ``always``: the user has said so."""
 
@@ -32,9 +36,18 @@ class MultiProcess:
             self._written[path] = self.says(path) or any(self._needs(other) for other in self._imported(path))
         return self.always or self._written[path]
 
-    def written_for_all(self, *paths: Path) -> bool:
-        """Is each of these files written so."""
-        return all(map(self.written_for, paths))
+    def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
+        """Do lengths of rows that one file asks for count as a process's own examples', where another file uses them.
+
+        They do in code that speaks of processes itself, and in what it imports; in any other file they do for a
+        preview, if they do not leave it. Everything has lengths, and most of them are alike everywhere, so those that
+        come over many ``steps`` do not count.
+        """
+        if user == source:
+            return preview or self.written_for(user)
+        if steps > MAX_STEPS:
+            return False
+        return self.always or (self.says(user) and (self.says(source) or source in self._imported(user)))
 
     def acts_for(self, path: Path) -> bool:
         """Does a file do something that only several processes need, besides asking how many there are."""

@@ -34,7 +34,7 @@ from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 # Sources that differ by chance, if they do: preview tells of them.
 # They give yes or no.
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
-_UNSURE = ("files", "thread", "callback", "ragged", "named")
+_UNSURE = ("files", "thread", "callback", "named")
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
 
@@ -265,8 +265,9 @@ class Divergences:
 
     def _is_unsure(self, frame: Frame, reason: Reason) -> bool:
         """May it well be that what varies does not, so that only a preview tells."""
-        if reason.kind == "ragged" and self.multi.written_for_all(frame.ref.path, reason.source.site.ref.path):
-            return False
+        if reason.kind == "ragged":
+            paths = (frame.ref.path, reason.source.site.ref.path)
+            return not self.multi.counts_lengths(*paths, len(list(reason.chain())), preview=self.preview)
         return reason.kind == STAMP or (reason.kind in _UNSURE and not self.preview)
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:

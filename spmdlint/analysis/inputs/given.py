@@ -34,7 +34,7 @@ from spmdlint.program import summary as s
 
 _SHAPED = (".zeros", ".ones", ".full", ".empty")
 # What may or may not differ: one has to know the data to say.
-_UNSURE = ("files", "ragged", "named", "thread")
+_UNSURE = ("files", "named", "thread")
 
 
 class Given(Struct, frozen=True):
@@ -127,10 +127,10 @@ class Inputs:
         return call.carried and (self.preview or self.multi.written_for(frame.ref.path))
 
     def _sure(self, frame: Frame, reason: Reason) -> bool:
-        if reason.kind not in _UNSURE or self.preview:
-            return True
-        paths = (frame.ref.path, reason.source.site.ref.path)
-        return reason.kind == "ragged" and self.multi.written_for_all(*paths)
+        if reason.kind == "ragged":
+            paths = (frame.ref.path, reason.source.site.ref.path)
+            return self.multi.counts_lengths(*paths, len(list(reason.chain())), preview=self.preview)
+        return reason.kind not in _UNSURE or self.preview
 
     def _static(self, frame: Frame, operation: s.Call) -> Iterator[tuple[str, int]]:
         """The static parameters of a jit or map, and the values that a call passes for them."""
