@@ -139,7 +139,12 @@ class Variance(Property):
             text = "the examples of every process have lengths of their own"
             return Reason(Site(frame.ref, number), text, "data", part) if part and part.kind == "data" else None
         found = origins.any_of(frame, (operation.element, *iterables))
-        return origins.step(frame, number, "a list is made of it", found) if found is not None else None
+        if found is not None:
+            return origins.step(frame, number, "a list is made of it", found)
+        # Whose devices or rows a list takes is no secret to its author; what is drawn by chance is.
+        found = origins.any_of(frame, _conditions(origins, frame, operation))
+        drawn = found is not None and found.kind == "entropy"
+        return origins.step(frame, number, "what a list takes depends on it", found) if found and drawn else None
 
     @staticmethod
     def _part(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:
@@ -399,3 +404,11 @@ def _appended(frame: Frame, lists: list[int]) -> list[int]:
             call = frame.code.operations[put]
             found += [argument.value for argument in call.arguments] if isinstance(call, s.Call) else []
     return found
+
+
+def _conditions(origins: Origins, frame: Frame, collected: s.Collected) -> list[int]:
+    """The conditions of a comprehension."""
+    function, flow = frame.code.function, origins.ev.flow(frame.ref)
+    headers = {function.block_of[loop] for loop in collected.loops}
+    body = flow.loop_body(function.block_of[collected.loops[0]]) - headers
+    return [test for block in sorted(body) if (test := function.blocks[block].test) is not None]
