@@ -286,8 +286,18 @@ class Bodies:
             inner = certain(function.arguments.positional[0])
             known = self.ev.knowledge.get(function.name)
             taken = len(function.arguments.positional) - 1 if known is not None and known.kind == "currying" else 0
+            if known is not None and known.kind == "currying":
+                taken += self._taken_by_name(inner, function.arguments)
             return max(0, self._positional(inner) - taken) if inner is not None else 0
         return 0
+
+    def _taken_by_name(self, function: Value | None, arguments: Arguments) -> int:
+        """How many positional parameters a partial fills by their names."""
+        if not isinstance(function, FunctionValue):
+            return 0
+        formals = self.ev.project.function(function.ref).formals
+        names = {formal.name for formal in formals if formal.kind == "standard"}
+        return sum(name in names for name, _ in arguments.keywords)
 
     def _name(self, function: Value) -> str:
         ref = getattr(function, "ref", None)
