@@ -34,7 +34,7 @@ from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
 from spmdlint.analysis.inputs.given import Given, Inputs
 from spmdlint.analysis.inputs.hostkeys import SharedSplit, shared_splits
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
-from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows
+from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
 from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import Seeds
@@ -103,7 +103,14 @@ class Program:
         if self.multi_process == "never":
             return ()
         check = Divergences(
-            self.evaluator, self.reach, self.effects, self._facets, self._multi, self._entries, preview=self.preview
+            self.evaluator,
+            self.reach,
+            self.effects,
+            self._facets,
+            self._multi,
+            self._entries,
+            RowConditions(self.evaluator, *self._local_rows),
+            preview=self.preview,
         )
         return tuple(check.branches())
 
@@ -246,9 +253,12 @@ class Program:
     def local_numbers(self) -> Iterator[LocalNumber]:
         """Numbers of this process's rows that some processes tell. Only with ``preview``."""
         if self.preview and self.multi_process != "never":
-            what = LocalRows(self._outputs, self._reads)
-            rows = Origins(self.evaluator, self.calls, self.reach, what)
-            yield from LocalNumbers(self.evaluator, self.reach, what, rows, self.variance).found()
+            yield from LocalNumbers(self.evaluator, self.reach, *self._local_rows, self.variance).found()
+
+    @cached_property
+    def _local_rows(self) -> tuple[LocalRows, Origins]:
+        what = LocalRows(self._outputs, self._reads)
+        return what, Origins(self.evaluator, self.calls, self.reach, what)
 
     @cached_property
     def specs(self) -> Specs:

@@ -22,6 +22,7 @@ from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, onl
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import External, Frame, Member, Site
+from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.facets import Facets
@@ -71,10 +72,12 @@ class Divergences:
         facets: Facets,
         multi: MultiProcess,
         entries: Entries,
+        rows: RowConditions,
         *,
         preview: bool,
     ) -> None:
         self.preview = preview
+        self.rows = rows
         self.entries = entries
         self.ev = evaluator
         self.reach = reach
@@ -154,7 +157,7 @@ class Divergences:
         second = self._calls(frame, no, until, again)
         if _same(first, second) or all(fails) or (failing is not None and not (first, second)[failing]):
             return None
-        reason = self.facets.content.of(frame, test)
+        reason = self.facets.content.of(frame, test) or self.rows.of(frame, test)
         if reason is None or (self._is_unsure(frame, reason) and not self._agreed_later(frame, reason)):
             return None
         if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):

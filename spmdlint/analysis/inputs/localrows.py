@@ -116,6 +116,8 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
         return (operation.operand,)
     if isinstance(operation, s.Binary):
         return (operation.left, operation.right)
+    if isinstance(operation, (s.Compare, s.BoolOp)):
+        return tuple(operation.operands)
     if isinstance(operation, s.Display):
         return tuple(operation.elements)
     if isinstance(operation, s.DictDisplay):
@@ -123,6 +125,24 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.Next):
         return (operation.iterable,)
     return (operation.element,) if isinstance(operation, s.Collected) else ()
+
+
+class RowConditions:
+    """Conditions on such values: each process decides by the rows of its own devices. One per run."""
+
+    def __init__(self, evaluator: Evaluator, what: LocalRows, rows: Origins) -> None:
+        self.rows = rows
+        self._possible = what.components(evaluator)
+        self._component = evaluator.project.component
+
+    def of(self, frame: Frame, test: int) -> Reason | None:
+        """Why a condition is one; a reason of the kind of a process's own data."""
+        if self._component[frame.ref.path] not in self._possible:
+            return None
+        found = self.rows.of(frame, test)
+        if found is None:
+            return None
+        return Reason(Site(frame.ref, test), "it is computed from these rows alone", "data", found)
 
 
 class LocalNumbers:

@@ -68,11 +68,17 @@ class Outputs:
         given = self._given(frame, number, _DEPTH)
         if given is None:
             return None
-        if is_carried(self.ev.function(frame), number):
+        operation = self.ev.function(frame).operations[number]
+        if not self._hands_on(frame, operation) and is_carried(self.ev.function(frame), number):
             return False
         mapped = given.mapped
         leaves = [leaf for _, leaf in _parts(given.type, "")]
         return any(leaf.state(mapped.axis) in DIFFERENT and mapped.rows.of_data(leaf.rows) for leaf in leaves)
+
+    def _hands_on(self, frame: Frame, operation: s.Operation) -> bool:
+        """Is it a call that gives what it is given: ``loss = jax.device_get(loss)``."""
+        callees = self.ev.value(frame, operation.function) if isinstance(operation, s.Call) else ()
+        return any(isinstance(callee, External) and callee.name in self.table.rows.hand_on for callee in callees)
 
     def _at(self, frame: Frame, number: int) -> Iterator[OneRow]:
         read = self._read(frame, number)
