@@ -144,6 +144,8 @@ class Project(Struct, dict=True):
             for function in module.summary.functions:
                 receiver = function.formals[0].name if function.formals else None
                 for operation in function.operations:
+                    if type(operation) not in _SETTING:  # most are others
+                        continue
                     if isinstance(operation, Call):
                         found |= _set_by_name(function, operation)
                     elif isinstance(operation, StoreAttribute):
@@ -158,6 +160,9 @@ class Project(Struct, dict=True):
         if parent is not None and self.modules[ref.path].summary.functions[parent].kind == "class":
             return FunctionRef(ref.path, parent)
         return None
+
+
+_SETTING = frozenset((Call, StoreAttribute))
 
 
 def _set_by_name(function: Function, call: Call) -> set[str]:

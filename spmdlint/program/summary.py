@@ -312,6 +312,9 @@ ENTRY, EXIT, FAILURE = 0, 1, 2
 """Blocks that every function has: where it begins, where it returns, where it leaves by an exception."""
 
 
+_BINDING = frozenset((Store, Declare))
+
+
 class Function(Struct, dict=True):
     """A scope with code. ``parent`` is the number of the scope around it (None for the module)."""
 
@@ -348,7 +351,7 @@ class Function(Struct, dict=True):
         """The numbers of the stores to each name, in the order of the text."""
         found: dict[str, list[ValueId]] = {}
         for number, operation in enumerate(self.operations):
-            if isinstance(operation, (Store, Declare)):
+            if type(operation) in _BINDING and isinstance(operation, (Store, Declare)):  # a few of many
                 found.setdefault(operation.name, []).append(number)
         return found
 

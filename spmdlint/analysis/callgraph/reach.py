@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import cached_property
 
 from msgspec import Struct, field
 
@@ -18,6 +19,7 @@ from spmdlint.analysis.callgraph.objectsmade import holds_code, method_frames
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
     Applied,
     Arguments,
     Called,
@@ -129,37 +131,40 @@ class Visitor:
         for block in sorted(self.ev.live_blocks(frame)):
             for number in code.visited[block]:
                 operation = function.operations[number]
-                if isinstance(operation, s.Collected) and self._makes_known(frame, function, operation.element):
-                    yield from self._made_in_rounds(frame, number, block in certain)
                 if not isinstance(operation, s.Call):
+                    if isinstance(operation, s.Collected) and self._makes_known(frame, function, operation.element):
+                        yield from self._made_in_rounds(frame, number, block in certain)
                     continue
-                sure = block in certain
-                site = Site(frame.ref, number)
-                made = False
                 callees = self.ev.value(frame, operation.function)
-                if any(map(self._spans, (*callees, by_arguments(self.ev, frame, operation)))):
+                if self._any_spans(frame, operation, callees):
                     self.reach.spanning.add(frame)
-                for callee in self.ev.in_order(callees):
-                    if isinstance(callee, (Unknown, Free, Called)):
-                        continue
-                    made = made or isinstance(callee, (Applied, Instance))
-                    if isinstance(callee, External):
-                        self.reach.library_calls.setdefault(callee.name, set()).add(frame.ref)
-                        known = self.ev.knowledge.get(callee.name)
-                        if known is None:
-                            continue
-                        made = True
-                        if known.kind != "apply":
-                            continue
-                    if isinstance(callee, Applied):
-                        self.reach.use_calls.setdefault(callee.site, []).append(site)
-                    arguments = self.ev.arguments(frame, operation)
-                    self._make(callee, arguments)
-                    for target in self.calls.targets(callee, arguments, frame.depth + 1):
-                        yield CallEdge(frame, site, target, sure)
-                # What is unknown, or a function of the project, makes nothing here that the linter knows.
-                for value in self.ev.in_order(self.ev.value(frame, number)) if made else ():
-                    yield from self._use(frame, site, value, sure)
+                if callees != ANYTHING:
+                    yield from self._of_call(frame, number, operation, callees, block in certain)
+
+    def _of_call(self, frame: Frame, number: int, operation: s.Call, callees: Values, sure: bool) -> Iterator[CallEdge]:
+        site = Site(frame.ref, number)
+        made = False
+        for callee in self.ev.in_order(callees):
+            if isinstance(callee, (Unknown, Free, Called)):
+                continue
+            made = made or isinstance(callee, (Applied, Instance))
+            if isinstance(callee, External):
+                self.reach.library_calls.setdefault(callee.name, set()).add(frame.ref)
+                known = self.ev.knowledge.get(callee.name)
+                if known is None:
+                    continue
+                made = True
+                if known.kind != "apply":
+                    continue
+            if isinstance(callee, Applied):
+                self.reach.use_calls.setdefault(callee.site, []).append(site)
+            arguments = self.ev.arguments(frame, operation)
+            self._make(callee, arguments)
+            for target in self.calls.targets(callee, arguments, frame.depth + 1):
+                yield CallEdge(frame, site, target, sure)
+        # What is unknown, or a function of the project, makes nothing here that the linter knows.
+        for value in self.ev.in_order(self.ev.value(frame, number)) if made else ():
+            yield from self._use(frame, site, value, sure)
 
     def _make(self, callee: Value, arguments: Arguments) -> None:
         """Note what is made here, if it is an object whose methods run code that it is given."""
@@ -169,9 +174,29 @@ class Visitor:
                 self._known.add(instance)
                 self._made.append(instance)
 
+    def _any_spans(self, frame: Frame, call: s.Call, callees: Values) -> bool:
+        """May what is called be a parallel call itself, as far as it is a library's."""
+        if any(map(self._spans, callees)):
+            return True
+        method = frame.code.operations[call.function]
+        if not isinstance(method, s.Attribute) or method.name not in self._spanning_methods:
+            return False
+        return self._spans(by_arguments(self.ev, frame, call))
+
     def _spans(self, callee: Value | None) -> bool:
-        known = self.ev.knowledge.get(callee.name) if isinstance(callee, (External, Applied)) else None
+        return isinstance(callee, (External, Applied)) and self._is_spanning(callee.name)
+
+    def _is_spanning(self, name: str) -> bool:
+        known = self.ev.knowledge.get(name)
         return known is not None and (known.parallel or known.kind == "jit" or known.spans)
+
+    @cached_property
+    def _spanning_methods(self) -> frozenset[str]:
+        """The names of the methods that :func:`by_arguments` may find to be parallel calls: for others it may rest."""
+        functions = self.ev.knowledge.functions
+        classes = {known.given_to for known in functions.values() if known.given_to}
+        parts = (name.rpartition(".") for name in functions if self._is_spanning(name))
+        return frozenset(method for owner, _, method in parts if owner in classes)
 
     def _makes_known(self, frame: Frame, function: s.Function, element: int) -> bool:
         """Is an element of a comprehension a call of a library's function that the linter knows."""

@@ -5,21 +5,25 @@ from __future__ import annotations
 from spmdlint.analysis.evaluation.values import ANYTHING, Arguments, Collection, DictionaryValue, Values, one
 from spmdlint.program.summary import Call, Function
 
+_BY_POSITION = ("positional-only", "standard")
+_BY_NAME = ("standard", "keyword-only")
+
 
 def bind(function: Function, arguments: Arguments) -> dict[str, Values]:
     """The arguments by parameter. A parameter that is not in it got none, or one behind a star."""
+    formals = function.formals
     bindings: dict[str, Values] = {}
-    positional = [f for f in function.formals if f.kind in ("positional-only", "standard")]
-    for formal, values in zip(positional, arguments.positional, strict=False):
-        bindings[formal.name] = values
-    by_name = {f.name for f in function.formals if f.kind in ("standard", "keyword-only")}
+    positional = [f.name for f in formals if f.kind in _BY_POSITION]
+    bindings.update(zip(positional, arguments.positional, strict=False))
     extra: list[tuple[object, Values]] = []
-    for name, values in arguments.keywords:
-        if name in by_name:
-            bindings[name] = values
-        else:
-            extra.append((name, values))
-    for formal in function.formals:
+    if arguments.keywords:
+        by_name = {f.name for f in formals if f.kind in _BY_NAME}
+        for name, values in arguments.keywords:
+            if name in by_name:
+                bindings[name] = values
+            else:
+                extra.append((name, values))
+    for formal in formals:
         if formal.kind == "*":
             rest = arguments.positional[len(positional) :]
             bindings[formal.name] = ANYTHING if arguments.open else one(Collection("tuple", tuple(rest)))

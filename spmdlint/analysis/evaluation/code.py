@@ -8,8 +8,9 @@ of these. Calls never are, because how deep they are followed depends on how dee
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
+from typing import Any
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.operations import Operations
@@ -23,8 +24,18 @@ NEVER_DECIDED = (s.Next, s.Caught, s.Matches)
 """What branches on these goes either way in every frame."""
 NO_ROOT = -1
 _NONE: frozenset[str] = frozenset()
-_CHANGES, _FIXED = 1, 2
-_MADE_IN_FRAMES = (s.Call, s.MakeFunction, s.MakeClass, s.Parameter, s.Collected)
+CHANGES, FIXED = 1, 2
+_OTHERS = frozenset((s.Store, s.Load, s.Await))
+"""What may have another operation for its root."""
+_STATES: dict[type, int] = {
+    s.Call: CHANGES,
+    s.MakeFunction: CHANGES,
+    s.MakeClass: CHANGES,
+    s.Parameter: CHANGES,
+    s.Collected: CHANGES,
+    s.Const: FIXED,
+}
+"""The kinds of operations of which it is known at once whether their value changes with the frame."""
 
 
 class Code(Operations):
@@ -36,12 +47,21 @@ class Code(Operations):
         self.flow = Flow(function)
         self.known: dict[int, Values] = {}
         """The values of fixed roots."""
-        self.roots = array("i", [NO_ROOT]) * len(function.operations)
+        self.roots = array("i", range(len(function.operations)))
         """The roots that are known, by operation; ask :meth:`root_of` for the others."""
         self.lives: dict[tuple[tuple[int, bool], ...], tuple[frozenset[int], tuple[tuple[int, bool], ...]]] = {}
         """The blocks that can run, by the branches that go one way, and these branches once more."""
-        self._fixed = bytearray(len(function.operations))  # one byte each: not known, not fixed, fixed
+        self.fixed = bytearray(len(function.operations))
+        """What is known of each operation: nothing yet, that its value changes with the frame, that it is fixed."""
         self._scopes: dict[str, s.Function | None] = {}
+        for kind, numbers in self.numbers.items():
+            if kind in _OTHERS:
+                for number in numbers:
+                    self.roots[number] = NO_ROOT
+            state = _STATES.get(kind)
+            if state is not None:
+                for number in numbers:
+                    self.fixed[number] = state
 
     def scope_of(self, name: str) -> s.Function | None:
         """The scope that binds a name as seen from here; None where it is global or built in."""
@@ -54,15 +74,14 @@ class Code(Operations):
     def root_of(self, number: int) -> int:
         """The operation that makes the value of one."""
         root, seen = number, {number}
-        while True:
-            before = self._before(root)
-            if before is None:
-                break
+        before = self._before(number)
+        while before is not None:
             if before in seen:
                 root = number  # a name that is only ever set to itself
                 break
             seen.add(before)
             root = before
+            before = self._before(root) if type(self.operations[root]) in _OTHERS else None
         self.roots[number] = root
         return root
 
@@ -80,22 +99,24 @@ class Code(Operations):
 
     def is_fixed(self, root: int) -> bool:
         """Is the value of a root the same in every frame."""
-        known = self._fixed[root]
+        known = self.fixed[root]
         if not known:
-            self._fixed[root] = _CHANGES  # what depends on itself, in a loop
-            known = self._fixed[root] = _FIXED if self._find_fixed(self.operations[root]) else _CHANGES
-        return known == _FIXED
+            self.fixed[root] = CHANGES  # what depends on itself, in a loop
+            known = self.fixed[root] = FIXED if self._find_fixed(self.operations[root]) else CHANGES
+        return known == FIXED
 
     def _find_fixed(self, operation: s.Operation) -> bool:
-        if isinstance(operation, _MADE_IN_FRAMES):
-            return False
         if isinstance(operation, s.Load):
             return self.function.kind != "module" and self.scope_of(operation.name) is None
-        roots = self.roots
-        return all(
-            self.is_fixed(roots[number] if roots[number] != NO_ROOT else self.root_of(number))
-            for number in operands(operation)
-        )
+        roots, fixed = self.roots, self.fixed
+        for number in operands(operation):
+            root = roots[number]
+            if root == NO_ROOT:
+                root = self.root_of(number)
+            known = fixed[root]
+            if known == CHANGES or not (known or self.is_fixed(root)):
+                return False
+        return True
 
     @cached_property
     def mutated_names(self) -> frozenset[str]:
@@ -252,31 +273,27 @@ def _first(blocks: int) -> frozenset[int]:
 
 def operands(operation: s.Operation) -> tuple[int, ...]:
     """The values that one is made from; none for what is not followed at all."""
-    if isinstance(operation, s.Attribute):
-        return (operation.base,)
-    if isinstance(operation, s.Subscript):
-        return (operation.base, operation.index)
-    if isinstance(operation, s.Unary):
-        return (operation.operand,)
-    if isinstance(operation, s.Binary):
-        return (operation.left, operation.right)
-    if isinstance(operation, (s.Compare, s.BoolOp)):
-        return operation.operands
-    if isinstance(operation, s.IfExp):
-        return (operation.test, operation.body, operation.orelse)
-    if isinstance(operation, s.Display):
-        return operation.elements
-    if isinstance(operation, s.DictDisplay):
-        return (*(key for key in operation.keys if key is not None), *operation.values)
-    if isinstance(operation, s.FString):
-        return operation.parts
-    if isinstance(operation, s.Next):
-        return (operation.iterable,)
-    if isinstance(operation, (s.Item, s.Store, s.Await)):
-        return (operation.value,)
-    if isinstance(operation, s.Enter):
-        return (operation.manager,)
-    return ()
+    found = _OPERANDS.get(type(operation))
+    return found(operation) if found is not None else ()
+
+
+_OPERANDS: dict[type, Callable[[Any], tuple[int, ...]]] = {
+    s.Attribute: lambda o: (o.base,),
+    s.Subscript: lambda o: (o.base, o.index),
+    s.Unary: lambda o: (o.operand,),
+    s.Binary: lambda o: (o.left, o.right),
+    s.Compare: lambda o: o.operands,
+    s.BoolOp: lambda o: o.operands,
+    s.IfExp: lambda o: (o.test, o.body, o.orelse),
+    s.Display: lambda o: o.elements,
+    s.DictDisplay: lambda o: (*(key for key in o.keys if key is not None), *o.values),
+    s.FString: lambda o: o.parts,
+    s.Next: lambda o: (o.iterable,),
+    s.Item: lambda o: (o.value,),
+    s.Store: lambda o: (o.value,),
+    s.Await: lambda o: (o.value,),
+    s.Enter: lambda o: (o.manager,),
+}
 
 
 def changed_in_place(operation: s.Operation) -> int | None:

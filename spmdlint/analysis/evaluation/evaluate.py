@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from spmdlint.analysis.evaluation import comprehension, folding, standard
+from spmdlint.analysis.evaluation import comprehension, displays, folding, standard
 from spmdlint.analysis.evaluation.bindings import bind
-from spmdlint.analysis.evaluation.code import NEVER_DECIDED, NO_ROOT
+from spmdlint.analysis.evaluation.code import FIXED, NEVER_DECIDED, NO_ROOT
 from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.names import Names
@@ -56,6 +56,7 @@ from spmdlint.program.link import FunctionRef, Project
 MAX_DEPTH = 12  # frames above one another
 _NONE = one(Constant(None))
 Decisions = tuple[tuple[int, bool], ...]
+_MADE = frozenset((s.MakeFunction, s.MakeClass))
 _RETURN = -1  # the number that stands for what a frame returns
 
 
@@ -73,19 +74,18 @@ class Evaluator(Frames):
         self.objects = Objects(self)
         self.names = Names(self)
         self._by_class: dict[type, Callable[[Frame, int, Any], Values]] = {
-            s.Const: lambda f, n, o: one(Constant(o.value)) if o.value is not ... else ANYTHING,
             s.Load: self.names.load,
             s.Parameter: self._parameter,
-            s.Attribute: lambda f, n, o: self.each(self.value(f, o.base), lambda v: self.attribute(v, o.name, f)),
+            s.Attribute: self._attribute,
             s.Subscript: self._subscript,
             s.Unary: self._unary,
             s.Binary: lambda f, n, o: folding.binary(o.operator, self.value(f, o.left), self.value(f, o.right)),
             s.Compare: self._compare,
             s.BoolOp: self._boolop,
             s.IfExp: self._ifexp,
-            s.Display: self._display,
-            s.DictDisplay: self._dictionary,
-            s.FString: self._fstring,
+            s.Display: lambda f, n, o: displays.display(self, f, o),
+            s.DictDisplay: lambda f, n, o: displays.dictionary(self, f, o),
+            s.FString: lambda f, n, o: displays.fstring(self, f, o),
             s.Call: self._call,
             s.MakeFunction: lambda f, n, o: one(FunctionValue(FunctionRef(f.ref.path, o.function), f)),
             s.MakeClass: lambda f, n, o: one(ClassValue(FunctionRef(f.ref.path, o.body), f)),
@@ -168,16 +168,24 @@ class Evaluator(Frames):
     def _found(self, frame: Frame, root: int) -> Values:
         code = frame.code
         operation = code.operations[root]
-        method = self._by_class.get(type(operation))
+        kind = type(operation)
+        if isinstance(operation, s.Const):
+            constant = one(Constant(operation.value)) if operation.value is not ... else ANYTHING
+            found = code.known[root] = self.memo.shared(constant)
+            return found
+        if isinstance(operation, s.Parameter):
+            bound = frame.bindings.get(operation.name)
+            if bound is not None:
+                frame.known[root] = bound
+                return bound
+        method = self._by_class.get(kind)
         if method is None:
             return ANYTHING
-        if isinstance(operation, (s.MakeFunction, s.MakeClass)):
+        if kind in _MADE:
             found = frame.known[root] = method(frame, root, operation)
             return found
-        if isinstance(operation, s.Parameter) and operation.name in frame.bindings:
-            found = frame.known[root] = frame.bindings[operation.name]
-            return found
-        if code.is_fixed(root):
+        fixed = code.fixed[root]
+        if fixed == FIXED or (not fixed and code.is_fixed(root)):
             return self.memo.at(code.known, root, (code, root), method, frame, root, operation)
         return self.memo.at(frame.known, root, (frame, root), method, frame, root, operation)
 
@@ -224,17 +232,25 @@ class Evaluator(Frames):
 
     # -- attributes and elements
 
+    def _attribute(self, frame: Frame, number: int, operation: s.Attribute) -> Values:
+        bases = self.value(frame, operation.base)
+        name = operation.name
+        if len(bases) == 1:
+            (base,) = bases
+            return ANYTHING if base is UNKNOWN else self.attribute(base, name, frame)
+        return self.each(bases, lambda base: self.attribute(base, name, frame))
+
     def attribute(self, base: Value, name: str, frame: Frame) -> Values:
         """What ``base.name`` may be."""
-        modelled = standard.attribute(self, base, name)
-        if modelled is not None:
-            return modelled
         if isinstance(base, External):
             found = self._members.get((base.name, name))
             if found is None:
                 found = one(External(self.knowledge.canonical(f"{base.name}.{name}")))
                 self._members[base.name, name] = found
             return found
+        modelled = standard.attribute(self, base, name)
+        if modelled is not None:
+            return modelled
         if isinstance(base, ModuleValue):
             return self.names.module_attribute(self.project.modules[base.path], name)
         if isinstance(base, Namespace):
@@ -311,40 +327,6 @@ class Evaluator(Frames):
             return self.value(frame, operation.body if answer else operation.orelse)
         return join(self.value(frame, operation.body), self.value(frame, operation.orelse))
 
-    def _display(self, frame: Frame, number: int, operation: s.Display) -> Values:
-        elements: list[Values] = []
-        is_open = False
-        for position, number_ in enumerate(operation.elements):
-            values = self.value(frame, number_)
-            if position in operation.starred:
-                inner = certain(values)
-                if isinstance(inner, Collection):
-                    elements.extend(inner.elements)
-                    is_open = is_open or inner.open
-                else:
-                    is_open = True
-            else:
-                elements.append(values)
-        return one(Collection(operation.kind, tuple(elements), is_open))
-
-    def _dictionary(self, frame: Frame, number: int, operation: s.DictDisplay) -> Values:
-        items: list[tuple[object, Values]] = []
-        is_open = False
-        for key, value in zip(operation.keys, operation.values, strict=True):
-            known = constant(self.value(frame, key)) if key is not None else None
-            if known is None:
-                is_open = True
-            else:
-                items.append((known.value, self.value(frame, value)))
-        return one(DictionaryValue(tuple(items), is_open))
-
-    def _fstring(self, frame: Frame, number: int, operation: s.FString) -> Values:
-        parts = [constant(self.value(frame, part)) for part in operation.parts]
-        known = [part.value for part in parts if part is not None]
-        if len(known) == len(parts) and all(isinstance(part, (str, int)) for part in known):
-            return one(Constant("".join(str(part) for part in known)))
-        return ANYTHING
-
     # -- calls
 
     def _call(self, frame: Frame, number: int, operation: s.Call) -> Values:
@@ -353,6 +335,9 @@ class Evaluator(Frames):
         callees = self.value(frame, operation.function)
         arguments = self.arguments(frame, operation)
         site = Site(frame.ref, number)
+        if len(callees) == 1:
+            (callee,) = callees
+            return ANYTHING if callee is UNKNOWN else self.call(callee, arguments, site, frame)
         return self.each(callees, lambda callee: self.call(callee, arguments, site, frame))
 
     def arguments(self, frame: Frame, operation: s.Call) -> Arguments:
@@ -362,22 +347,23 @@ class Evaluator(Frames):
         is_open = False
         for argument in operation.arguments:
             values = self.value(frame, argument.value)
-            if argument.star == "*":
+            if not argument.star:
+                if argument.keyword is not None:
+                    keywords.append((argument.keyword, values))
+                elif not is_open:
+                    positional.append(values)
+            elif argument.star == "*":
                 inner = certain(values)
                 if isinstance(inner, Collection) and not inner.open:
                     positional.extend(inner.elements)
                 else:
                     is_open = True
-            elif argument.star == "**":
+            else:
                 table = certain(values)
                 if isinstance(table, DictionaryValue) and not table.open:
                     keywords.extend((str(key), value) for key, value in table.items)
                 else:
                     is_open = True
-            elif argument.keyword is not None:
-                keywords.append((argument.keyword, values))
-            elif not is_open:
-                positional.append(values)
         return Arguments(tuple(positional), tuple(keywords), is_open)
 
     def call(self, callee: Value, arguments: Arguments, site: Site, frame: Frame) -> Values:

@@ -19,8 +19,8 @@ class Frames:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._frames: dict[tuple[object, ...], Frame] = {}
-        self._count: dict[FunctionRef, int] = {}
+        self._frames: dict[FunctionRef, dict[tuple[object, ...], Frame]] = {}
+        self._made = 0
         self._codes: dict[FunctionRef, Code] = {}
         self._free: dict[FunctionRef, Frame] = {}
 
@@ -28,10 +28,13 @@ class Frames:
         self, ref: FunctionRef, bindings: dict[str, Values], outer: Frame | None, depth: int, arrays: bool = False
     ) -> Frame:
         """The frame of a function with these bindings; one seen with too many gets less and less of them."""
-        key = (ref, frozenset(bindings.items()), outer, arrays)
-        found = self._frames.get(key)
+        frames = self._frames.get(ref)
+        if frames is None:
+            frames = self._frames[ref] = {}
+        key = (frozenset(bindings.items()), outer, arrays)
+        found = frames.get(key)
         if found is None:
-            count = self._count.get(ref, 0)
+            count = len(frames)
             if bindings and count >= MAX_FRAMES:
                 # What is written out decides branches, and a function is given few such things.
                 written = {name: values for name, values in bindings.items() if all(map(_is_written, values))}
@@ -39,10 +42,8 @@ class Frames:
                     return self.frame(ref, written, outer, depth, arrays and bool(written))
                 if count >= MAX_WRITTEN:
                     return self.frame(ref, {}, outer, depth)
-            self._count[ref] = count + 1
-            found = self._frames[key] = Frame(
-                self.code(ref), ref, bindings, outer, depth, arrays, serial=len(self._frames)
-            )
+            found = frames[key] = Frame(self.code(ref), ref, bindings, outer, depth, arrays, serial=self._made)
+            self._made += 1
         return found
 
     def free_frame(self, ref: FunctionRef) -> Frame:

@@ -8,12 +8,11 @@ forgotten when that is done. One pass from the bottom, not a full iteration: eno
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
 Key = TypeVar("Key")
 Another = TypeVar("Another")
-Given = ParamSpec("Given")
 _NO_CYCLE = 1 << 30
 MAX_DEPTH = 250
 """Results that need one another are followed this deep."""
@@ -48,14 +47,15 @@ class Memo(Generic[Result]):
         store: dict[Key, Result],
         place: Key,
         key: object,
-        compute: Callable[Given, Result],
-        *args: Given.args,
-        **kwargs: Given.kwargs,
+        compute: Callable[..., Result],
+        *args: object,
     ) -> Result:
         """The result for a key, computed and kept at a place in a store that does not have it."""
         active = self._active
-        if key in active:
-            self._cycle = min(self._cycle, active[key])
+        begun = active.get(key)
+        if begun is not None:
+            if begun < self._cycle:
+                self._cycle = begun
             return self.bottom
         depth = len(active)
         if depth >= MAX_DEPTH:
@@ -65,11 +65,11 @@ class Memo(Generic[Result]):
         outer, self._cycle = self._cycle, _NO_CYCLE
         kept = len(self._provisional)
         try:
-            result = compute(*args, **kwargs)
+            result = compute(*args)
         finally:
             del active[key]
             reached = self._cycle
-            self._cycle = min(outer, reached) if reached < depth else outer
+            self._cycle = reached if reached < depth and reached < outer else outer
         if reached >= depth:
             if len(self._provisional) > kept:
                 for other, provisional in self._provisional[kept:]:
@@ -81,6 +81,10 @@ class Memo(Generic[Result]):
             result = self._shared.setdefault(result, result)
         store[place] = result
         return result
+
+    def shared(self, result: Result) -> Result:
+        """A result as it is kept: the same object for all that are equal, if this memo shares."""
+        return self._shared.setdefault(result, result) if self._shared is not None else result
 
     def came_back(self, key: object) -> bool:
         """Is :meth:`assuming` at work for this key; what needs its result now has to go on an assumption."""

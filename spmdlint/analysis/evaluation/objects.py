@@ -149,11 +149,10 @@ class Objects:
                 if not function.formals:
                     continue
                 receiver = function.formals[0].name
-                for number, operation in enumerate(function.operations):
-                    if isinstance(operation, s.StoreAttribute):
-                        base = function.operations[operation.base]
-                        if isinstance(base, s.Load) and base.name == receiver:
-                            found.setdefault(operation.name, []).append((method, number))
+                for number, operation in self.ev.code(method).of_kind(s.StoreAttribute):
+                    base = function.operations[operation.base]
+                    if isinstance(base, s.Load) and base.name == receiver:
+                        found.setdefault(operation.name, []).append((method, number))
             self._stores[ref] = found
         return self._stores[ref]
 

@@ -24,11 +24,12 @@ class Operations:
     def of_kind(self, kind: type[Kind]) -> Iterator[tuple[int, Kind]]:
         """The operations of a kind, in the order of the text."""
         operations: list[Any] = self.operations
-        for number in self._numbers.get(kind, ()):
+        for number in self.numbers.get(kind, ()):
             yield number, operations[number]
 
     @cached_property
-    def _numbers(self) -> dict[type, array[int]]:
+    def numbers(self) -> dict[type, array[int]]:
+        """The numbers of the operations of each kind."""
         found: dict[type, list[int]] = {}
         for number, operation in enumerate(self.operations):
             found.setdefault(type(operation), []).append(number)
@@ -40,7 +41,7 @@ class Operations:
         if found is None:
             operations: list[Any] = self.operations
             block_of = self.function.block_of  # numbers rise inside of a block
-            places = [(block_of[n], n) for kind in kinds for n in self._numbers.get(kind, ())]
+            places = [(block_of[n], n) for kind in kinds for n in self.numbers.get(kind, ())]
             places.sort()
             found = self._each[kinds] = tuple((block, number, operations[number]) for block, number in places)
         return found
