@@ -10,7 +10,8 @@ class DataDependentLoopExit(BranchRule):
 
     Finds loops over a process's share of the data, and branches on it, that make parallel calls: a stride of a list
     by the process's number (`files[jax.process_index()::jax.process_count()]`), a shard of a dataset, a split, and the
-    lengths, generators and objects made from them.
+    lengths, generators and objects made from them. Also conditions on what a `pmap` gives and no reduction made one:
+    each process sees what its own devices say.
 
     ## Why it matters
 
