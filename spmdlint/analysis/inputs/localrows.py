@@ -21,6 +21,8 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
+MAX_STEPS = 4
+"""Steps over which rows are followed from one file to a condition in another."""
 _CARRIERS = frozenset(f"builtins.{name}" for name in "int float list tuple dict sum min max sorted zip".split())
 _CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
 _FILLERS = frozenset(("append", "extend"))
@@ -142,6 +144,9 @@ class RowConditions:
         found = self.rows.of(frame, test)
         if found is None:
             return None
+        steps = list(found.chain())
+        if found.source.site.ref.path != frame.ref.path and len(steps) > MAX_STEPS:
+            return None  # in a library that is given such rows among much else
         return Reason(Site(frame.ref, test), "it is computed from these rows alone", "data", found)
 
 

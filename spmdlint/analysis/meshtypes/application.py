@@ -103,7 +103,7 @@ def _model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
     arrays = [flat(each) for each in passed.types]
     arrays += [flat(each) for name, each in passed.keywords if name not in typer.table.methods.keys]
     typer.keys.update(rows_of(keys))
-    for key in keys:
+    for key in (each for each in keys if not each.literal):  # None is no key
         typer.tell(shared_draws("joined", [drawn(key, site), *arrays], site))
     return typer.combine("joined", [*model, *arrays], site)
 
