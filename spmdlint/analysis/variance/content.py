@@ -29,6 +29,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
+from spmdlint.analysis.variance.agreed import agreed_where_several
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.handed import Handed
@@ -111,8 +112,14 @@ class Variance(Property):
             return found or CONTINUE
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
+        return self._by_control(frame, number, operation)
+
+    def _by_control(self, frame: Frame, number: int, operation: s.Operation) -> Reason | Literal["continue"] | None:
+        """What the way that control came says of a value."""
         if isinstance(operation, s.Caught):
             return self.raised.reason(frame, number)
+        if isinstance(operation, s.Load) and agreed_where_several(self.control, frame, number, operation):
+            return None
         return CONTINUE
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:

@@ -1,0 +1,48 @@
+"""Names that a program agrees on where there are several processes: ``if many and process_count() > 1: x = agree(x)``.
+
+The value that is left as it was is that of one process, or of a job whose user has switched the agreement off.
+"""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.variance.control import Control
+from spmdlint.program import summary as s
+
+_COUNTS = ("jax.process_count", "jax.host_count")
+_DEPTH = 6
+
+
+def agreed_where_several(control: Control, frame: Frame, number: int, load: s.Load) -> bool:
+    """Is one of the values that a name may have agreed on, in code for several processes alone."""
+    ev = control.ev
+    function = ev.function(frame)
+    if not function.binds(load.name):
+        return False
+    stores = ev.flow(frame.ref).reaching(number, load.name)
+    if len(stores) < 2:
+        return False
+    for store in sorted(stores):
+        operation = function.operations[store]
+        if isinstance(operation, s.Store) and _calls(ev, frame, operation.value, None, _DEPTH):
+            branches = control.choosing(frame, (store,), function.block_of[number])
+            if any(_calls(ev, frame, branch.test, _COUNTS, _DEPTH) for branch in branches):
+                return True
+    return False
+
+
+def _calls(ev: Evaluator, frame: Frame, number: int, names: tuple[str, ...] | None, depth: int) -> bool:
+    """Does an expression call one of these functions; without names, one by which processes agree."""
+    operation = frame.code.operations[number]
+    inside = operands(operation)
+    if isinstance(operation, s.Call):
+        for callee in ev.value(frame, operation.function):
+            if isinstance(callee, External):
+                known = ev.knowledge.get(callee.name)
+                if callee.name in names if names is not None else known is not None and known.agreement:
+                    return True
+        method = frame.code.operations[operation.function]
+        inside = (*(a.value for a in operation.arguments), *([method.base] if isinstance(method, s.Attribute) else []))
+    return depth > 0 and any(_calls(ev, frame, each, names, depth - 1) for each in inside)
