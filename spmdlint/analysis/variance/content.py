@@ -29,7 +29,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.analysis.variance.agreed import agreed_where_several
+from spmdlint.analysis.variance.agreed import AgreedNames
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.handed import Handed
@@ -79,6 +79,7 @@ class Variance(Property):
         self.sources = sources
         self.control = control
         self.handed = handed
+        self.agreed = AgreedNames(control)
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -118,7 +119,7 @@ class Variance(Property):
         """What the way that control came says of a value."""
         if isinstance(operation, s.Caught):
             return self.raised.reason(frame, number)
-        if isinstance(operation, s.Load) and agreed_where_several(self.control, frame, number, operation):
+        if isinstance(operation, s.Load) and self.agreed.is_one(frame, number, operation):
             return None
         return CONTINUE
 
