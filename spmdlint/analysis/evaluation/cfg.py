@@ -27,6 +27,7 @@ class Flow:
                 predecessors[target].append(source)
         self.predecessors = tuple(map(tuple, predecessors))
         self._reaching: dict[tuple[int, str], frozenset[ValueId]] = {}
+        self._stores: dict[str, Sequence[ValueId]] = {}
         self._last: dict[str, dict[int, ValueId]] = {}
         self._postdominator: dict[int, int] | None = None
         self._bodies: dict[int, frozenset[int]] = {}
@@ -46,11 +47,14 @@ class Flow:
 
     def _stores_of(self, name: str) -> Sequence[ValueId]:
         """The stores to a name, in the order of the text; what declares it alone is none."""
-        numbers = self.function.stores.get(name, ())
-        operations = self.function.operations
-        if any(type(operations[number]) is not Store for number in numbers):
-            return [number for number in numbers if type(operations[number]) is Store]
-        return numbers
+        found = self._stores.get(name)
+        if found is None:
+            numbers = self.function.stores.get(name, ())
+            operations = self.function.operations
+            if any(type(operations[number]) is not Store for number in numbers):
+                numbers = [number for number in numbers if type(operations[number]) is Store]
+            found = self._stores[name] = numbers
+        return found
 
     def at_end(self, name: str) -> frozenset[ValueId]:
         """The stores to a name that may be its last when the function is done."""
