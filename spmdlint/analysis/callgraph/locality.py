@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
@@ -17,7 +18,6 @@ from spmdlint.analysis.evaluation.values import (
     Member,
     Value,
     certain,
-    constant,
 )
 from spmdlint.program import summary as s
 
@@ -165,18 +165,7 @@ def _static_arguments(evaluator: Evaluator, frame: Frame, operation: s.Call) -> 
     mapped = certain(callee.arguments.positional[0])
     formals = evaluator.project.function(mapped.ref).formals if isinstance(mapped, FunctionValue) else ()
     names = [formal.name for formal in formals]
-    static: set[object] = set()
-    for parameter in ("static_argnames", "static_argnums"):
-        given = evaluator.argument(callee, parameter)
-        for value in given if given is not None else ():
-            parts = value.elements if isinstance(value, Collection) else (frozenset((value,)),)
-            static.update(part.value for part in map(constant, parts) if part is not None)
-    found: set[int] = set()
-    for position, argument in enumerate(operation.arguments):
-        name = names[position] if argument.keyword is None and position < len(names) else argument.keyword
-        if name in static or (argument.keyword is None and position in static):
-            found.add(argument.value)
-    return frozenset(found)
+    return frozenset(value for _, value in static_arguments(evaluator, callee, operation, names))
 
 
 def _compiles(evaluator: Evaluator, callee: Applied) -> bool:

@@ -14,16 +14,14 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
-    Collection,
-    Constant,
     External,
     Frame,
     FunctionValue,
     Site,
-    Values,
     certain,
 )
 from spmdlint.analysis.variance.facets import Facets
@@ -137,18 +135,9 @@ class Inputs:
         callee = certain(self.ev.value(frame, operation.function))
         if not isinstance(callee, Applied) or any(argument.star for argument in operation.arguments):
             return
-        formals = self._formals(callee)
-        for parameter in ("static_argnames", "static_argnums", "static_broadcasted_argnums"):
-            for chosen in _constants(self.ev.argument(callee, parameter)):
-                if isinstance(chosen, int) and 0 <= chosen < len(formals):
-                    name = formals[chosen]
-                elif isinstance(chosen, str):
-                    name = chosen
-                else:
-                    continue
-                value = _passed(operation, formals, name)
-                if value is not None:
-                    yield name, value
+        for name, value in static_arguments(self.ev, callee, operation, self._formals(callee)):
+            if name is not None:
+                yield name, value
 
     def _bound(self, frame: Frame, operation: s.Call) -> Iterator[tuple[Frame, str, int]]:
         """What a `partial` under a jit or map was given when it was made: part of the program, as what is static."""
@@ -188,21 +177,3 @@ class Inputs:
                 bound = len(function.arguments.positional) - 1
                 return names[bound:] if inner is not None and inner.kind == "currying" else names
         return []
-
-
-def _constants(values: Values | None) -> Iterator[object]:
-    for value in values or ():
-        if isinstance(value, Constant):
-            yield value.value
-        elif isinstance(value, Collection):
-            for element in value.elements:
-                yield from _constants(element)
-
-
-def _passed(operation: s.Call, formals: list[str], name: str) -> int | None:
-    for argument in operation.arguments:
-        if argument.keyword == name:
-            return argument.value
-    given = [argument.value for argument in operation.arguments if argument.keyword is None]
-    position = formals.index(name) if name in formals else len(given)
-    return given[position] if position < len(given) else None

@@ -1,0 +1,55 @@
+"""What a call passes for parameters that are part of the compiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, Values
+from spmdlint.program import summary as s
+
+_PARAMETERS = ("static_argnames", "static_argnums", "static_broadcasted_argnums")
+
+
+def static_arguments(
+    evaluator: Evaluator, callee: Applied, operation: s.Call, formals: Sequence[str]
+) -> Iterator[tuple[str | None, int]]:
+    """The static parameters of a jit or map, and the values that a call passes for them.
+
+    ``formals`` are the parameters of the function behind it, as far as they are known; a place beyond them has no name.
+    """
+    for parameter in _PARAMETERS:
+        for chosen in _constants(evaluator.argument(callee, parameter)):
+            if isinstance(chosen, str):
+                name, value = chosen, _passed(operation, formals, chosen)
+            elif isinstance(chosen, int) and 0 <= chosen < len(formals):
+                name, value = formals[chosen], _passed(operation, formals, formals[chosen])
+            elif isinstance(chosen, int) and 0 <= chosen < len(given := _positional(operation)):
+                yield None, given[chosen]
+                continue
+            else:
+                continue
+            if value is not None:
+                yield name, value
+
+
+def _constants(values: Values | None) -> Iterator[object]:
+    for value in values or ():
+        if isinstance(value, Constant):
+            yield value.value
+        elif isinstance(value, Collection):
+            for element in value.elements:
+                yield from _constants(element)
+
+
+def _passed(operation: s.Call, formals: Sequence[str], name: str) -> int | None:
+    for argument in operation.arguments:
+        if argument.keyword == name:
+            return argument.value
+    given = _positional(operation)
+    position = formals.index(name) if name in formals else len(given)
+    return given[position] if position < len(given) else None
+
+
+def _positional(operation: s.Call) -> list[int]:
+    return [argument.value for argument in operation.arguments if argument.keyword is None]
