@@ -9,10 +9,15 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Values, certain
 from spmdlint.program import summary as s
 
-_RAISES = ("raises", "assertRaises", "assertRaisesRegex", "assert_raises", "assertRaisesWithPredicateMatch")
-
 # `mock.patch("jax.lax.psum", ...)`: what is called is not what stands there.
-_REPLACES = ("patch",)
+_RAISING = frozenset(
+    ("raises", "assertRaises", "assertRaisesRegex", "assert_raises", "assertRaisesWithPredicateMatch", "patch")
+)
+
+_PATCHING = frozenset(("object", "dict"))
+"""What `patch` has besides: `patch.object(lax, "psum")`."""
+_FAR = 40
+"""A call stands fewer operations behind what it is given."""
 
 
 def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
@@ -27,16 +32,14 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
         called = _calls(frame.outer.code, function)
         if called and all(expects_failure(evaluator, frame.outer, number) for number in called):
             return True
+    raising = _raising(frame.code)
+    if not raising:
+        return False
     for entered, operation in frame.code.entered:
         end = frame.code.left.get(operation.manager, len(function.operations))
-        if entered < number < end and _is_raises(function, operation.manager):
+        if entered < number < end and operation.manager in raising:
             return True
-    return any(
-        isinstance(operation, s.Call)
-        and _names_raises(function, operation.function)
-        and _holds(function, operation, number)
-        for operation in function.operations[number + 1 : number + 40]
-    )
+    return any(_holds(function, call, number) for at, call in raising.items() if number < at < number + _FAR)
 
 
 def _uses(outer: Code, function: s.Function) -> Sequence[int]:
@@ -53,18 +56,17 @@ def _calls(outer: Code, function: s.Function) -> Sequence[int]:
     return loads if function.kind == "function" and all(number in outer.called for number in loads) else ()
 
 
-def _is_raises(function: s.Function, manager: int) -> bool:
-    operation = function.operations[manager]
-    return isinstance(operation, s.Call) and _names_raises(function, operation.function)
+def _raising(code: Code) -> dict[int, s.Call]:
+    """The calls that expect exceptions of what they hold, or replace what it would call."""
+    found = code.calls_named(_RAISING)
+    patching = code.calls_named(_PATCHING)
+    return found | {number: call for number, call in patching.items() if _of_patch(code, call)} if patching else found
 
 
-def _names_raises(function: s.Function, number: int) -> bool:
-    operation = function.operations[number]
-    name = operation.name if isinstance(operation, (s.Attribute, s.Load)) else ""
-    if isinstance(operation, s.Attribute) and name in ("object", "dict"):
-        base = function.operations[operation.base]
-        name = base.name if isinstance(base, (s.Attribute, s.Load)) else ""
-    return name in _RAISES or name in _REPLACES
+def _of_patch(code: Code, call: s.Call) -> bool:
+    method = code.operations[call.function]
+    base = code.operations[method.base] if isinstance(method, s.Attribute) else None
+    return isinstance(base, (s.Attribute, s.Load)) and base.name in _RAISING
 
 
 def _holds(function: s.Function, call: s.Call, number: int) -> bool:

@@ -20,6 +20,7 @@ class Operations:
         self.function = function
         self.operations = function.operations
         self._each: dict[tuple[type, ...], tuple[Any, ...]] = {}
+        self._named: dict[frozenset[str], dict[int, s.Call]] = {}
 
     def of_kind(self, kind: type[Kind]) -> Iterator[tuple[int, Kind]]:
         """The operations of a kind, in the order of the text."""
@@ -52,6 +53,19 @@ class Operations:
         for block, number, _ in self.each(*kinds):
             found[block].append(number)
         return tuple(map(tuple, found))
+
+    def calls_named(self, names: frozenset[str]) -> dict[int, s.Call]:
+        """The calls, by their number, of what has one of these names for the last part of its own."""
+        found = self._named.get(names)
+        if found is None:
+            calls = self.of_kind(s.Call)
+            found = {number: call for number, call in calls if self._last_name(call.function) in names}
+            self._named[names] = found
+        return found
+
+    def _last_name(self, number: int) -> str:
+        operation = self.operations[number]
+        return operation.name if isinstance(operation, (s.Attribute, s.Load)) else ""
 
     @cached_property
     def filling(self) -> dict[str, list[int]]:

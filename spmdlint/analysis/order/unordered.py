@@ -78,8 +78,9 @@ class SetLoops:
             for block, position, call in frame.code.each(s.Call, s.Subscript):
                 if block not in live:
                     continue
-                if isinstance(call, s.Call) and not expects_failure(self.ev, frame, position):
-                    yield from self._axis_names(frame, position, call)
+                if isinstance(call, s.Call):
+                    found_here = self._axis_names(frame, position, call)
+                    yield from (each for each in found_here if not expects_failure(self.ev, frame, position))
                 elif isinstance(call, s.Subscript):
                     yield from self._share(frame, position, call)
 
