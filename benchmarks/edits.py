@@ -3,7 +3,8 @@
     python benchmarks/edits.py FOLDER [--edits N] [--seed S]
 
 makes edit after edit in a copy of a project, and compares what a run with the cache finds with what one without it
-finds, every second time with two workers. It prints what each took in seconds of processor time, and ends with 1 at the first difference.
+finds, every second time with two workers. It prints what each took in seconds of processor time, and ends with 1 at the
+first difference.
 """
 
 from __future__ import annotations
