@@ -49,6 +49,7 @@ from spmdlint.analysis.setup.removed import RemovedNames, UseOfRemoved
 from spmdlint.analysis.setup.slips import Slips
 from spmdlint.analysis.setup.starting import Starting
 from spmdlint.analysis.setup.written import Places
+from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.ownpart import OwnPart, OwnParts
@@ -257,7 +258,7 @@ class Program:
 
     @cached_property
     def _local_rows(self) -> tuple[LocalRows, Origins]:
-        what = LocalRows(self._outputs, self._reads)
+        what = LocalRows(self._outputs, self._reads, Control(self.evaluator))
         return what, Origins(self.evaluator, self.calls, self.reach, what)
 
     @cached_property

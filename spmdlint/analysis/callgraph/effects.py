@@ -131,6 +131,10 @@ class Effects:
             for each in several(callees):
                 yield from self._through(frame, number, operation, each)
             return
+        yield from self.of_callee(frame, number, operation, callee)
+
+    def of_callee(self, frame: Frame, number: int, operation: s.Call, callee: Value) -> Iterator[ParallelCall]:
+        """The parallel calls that a call makes where it runs this, which is one of what it may run."""
         site = Site(frame.ref, number)
         if isinstance(callee, External):
             known = self.ev.knowledge.get(callee.name)

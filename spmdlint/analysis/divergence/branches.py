@@ -17,6 +17,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
 from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -86,6 +87,7 @@ class Divergences:
         self.multi = multi
         self.conditions = Conditions(evaluator)
         self.terms = Terms(effects, self.conditions)
+        self.chosen = ChosenCalls(evaluator, effects, facets)
 
     def branches(self) -> Iterator[Divergence]:
         """Every divergence by a condition, innermost branches first; one per branch."""
@@ -97,6 +99,10 @@ class Divergences:
                     yield from self._in_frame(frame, told)
                 for other in self._entered(frame):
                     yield from self._in_frame(other, told)
+                for chosen in self.chosen.of(frame):
+                    divergence = self._at_choice(frame, chosen)
+                    if divergence is not None and divergence.call.site not in told:
+                        yield divergence
 
     def _makes_calls(self, frame: Frame) -> bool:
         """Is there any parallel call to differ about: far faster to ask than what varies."""
@@ -195,6 +201,18 @@ class Divergences:
                 call, more = different
                 return Divergence(Site(frame.ref, test), reason, call, more, early_exit=join == EXIT, loop=loop)
         return None
+
+    def _at_choice(self, frame: Frame, chosen: ChosenCall) -> Divergence | None:
+        """A call of a function that was chosen by what varies."""
+        if self._is_unsure(frame, chosen.reason):
+            return None
+        by_hand = self._maps_by_hand(frame.ref)
+        ways = (tuple(c for c in way if c.strength == "strong" or not by_hand) for way in chosen.ways)
+        one, other = (self._counting(frame, way, chosen.reason, loop=False) for way in ways)
+        different = _first_difference(one, other)
+        if different is None:
+            return None
+        return Divergence(chosen.branch, chosen.reason, different[0], different[1], early_exit=False, loop=False)
 
     def _counting(
         self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason, loop: bool

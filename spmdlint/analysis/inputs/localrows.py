@@ -18,8 +18,11 @@ from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, 
 from spmdlint.analysis.meshtypes.outputs import Outputs
 from spmdlint.analysis.setup.reading import Reads
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 MAX_STEPS = 4
 """Steps over which rows are followed from one file to a condition in another."""
@@ -40,7 +43,8 @@ class LocalNumber(Struct, frozen=True):
 class LocalRows(Property):
     """Is computed from rows of this process's devices, and from no others."""
 
-    def __init__(self, outputs: Outputs, reads: Reads) -> None:
+    def __init__(self, outputs: Outputs, reads: Reads, control: Control) -> None:
+        self.control = control
         self.outputs = outputs
         self.reads = reads
 
@@ -69,8 +73,20 @@ class LocalRows(Property):
             return self._call(origins, frame, operation)
         if isinstance(operation, s.Load):
             return _filled(origins, frame, operation) or CONTINUE
+        if isinstance(operation, s.Attribute):
+            return origins.of(frame, operation.base) or CONTINUE
+        if isinstance(operation, s.Item):
+            found = of_element(origins, frame, operation)
+            if found != CONTINUE:
+                return found
         inside = _operands(operation)
         return origins.any_of(frame, inside) if inside else CONTINUE
+
+    def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
+        """A field that is set where such a number says so: how often one got no better."""
+        frame = origins.frame_of(ref)
+        is_field = isinstance(origins.ev.function(frame).operations[number], s.StoreAttribute)
+        return guarded(origins, self.control, frame, number) if is_field else None
 
     @staticmethod
     def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
@@ -109,8 +125,6 @@ def _filled(origins: Origins, frame: Frame, load: s.Load) -> Reason | None:
 
 def _operands(operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.Subscript):
-        return (operation.base,)
-    if isinstance(operation, s.Attribute):
         return (operation.base,)
     if isinstance(operation, s.Item):
         return (operation.value,)

@@ -32,6 +32,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.variance.agreed import AgreedNames
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.length import SHARDERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -113,20 +114,35 @@ class Variance(Property):
             return found or CONTINUE
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
-        return self._by_control(frame, number, operation)
+        return self._by_control(origins, frame, number, operation)
 
-    def _by_control(self, frame: Frame, number: int, operation: s.Operation) -> Reason | Literal["continue"] | None:
+    def _by_control(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
         """What the way that control came says of a value."""
         if isinstance(operation, s.Caught):
-            return self.raised.reason(frame, number)
+            return self.raised.reason(frame, number) or self._raised_for_data(origins, frame, number)
         if isinstance(operation, s.Load) and self.agreed.is_one(frame, number, operation):
             return None
         return CONTINUE
 
+    def _raised_for_data(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
+        """A clause that catches what the project raises for what it finds in this process's own data."""
+        for own in self.raised.raises(frame, number):
+
+            def decides(inside: Frame, raised: int = own.number) -> Reason | None:
+                branches = self.control.choosing(inside, (raised,), None)
+                return origins.any_of(inside, (branch.test for branch in branches))
+
+            found = origins.in_call(frame, own.at, own.call, own.callee, decides)
+            if found is not None and found.kind in ("data", "named"):
+                return origins.step(frame, own.at, "whether this raises depends on it", found)
+        return None
+
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """A field of an object that was made elsewhere, with what a source gave; what is most likely a part of data."""
         if isinstance(operation, s.Parameter):
-            return self._likely(frame, number)
+            return self._own_argument(origins, frame, number) or self._likely(frame, number)
         if not isinstance(operation, s.Attribute):
             return None
         for value in ordered(origins.ev.value(frame, number)):
@@ -199,6 +215,11 @@ class Variance(Property):
         taken = self.handed.part_of(frame, number)
         text = "it is this process's part of the data, which is put into a global array here"
         return Reason(taken, text, "data") if taken is not None else None
+
+    def _own_argument(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
+        """A parameter that is handed on, of a function of which no call is known: what those pass would tell more."""
+        edges = origins.reach.callers.get(frame.ref, ())
+        return None if any(edge.target.way == "call" for edge in edges) else self._own_part(frame, number)
 
     def _likely(self, frame: Frame, number: int) -> Reason | None:
         """What the program uses as one uses this process's part."""
@@ -282,7 +303,7 @@ class Variance(Property):
                 if taken is not None:
                     return taken
             return self._of_library(origins, frame, number, callee.name, arguments)
-        found = self.sources.of_method(frame, number, operation)
+        found = self.sources.of_method(frame, number, operation) or self._own_part(frame, number)
         if found is not None:
             return found
         method = origins.ev.function(frame).operations[operation.function]
@@ -352,11 +373,7 @@ class Variance(Property):
                 return None
         elif not isinstance(operation, s.Call):  # the call that makes a copy with other fields
             return None
-        for branch in self.control.choosing(frame, (number,), None):
-            found = origins.of(frame, branch.test)
-            if found is not None:
-                return Reason(Site(ref, branch.test), "whether it is stored depends on this", found.kind, found)
-        return None
+        return guarded(origins, self.control, frame, number)
 
     # -- what a branch chose
 

@@ -1,4 +1,4 @@
-"""Variance in its facets: what it is, whether there is one, how many elements it has, and its shape."""
+"""Variance in its facets: what it is, whether there is one, which function, how many elements, and its shape."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.variance.choice import Choice
 from spmdlint.analysis.variance.content import Variance
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.handed import Handed
@@ -29,10 +30,11 @@ class Facets:
         walk = Walk()
         sources, handed, raised = Sources(evaluator, reach), Handed(evaluator), Raised(evaluator)
         content = Variance(evaluator.knowledge, sources, control, handed, raised)
-        presence = Presence(control)
+        presence, choice = Presence(control, handed), Choice(control)
         self._length = Length(evaluator.knowledge)
         self.content = Origins(evaluator, calls, reach, content, walk)
         self.presence = Origins(evaluator, calls, reach, presence, walk)
+        self.choice = Origins(evaluator, calls, reach, choice, walk)
         self.length = Origins(evaluator, calls, reach, self._length, walk)
         content.own_device = Origins(evaluator, calls, reach, OwnDevice(), walk)
         content.lengths = Origins(evaluator, calls, reach, Lengths(), walk)
@@ -42,7 +44,7 @@ class Facets:
         self.last_batch = Origins(evaluator, calls, reach, LastBatch(self.length, self.content, self._length), walk)
         content.length = presence.length = self.length
         content.presence = self.presence
-        presence.content = self._length.content = self.content
+        presence.content = choice.content = self._length.content = self.content
 
     def of_loop(self, frame: Frame, iterable: int) -> Reason | None:
         """Why a loop over a value makes another number of steps on every process."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Value, certain
+from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, Value, certain
+from spmdlint.analysis.variance.madeof import MadeOf
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
-
-_DEPTH = 8
 
 
 class Handed:
@@ -25,6 +25,8 @@ class Handed:
         self.ev = evaluator
         self._known: dict[FunctionRef, dict[int, Site]] = {}
         self._likely: dict[FunctionRef, dict[int, Site]] = {}
+        self._asked: set[FunctionRef] = set()
+        self._made = MadeOf(evaluator)
 
     def likely_part_of(self, frame: Frame, number: int) -> Site | None:
         """The call that makes it likely that what an operation gives is this process's own."""
@@ -41,7 +43,7 @@ class Handed:
                 continue
             if isinstance(callee, Applied) and known.by_hand:
                 for argument in operation.arguments:
-                    for origin in self._origins(frame, argument.value, _DEPTH):
+                    for origin in self._made.of(frame, argument.value, given=False):
                         yield origin, Site(frame.ref, number)
             elif isinstance(callee, External) and known.gathers:
                 counted = self._counted(frame, operation.arguments[0].value)
@@ -80,11 +82,48 @@ class Handed:
         for number, operation in enumerate(function.operations):
             if not isinstance(operation, s.Call):
                 continue
-            for callee in ordered(self.ev.value(frame, operation.function)):
+            for value in self._parts(frame, operation):
+                for origin in self._made.of(frame, value, given=True):
+                    yield origin, Site(frame.ref, number)
+
+    def _parts(self, frame: Frame, operation: s.Call) -> Iterator[int]:
+        """What a call passes as this process's part, to a library or to a function of the project that hands it on."""
+        for callee in ordered(self.ev.value(frame, operation.function)):
+            if isinstance(callee, FunctionValue):
+                names = self._handing_on(callee.ref)
+                if names:
+                    formals = self.ev.project.function(callee.ref).formals[callee.receiver is not None :]
+                    positional = tuple(formal.name for formal in formals)
+                    given = (passed(operation, name, positional) for name in names)
+                    yield from (value for value in given if value is not None)
+            else:
                 value = self._local(callee, operation)
-                if value is not None:
-                    for origin in self._origins(frame, value, _DEPTH):
-                        yield origin, Site(frame.ref, number)
+                if value is not None and not self._is_alike(frame, operation):
+                    yield value
+
+    def _handing_on(self, ref: FunctionRef) -> list[str]:
+        """The parameters of a function that it hands on as this process's part."""
+        if ref in self._asked:
+            return []
+        self._asked.add(ref)
+        try:
+            frame = self.ev.free_frame(ref)
+            found = self._kept(self._known, self._find, frame)
+        finally:
+            self._asked.discard(ref)
+        operations = ((number, frame.code.operations[number]) for number in found)
+        return [operation.name for _, operation in operations if isinstance(operation, s.Parameter)]
+
+    def _is_alike(self, frame: Frame, operation: s.Call) -> bool:
+        """Is it made into an array that every process holds whole: what is handed on is alike everywhere, then."""
+        for argument in operation.arguments:
+            sharding = certain(self.ev.value(frame, argument.value))
+            if isinstance(sharding, Applied) and sharding.name == "jax.sharding.NamedSharding":
+                given = self.ev.argument(sharding, "spec")
+                spec = certain(given) if given is not None else None
+                if isinstance(spec, Applied) and spec.arguments == Arguments():
+                    return True
+        return False
 
     def _local(self, callee: Value, operation: s.Call) -> int | None:
         """What a call passes as this process's part."""
@@ -104,26 +143,3 @@ class Handed:
         given = [a.value for a in operation.arguments if a.keyword is None and not a.star]
         position = known.positional.index(known.local) - skipped
         return given[position] if 0 <= position < len(given) else None
-
-    def _origins(self, frame: Frame, number: int, depth: int) -> Iterator[int]:
-        """The elements of loops, or one place of each, that a value is, or is an array of."""
-        function = self.ev.function(frame)
-        operation = function.operations[number]
-        if depth == 0:
-            return
-        if isinstance(operation, s.Next) or (
-            isinstance(operation, s.Item) and isinstance(function.operations[operation.value], s.Next)
-        ):
-            yield number  # of `for step, batch in ...` the batch alone
-        elif isinstance(operation, (s.Store, s.Item)):
-            yield from self._origins(frame, operation.value, depth - 1)
-        elif isinstance(operation, s.Load) and function.binds(operation.name):
-            for store in sorted(self.ev.flow(frame.ref).reaching(number, operation.name)):
-                yield from self._origins(frame, store, depth - 1)
-        elif isinstance(operation, s.Call):
-            for callee in ordered(self.ev.value(frame, operation.function)):
-                known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
-                if known is not None and known.stacks and operation.arguments:
-                    yield from self._origins(frame, operation.arguments[0].value, depth - 1)
-                elif isinstance(callee, External) and callee.name == "builtins.next":
-                    yield number

@@ -102,8 +102,13 @@ class Origins:
         self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, ask: Callable[[Frame], Reason | None]
     ) -> Reason | None:
         """What a question about the body of a generator of the project says, entered by a call."""
-        if not self.ev.project.function(callee.ref).generator:
-            return None
+        is_generator = self.ev.project.function(callee.ref).generator
+        return self.in_call(frame, number, call, callee, ask) if is_generator else None
+
+    def in_call(
+        self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, ask: Callable[[Frame], Reason | None]
+    ) -> Reason | None:
+        """What a question about the body of a function of the project says, entered by a call."""
         inner = self.ev.entered_frame(callee, self.ev.arguments(frame, call), frame.depth + 1)
         if inner is None:
             return None

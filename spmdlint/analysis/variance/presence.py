@@ -11,6 +11,7 @@ from typing import Literal
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site, certain
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -22,8 +23,9 @@ class Presence(Property):
     content: Origins
     length: Origins
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, handed: Handed) -> None:
         self.control = control
+        self.handed = handed
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -44,6 +46,12 @@ class Presence(Property):
         if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.BoolOp, s.Await)):
             return CONTINUE
         return None
+
+    def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
+        """What gives this process's part of the data may give nothing any more when that has come to its end."""
+        taken = self.handed.part_of(frame, number) if isinstance(operation, s.Call) else None
+        text = "this process's part of the data may have come to its end"
+        return Reason(taken, text, "named") if taken is not None else None
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
         """A field that only some processes fill: the others keep what stood there before."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -39,6 +41,15 @@ _WHAT = {
 }
 _DEPTH = 3
 """Calls of the project's own functions that are looked into for what may fail."""
+
+
+class OwnRaise(Struct, frozen=True):
+    """A `raise` in a function of the project, and the call in a `try` that leads there."""
+
+    at: int
+    call: s.Call
+    callee: FunctionValue
+    number: int
 
 
 class Raised:
@@ -117,6 +128,35 @@ class Raised:
             made = frame.code.operations[operation.exception] if operation.exception is not None else None
             if block in inside and isinstance(made, s.Call):
                 yield from (v for v in self.ev.value(frame, made.function) if isinstance(v, ClassValue))
+
+    # -- what the project raises itself
+
+    def raises(self, frame: Frame, number: int) -> Iterator[OwnRaise]:
+        """The places in functions of the project, called from the `try` of a clause, that raise what it catches."""
+        function = self.ev.function(frame)
+        caught = function.operations[number]
+        kinds = self.ev.value(frame, caught.kind) if isinstance(caught, s.Caught) and caught.kind is not None else None
+        tried = tried_by(function, function.block_of[number]) if kinds is not None else []
+        for at, call in frame.code.calls_in(tried):
+            for callee in ordered(self.ev.value(frame, call.function)):
+                if isinstance(callee, FunctionValue):
+                    inside = self.ev.free_frame(callee.ref)
+                    for _, raised, operation in inside.code.each(s.Raise):
+                        if self._is_caught(inside, operation, kinds or NOTHING):
+                            yield OwnRaise(at, call, callee, raised)
+
+    def _is_caught(self, frame: Frame, operation: s.Raise, kinds: Values) -> bool:
+        """Is what is raised an exception of one of these kinds, as far as is known."""
+        if operation.exception is None:
+            return False
+        made = frame.code.operations[operation.exception]
+        kind = made.function if isinstance(made, s.Call) else operation.exception
+        caught = set(_flat(kinds))
+        for value in self.ev.value(frame, kind):
+            lineage = self.ev.objects.lineage(value) if isinstance(value, ClassValue) else [value]
+            if not caught.isdisjoint(lineage):
+                return True
+        return False
 
     # -- what may fail in a `try`
 

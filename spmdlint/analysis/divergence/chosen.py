@@ -1,0 +1,51 @@
+"""Calls of one of several functions that were chosen by what varies: ``step = a if mine else b``, and a no-op on most.
+
+The arms of the branch make no calls themselves, so comparing them tells nothing; what is called later does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, Site
+from spmdlint.analysis.variance.choice import CHOSEN
+from spmdlint.analysis.variance.facets import Facets
+from spmdlint.analysis.variance.origins import Reason
+
+
+class ChosenCall(Struct, frozen=True):
+    """A call whose function was chosen at a branch, why that varies, and the parallel calls of each two choices."""
+
+    branch: Site
+    reason: Reason
+    ways: tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]
+
+
+class ChosenCalls:
+    """Looks at calls that run one of several functions. One per run."""
+
+    def __init__(self, evaluator: Evaluator, effects: Effects, facets: Facets) -> None:
+        self.ev = evaluator
+        self.effects = effects
+        self.facets = facets
+
+    def of(self, frame: Frame) -> Iterator[ChosenCall]:
+        """Those of a function that make other parallel calls, depending on a choice that varies."""
+        for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+            callees = self.ev.value(frame, call.function)
+            if len(callees) < 2 or not all(isinstance(callee, (Applied, FunctionValue)) for callee in callees):
+                continue
+            ways = [tuple(self.effects.of_callee(frame, number, call, c)) for c in self.ev.in_order(callees)]
+            other = next((way for way in ways[1:] if not _matches(ways[0], way)), None)
+            reason = self.facets.choice.of(frame, call.function) if other is not None else None
+            if other is not None and reason is not None:
+                branch = next(step.site for step in reason.chain() if step.text == CHOSEN)
+                yield ChosenCall(branch, reason, (ways[0], other))
+
+
+def _matches(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]) -> bool:
+    return len(first) == len(second) and all(a.matches(b) for a, b in zip(first, second, strict=True))

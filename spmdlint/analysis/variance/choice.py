@@ -1,0 +1,49 @@
+"""Which of several functions something is: what a call runs differs where a branch that varies chose what it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from spmdlint.analysis.evaluation.values import Frame, Site
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+CHOSEN = "which function this is depends on this"
+
+
+class Choice(Property):
+    """Is another function on some processes. ``content`` is the facet that its conditions are asked for."""
+
+    content: Origins
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.IfExp):
+            if origins.ev.decided(frame, operation.test) is None:
+                return self._by(frame, operation.test) or CONTINUE
+            return CONTINUE
+        if isinstance(operation, s.Subscript):
+            table = origins.ev.function(frame).operations[frame.code.root_of(operation.base)]
+            listed = isinstance(table, (s.Display, s.DictDisplay))
+            return self._by(frame, operation.index) if listed else None
+        kinds = (s.Load, s.Store, s.Attribute, s.Parameter, s.Call, s.Import)
+        return CONTINUE if isinstance(operation, kinds) else None
+
+    def chosen(
+        self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
+    ) -> Reason | None:
+        for branch in self.control.choosing(frame, [place for place, _ in places], use):
+            found = self._by(frame, branch.test)
+            if found is not None:
+                return found
+        return None
+
+    def _by(self, frame: Frame, test: int) -> Reason | None:
+        found = self.content.of(frame, test)
+        return Reason(Site(frame.ref, test), CHOSEN, found.kind, found) if found is not None else None

@@ -1,0 +1,156 @@
+"""What a batch is made of: the elements of a loop, a parameter or the result of a call, behind what packs them.
+
+Stacking, naming and picking fields make no other data of them, and neither does a function that looks into what it is
+given. A slice does, for it may be the very step that takes one process's share of what all have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Called,
+    ClassValue,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Member,
+    ModuleValue,
+    constant,
+)
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+_DEPTH = 10
+_COUNTERS = frozenset(("builtins.range", "builtins.enumerate", "itertools.count"))
+_WHOLE = (ModuleValue, Instance, ClassValue)
+
+
+class MadeOf:
+    """Goes back from values inside of one function. One per run."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+        self._looks: dict[FunctionRef, frozenset[str]] = {}
+
+    def of(self, frame: Frame, number: int, *, given: bool) -> Iterator[int]:
+        """The operations that the parts of a value come from.
+
+        ``given``: parameters, and results of calls, too; without it only elements of loops and of ``next``.
+        """
+        return self._of(frame, number, given, _DEPTH)
+
+    def _of(self, frame: Frame, number: int, given: bool, depth: int) -> Iterator[int]:
+        function = frame.code.function
+        operation = function.operations[number]
+        if depth == 0:
+            return
+        if self._is_element(frame, operation):
+            if not self._counts(frame, operation):
+                yield number  # of `for step, batch in ...` the batch alone
+        elif isinstance(operation, (s.Store, s.Item)):
+            yield from self._of(frame, operation.value, given, depth - 1)
+        elif isinstance(operation, s.Load) and function.binds(operation.name):
+            for store in sorted(self.ev.flow(frame.ref).reaching(number, operation.name)):
+                yield from self._of(frame, store, given, depth - 1)
+        elif isinstance(operation, s.Parameter):
+            if given and operation.name != "self":
+                yield number
+        elif isinstance(operation, (s.Subscript, s.Attribute)):
+            if self._picks(frame, operation):
+                yield from self._of(frame, operation.base, given, depth - 1)
+        elif isinstance(operation, s.Collected):
+            yield from self._collected(frame, operation, given, depth - 1)
+        elif isinstance(operation, s.Call):
+            yield from self._called(frame, number, operation, given, depth - 1)
+
+    @staticmethod
+    def _is_element(frame: Frame, operation: s.Operation) -> bool:
+        """Is it what a loop gets in one round, or one of the names that this is unpacked to."""
+        unpacked = frame.code.operations[operation.value] if isinstance(operation, s.Item) else None
+        return isinstance(operation, s.Next) or isinstance(unpacked, s.Next)
+
+    def _counts(self, frame: Frame, operation: s.Operation) -> bool:
+        """Is what a loop gets the number of a round, rather than data."""
+        if isinstance(operation, s.Next):
+            return bool(self._looped(frame, operation.iterable) & _COUNTERS)
+        if not isinstance(operation, s.Item):
+            return False
+        loop = frame.code.operations[operation.value]
+        iterable = frame.code.root_of(loop.iterable) if isinstance(loop, s.Next) else operation.value
+        names = self._looped(frame, iterable)
+        call = frame.code.operations[iterable]
+        if "builtins.zip" in names and isinstance(call, s.Call) and operation.index < len(call.arguments):
+            return bool(self._looped(frame, call.arguments[operation.index].value) & _COUNTERS)
+        return bool(names & _COUNTERS) and (operation.index == 0 or "builtins.enumerate" not in names)
+
+    def _looped(self, frame: Frame, iterable: int) -> frozenset[str]:
+        """The names of the library's functions that an iterable may be a call of."""
+        call = frame.code.operations[frame.code.root_of(iterable)]
+        callees = self.ev.value(frame, call.function) if isinstance(call, s.Call) else frozenset()
+        return frozenset(callee.name for callee in callees if isinstance(callee, External))
+
+    def _picks(self, frame: Frame, operation: s.Subscript | s.Attribute) -> bool:
+        """Is it a field of what it is taken from, by a name or a place that is written out, or by each of its keys."""
+        if isinstance(operation, s.Attribute):
+            return not any(isinstance(value, (*_WHOLE, External)) for value in self.ev.value(frame, operation.base))
+        if constant(self.ev.value(frame, operation.index)) is not None:
+            return True
+        key = frame.code.operations[frame.code.root_of(operation.index)]
+        if not isinstance(key, s.Next):
+            return False
+        base = frame.code.root_of(operation.base)
+        return base in (frame.code.root_of(key.iterable), *self._passed_to(frame, key.iterable))
+
+    @staticmethod
+    def _passed_to(frame: Frame, number: int) -> list[int]:
+        call = frame.code.operations[frame.code.root_of(number)]
+        return [frame.code.root_of(a.value) for a in call.arguments] if isinstance(call, s.Call) else []
+
+    def _collected(self, frame: Frame, operation: s.Collected, given: bool, depth: int) -> Iterator[int]:
+        """A list is made of what it loops over, where its elements are parts of that."""
+        for made in self._of(frame, operation.element, given, depth):
+            item = frame.code.operations[made]
+            loop = item.value if isinstance(item, s.Item) else made
+            each = frame.code.operations[loop]
+            if loop in operation.loops and isinstance(each, s.Next):
+                yield from self._of(frame, each.iterable, given, depth)
+            yield made
+
+    def _called(self, frame: Frame, number: int, call: s.Call, given: bool, depth: int) -> Iterator[int]:
+        for callee in ordered(self.ev.value(frame, call.function)):
+            if isinstance(callee, External):
+                known = self.ev.knowledge.get(callee.name)
+                if known is not None and known.stacks and call.arguments:
+                    yield from self._of(frame, call.arguments[0].value, given, depth)
+                elif callee.name == "builtins.next":
+                    yield number
+            elif isinstance(callee, FunctionValue) and call.arguments:
+                formals = self.ev.project.function(callee.ref).formals[callee.receiver is not None :]
+                positional = tuple(formal.name for formal in formals)
+                for name in sorted(self._looked_into(callee.ref)):
+                    value = passed(call, name, positional)
+                    if value is not None:
+                        yield from self._of(frame, value, given, depth)
+            elif given and not isinstance(callee, (Applied, Called, Member, ClassValue, Instance)):
+                method = frame.code.operations[call.function]
+                if isinstance(method, s.Attribute) and not call.arguments:
+                    yield number
+
+    def _looked_into(self, ref: FunctionRef) -> frozenset[str]:
+        """The parameters whose fields or elements a function asks for: those are data, and no counts or settings."""
+        found = self._looks.get(ref)
+        if found is None:
+            code = self.ev.code(ref)
+            names = {formal.name for formal in code.function.formals}
+            asked = [o.base for _, o in code.of_kind(s.Attribute)] + [o.base for _, o in code.of_kind(s.Subscript)]
+            asked += [o.iterable for _, o in code.of_kind(s.Next)]
+            loads = (code.operations[number] for number in asked)
+            found = frozenset(load.name for load in loads if isinstance(load, s.Load) and load.name in names)
+            self._looks[ref] = found
+        return found
