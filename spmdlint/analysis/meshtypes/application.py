@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -41,11 +39,10 @@ from spmdlint.analysis.meshtypes.states import (
     flat,
     rows_of,
 )
+from spmdlint.analysis.meshtypes.symbols import axis_names
+from spmdlint.analysis.meshtypes.typer import Typer
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
-
-if TYPE_CHECKING:
-    from spmdlint.analysis.meshtypes.typer import Typer
 
 MAX_DEPTH = 16
 MAX_SCOPES = 1000
@@ -313,7 +310,7 @@ def _updated(typer: Typer, leaves: list[Leaf], site: Site) -> Leaf:
 def _collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
     rule = typer.table.rules.get(name)
     given = typer.ev.argument(Applied(name, passed.values, site), known.axes or "")
-    axes = typer.calls.names(given) if given is not None else None
+    axes = axis_names(typer.calls, given) if given is not None else None
     groups = passed.values.keyword("axis_index_groups")
     if axes is None or axes.open or (groups is not None and not _is_none(groups)):
         return UNKNOWN

@@ -41,6 +41,7 @@ from spmdlint.analysis.meshtypes.states import (
     changed,
     leaves_of,
 )
+from spmdlint.analysis.meshtypes.symbols import bound_axes, is_symbol
 from spmdlint.analysis.meshtypes.typer import Typer
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
@@ -104,16 +105,20 @@ class Bodies:
         self._mapped: dict[Applied, Mapped] = {}
 
     def unreduced(self) -> list[Unreduced]:
-        """Outputs that lack a reduction."""
-        return list(self._run())
+        """Outputs that lack a reduction; under the name of the axis, where one way to the map gives it."""
+        found = list(self._run())
+        named = {(each.map, each.spec) for each in found if not is_symbol(each.axis)}
+        return [each for each in found if not is_symbol(each.axis) or (each.map, each.spec) not in named]
 
     def met(self) -> list[Met]:
         """Hazards at operations."""
         self._run()
+        named = {(met.map, met.event.mark.site) for met in self._met if not is_symbol(met.event.mark.axis)}
         return [
             met
             for met in self._met
-            if met.event.hazard != "ratio" or not reduces_on_another_arm(self.ev, met.event.mark.site)
+            if (not is_symbol(met.event.mark.axis) or (met.map, met.event.mark.site) not in named)
+            and (met.event.hazard != "ratio" or not reduces_on_another_arm(self.ev, met.event.mark.site))
         ]
 
     def mapped(self) -> list[Mapped]:
@@ -226,7 +231,7 @@ class Bodies:
     # -- maps over rows
 
     def _by_rows(self, use: MapUse, known: Known, function: Value) -> Iterator[Unreduced]:
-        axes = self.calls.bound(use.applied)
+        axes = bound_axes(self.calls, use.applied)
         if axes.open or len(axes.names) != 1:
             return
         axis = next(iter(axes.names))

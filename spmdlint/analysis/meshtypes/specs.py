@@ -19,6 +19,7 @@ from spmdlint.analysis.meshtypes.states import (
     flat,
     leaf_of,
 )
+from spmdlint.analysis.meshtypes.symbols import symbol
 
 
 class Claim(Struct, frozen=True):
@@ -67,6 +68,9 @@ def _spelled(values: Values) -> set[str] | None:
     value = next(iter(values))
     if isinstance(value, Constant):
         return {value.value} if isinstance(value.value, str) else set() if value.value is None else None
+    held = symbol(value)
+    if held is not None:
+        return {held}
     if isinstance(value, Collection) and not value.open:
         parts = [_spelled(element) for element in value.elements]
         return None if any(p is None for p in parts) else {name for part in parts if part is not None for name in part}

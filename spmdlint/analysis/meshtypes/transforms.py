@@ -42,7 +42,8 @@ from spmdlint.program.link import FunctionRef
 
 if TYPE_CHECKING:
     from spmdlint.analysis.meshtypes.application import Passed
-    from spmdlint.analysis.meshtypes.typer import Typer
+from spmdlint.analysis.meshtypes.symbols import bound_axes
+from spmdlint.analysis.meshtypes.typer import Typer
 
 _ROUNDS = 4
 
@@ -141,7 +142,7 @@ def _listed(typer: Typer, callee: Applied) -> bool:
 
 def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, passed: Passed, site: Site) -> Type:
     """`vmap`: what it computes per row is no share of anything; an axis that it binds ends with it."""
-    bound = typer.calls.bound(callee)
+    bound = bound_axes(typer.calls, callee)
     if bound.open:
         return UNKNOWN
     names = bound.names

@@ -1,0 +1,44 @@
+"""Axis names that a program is given: the same parameter names the same axis, whatever its name will be.
+
+A function that makes a step takes the name of its axis more often than not. Within what it makes, a spec, a map and a
+collective that are all given that parameter mean one axis, which stands here under the parameter's name in brackets.
+"""
+
+from __future__ import annotations
+
+from spmdlint.analysis.axes.axisnames import Axes
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.evaluation.values import Applied, Collection, Free, Value, Values, certain
+
+
+def symbol(value: Value | None) -> str | None:
+    """The name that stands for that of an axis which a parameter holds; None for what is no parameter."""
+    return f"<{value.name}>" if isinstance(value, Free) else None
+
+
+def is_symbol(axis: str) -> bool:
+    """Does a name stand for one that a parameter holds."""
+    return axis.startswith("<")
+
+
+def axis_names(calls: Calls, values: Values) -> Axes:
+    """The axis names that a value spells or holds."""
+    found = calls.names(values)
+    if not found.open:
+        return found
+    value = certain(values)
+    held = symbol(value)
+    if held is not None:
+        return Axes(frozenset((held,)))
+    if not isinstance(value, Collection) or value.open:
+        return found
+    inner = [axis_names(calls, element) for element in value.elements]
+    return found if any(axes.open for axes in inner) else Axes(frozenset(n for axes in inner for n in axes.names))
+
+
+def bound_axes(calls: Calls, applied: Applied) -> Axes:
+    """The axes that a map binds inside its function."""
+    known = calls.knowledge.get(applied.name)
+    given = calls.ev.argument(applied, known.axes) if known is not None and known.axes is not None else None
+    bound = calls.bound(applied)
+    return axis_names(calls, given) if bound.open and given is not None else bound
