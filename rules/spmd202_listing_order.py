@@ -7,23 +7,30 @@ from spmdlint.diagnostics import Diagnostic, Fix, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import ListingLoop, ListingShare, Program
+    from spmdlint.rule import ListingLoop, ListingNumbers, ListingShare, Program
+
+_WAY_OUT = {
+    "listing": "Sort the listing where it is made, with sorted(...).",
+    "shuffled": "Pass shuffle=False, or a seed that is the same on every process.",
+}
 
 
 class ListingOrder(Rule):
-    """Each process takes its share of a folder's listing, or makes parallel calls along it, without sorting it.
+    """Each process takes its share of a folder's listing, numbers it, or calls along it, without sorting it.
 
     ## What it does
 
     Follows the results of `os.listdir`, `os.scandir`, `glob.glob` and paths' `iterdir` and `rglob` to slices whose
     bounds come from the process's number, and to loops that make a parallel call per entry, through functions and
-    files. `sorted(...)` and `.sort()` end it.
+    files; and to dictionaries that number the entries, in programs for several processes (with `--preview`, in all).
+    The same for `.shard(count, index)` of data sets, and of `tf.data.Dataset.list_files`, which shuffles unless it is
+    told not to. `sorted(...)` and `.sort()` end it.
 
     ## Why it matters
 
     A file system lists a folder in any order it likes, and two hosts may get two orders. The shares then overlap and
     leave files out, quietly: the model sees some examples twice and some never. Parallel calls along the listing
-    pair different files.
+    pair different files. The number of a class, or of a row in a table, is another one on every host.
 
     ## Example
 
@@ -59,15 +66,19 @@ class ListingOrder(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.listings():
-            if found.reason.kind == "listing":
+            if found.reason.kind in ("listing", "shuffled"):
                 yield self._diagnostic(program, found)
 
-    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop) -> Diagnostic:
+    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Diagnostic:
         steps = found.reason.chain()
         related = [Related(program.place(step.site), sentence(step.text)) for step in steps]
         source = found.reason.source.text
-        share = getattr(found, "share", None)
-        if share is not None:
+        share, kept = getattr(found, "share", None), getattr(found, "kept", None)
+        if kept is not None:
+            message = f"Names are numbered by their place in an unsorted listing: {source}."
+            related.append(Related(program.place(kept), "The numbers are kept here."))
+            effect = "The same number stands for another name on every host, and nothing tells."
+        elif share is not None:
             message = f"This is one process's share of an unsorted listing: {source}, and another host may see another."
             related += [Related(program.place(step.site), sentence(step.text)) for step in share.chain()]
             effect = "The shares may overlap and leave files out."
@@ -81,12 +92,14 @@ class ListingOrder(Rule):
             severity=self.severity,
             message=message,
             place=program.place(found.site),
-            help=f"{effect} Sort the listing where it is made, with sorted(...).",
+            help=f"{effect} {_WAY_OUT[found.reason.kind]}",
             related=tuple(related),
             fix=self._fix(program, found),
         )
 
-    def _fix(self, program: Program, found: ListingShare | ListingLoop) -> Fix | None:
+    def _fix(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Fix | None:
         """Sorted where it is listed, if that is in the file of the finding."""
         source = found.reason.source.site
+        if found.reason.kind != "listing":
+            return None
         return program.mending.of_listing(source) if source.ref.path == found.site.ref.path else None

@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import ListingLoop, ListingShare, Program
+    from spmdlint.rule import ListingLoop, ListingNumbers, ListingShare, Program
 
 
 class CompletionOrder(Rule):
@@ -63,7 +63,7 @@ class CompletionOrder(Rule):
             if found.reason.kind == "completion":
                 yield self._diagnostic(program, found)
 
-    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop) -> Diagnostic:
+    def _diagnostic(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Diagnostic:
         call = getattr(found, "call", None)
         what = f"so {call.name} is called for" if call is not None else "so the share of each process holds"
         return Diagnostic(

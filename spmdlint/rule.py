@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from spmdlint.analysis.inputs.mixups import Mixup as Mixup
     from spmdlint.analysis.inputs.seeds import ShuffledShare as ShuffledShare
     from spmdlint.analysis.inputs.seeds import VaryingSeed as VaryingSeed
-    from spmdlint.analysis.order.unordered import ListingLoop as ListingLoop
-    from spmdlint.analysis.order.unordered import ListingShare as ListingShare
+    from spmdlint.analysis.order.listed import ListingLoop as ListingLoop
+    from spmdlint.analysis.order.listed import ListingNumbers as ListingNumbers
+    from spmdlint.analysis.order.listed import ListingShare as ListingShare
     from spmdlint.analysis.order.unordered import SetLoop as SetLoop
     from spmdlint.analysis.program import Program as Program
     from spmdlint.analysis.setup.removed import UseOfRemoved as UseOfRemoved

@@ -40,10 +40,11 @@ from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import Seeds
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
+from spmdlint.analysis.order.listed import ListingLoop, ListingNumbers, Listings, ListingShare
 from spmdlint.analysis.order.listings import ListingOrder
 from spmdlint.analysis.order.mending import Mending
 from spmdlint.analysis.order.sets import SetOrder
-from spmdlint.analysis.order.unordered import ListingLoop, Listings, ListingShare, SetLoop, SetLoops
+from spmdlint.analysis.order.unordered import SetLoop, SetLoops
 from spmdlint.analysis.setup.reading import Reads, WholeRead
 from spmdlint.analysis.setup.removed import RemovedNames, UseOfRemoved
 from spmdlint.analysis.setup.slips import Slips
@@ -133,12 +134,12 @@ class Program:
         order, variance = self.set_order, self.variance
         return tuple(SetLoops(self.evaluator, self.calls, self.reach, self.effects, order, variance).loops())
 
-    def listings(self) -> tuple[ListingShare | ListingLoop, ...]:
+    def listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
         """Where the order of a folder's listing decides what a process gets or calls."""
         return self._listings
 
     @cached_property
-    def _listings(self) -> tuple[ListingShare | ListingLoop, ...]:
+    def _listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
         order, variance = self.listing_order, self.variance
         check = Listings(self.evaluator, self.reach, self.effects, order, variance, self._multi, preview=self.preview)
         return tuple(check.found())
@@ -281,7 +282,8 @@ class Program:
         """Permutations and groups that are made from what one process has."""
         if self.multi_process == "never":
             return ()
-        return tuple(OwnParts(self.calls, self.reach, self._facets, self.regions, self._multi).found())
+        parts = OwnParts(self.calls, self.reach, self._facets, self.regions, self._multi, preview=self.preview)
+        return tuple(parts.found())
 
     @cached_property
     def written(self) -> Places:

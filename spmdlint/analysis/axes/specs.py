@@ -11,6 +11,7 @@ from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, group
 from spmdlint.analysis.axes.structure import Structure, WrongStructure
 from spmdlint.analysis.callgraph.calls import Axes, Calls
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
 from spmdlint.analysis.evaluation.values import (
@@ -163,8 +164,21 @@ class Specs:
         known = self.ev.knowledge.get(applied.name)
         for parameter in known.specs if known is not None else ():
             values = self.ev.argument(applied, parameter)
-            if values is not None:
+            if values is not None and len(values) > 1 and self._of_one_table(values):
+                for value in self.ev.in_order(values):
+                    yield from self._leaves(frozenset((value,)), "spec")
+            elif values is not None:
                 yield from self._leaves(values, "spec")
+
+    def _of_one_table(self, values: Values) -> bool:
+        """Do all of several values stand in one table that is written out: each of its rows is for something."""
+        made = [value for value in values if isinstance(value, Applied)]
+        refs = {value.site.ref for value in made}
+        if len(made) != len(values) or len(refs) != 1:
+            return False
+        code = self.ev.code(refs.pop())
+        wanted = {value.site.number for value in made}
+        return any(wanted <= _rows(code, table) for _, table in code.of_kind(s.Display))
 
     def _leaves(self, values: Values, *kinds: str) -> Iterator[Applied]:
         value = certain(values)
@@ -234,6 +248,16 @@ class Specs:
             if not use.applied.arguments.positional and self.ev.argument(use.applied, known.function[0]) is None:
                 keywords = tuple(name for name, _ in use.applied.arguments.keywords)
                 yield MissingFunction(use.site, use.applied.name, keywords)
+
+
+def _rows(code: Code, table: s.Display) -> set[int]:
+    """What stands in a table, in its rows too."""
+    found = set(table.elements)
+    for element in table.elements:
+        row = code.operations[element]
+        if isinstance(row, s.Display):
+            found |= _rows(code, row)
+    return found
 
 
 def _twice(names: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Keys that are split for the devices of this process from one that all processes have: every process draws the same.
 
-A key comes from a seed of the settings or a constant, and is split on its way; where anything else is done to it, or
-where it comes from a caller, nothing is said.
+A key comes from a seed, of the settings or by its name, or a constant, and is split on its way; where anything else is
+done to it, or where it comes from a caller, nothing is said.
 """
 
 from __future__ import annotations
@@ -81,13 +81,15 @@ class _Search:
         return None
 
     def _is_alike(self, frame: Frame, seed: int) -> bool:
-        """Is a seed a constant, one of the settings, or a parameter with a default."""
+        """Is a seed a constant, one of the settings, or a parameter with a default or called the seed."""
         operation = frame.code.operations[frame.code.root_of(seed)]
         if self.content.of(frame, seed) is not None:
             return False
         if isinstance(operation, s.Parameter):
             formals = frame.code.function.formals
-            return any(formal.name == operation.name and formal.default for formal in formals)
+            return "seed" in operation.name.lower() or any(
+                formal.name == operation.name and formal.default for formal in formals
+            )
         return isinstance(operation, s.Const) or (
             isinstance(operation, s.Attribute) and "seed" in operation.name.lower()
         )

@@ -8,7 +8,7 @@ from functools import partial
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import fillings
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Frame, FunctionValue
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
@@ -20,7 +20,10 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
     assert isinstance(operation, s.Load)
     if not function.binds(operation.name) or operation.name in frame.code.sorted_names:
         return None
+    lists = _are_lists(origins.ev, frame, operation.name)
     for filled, iterable in fillings(origins.ev, frame, operation.name):
+        if lists and isinstance(function.operations[filled], s.StoreSubscript):
+            continue  # what is put into a place of its own stands there, whenever that is done
         found = origins.of(frame, iterable)
         if found is not None:
             found = origins.step(frame, iterable, "this loop goes over it", found)
@@ -34,6 +37,22 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         if found is not None:
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
     return None
+
+
+def _are_lists(ev: Evaluator, frame: Frame, name: str) -> bool:
+    """Is a name only ever given lists, as far as they are written: ``[...]``, ``list(...)``, and sums of these."""
+    function = frame.code.function
+    stores = [function.operations[number] for number in function.stores.get(name, ())]
+    return bool(stores) and all(isinstance(o, s.Store) and _is_list(ev, frame, o.value) for o in stores)
+
+
+def _is_list(ev: Evaluator, frame: Frame, number: int) -> bool:
+    made = frame.code.operations[number]
+    if isinstance(made, s.Binary) and made.operator in ("+", "*"):
+        return _is_list(ev, frame, made.left) or _is_list(ev, frame, made.right)
+    if isinstance(made, s.Call):
+        return any(isinstance(v, External) and v.name == "builtins.list" for v in ev.value(frame, made.function))
+    return isinstance(made, (s.Display, s.Collected)) and made.kind == "list"
 
 
 def order_of_pops(origins: Origins, frame: Frame, blocks: frozenset[int]) -> Reason | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, constant
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
-from spmdlint.knowledge.load import Knowledge
+from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
 
 # Methods of paths, on objects that the linter knows nothing of; no other common class has them.
@@ -17,6 +18,8 @@ from spmdlint.program import summary as s
 _MAKERS = frozenset(("source", "from_tensor_slices", "from_list"))
 _KEEPERS = frozenset("map repeat prefetch cache shuffle seed".split())
 _METHODS = frozenset(("iterdir", "rglob"))
+SHUFFLED = "shuffled"
+"""The kind of what is mixed by chance."""
 
 
 class ListingOrder(Property):
@@ -61,6 +64,8 @@ class ListingOrder(Property):
                     return Reason(
                         Site(frame.ref, number), f"{callee.name}() gives first what is done first", "completion"
                     )
+                if known is not None and known.shuffles:
+                    return self._shuffled(origins, frame, number, operation, known)
                 makes = known is None and callee.name.rsplit(".", 1)[-1] in _MAKERS
                 if callee.name in LISTERS or makes or (known is not None and known.stacks):
                     return origins.any_of(frame, [argument.value for argument in operation.arguments])
@@ -79,3 +84,15 @@ class ListingOrder(Property):
         if known is not None and known.completion:
             return Reason(Site(frame.ref, number), f".{method.name}() gives first what is done first", "completion")
         return CONTINUE
+
+    @staticmethod
+    def _shuffled(origins: Origins, frame: Frame, number: int, operation: s.Call, known: Known) -> Reason | None:
+        """What shuffles unless it is told not to, or how."""
+        told = (passed(operation, parameter, known.positional) for parameter in known.shuffles)
+        for value in told:
+            if value is not None and constant(origins.ev.value(frame, value)) not in (Constant(True), Constant(None)):
+                return None
+        if any(argument.star for argument in operation.arguments):
+            return None
+        name = known.name.rpartition(".")[2]
+        return Reason(Site(frame.ref, number), f"{name}() shuffles unless it is told not to", SHUFFLED)

@@ -9,12 +9,11 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Values
+from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
 from spmdlint.analysis.order.gathered import gathered_orders
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -184,6 +183,8 @@ class SetLoops:
                 reason = self.order.of(frame, devices) if devices is not None else None
                 if reason is not None and devices is not None:
                     yield SetLoop(Site(frame.ref, number), Site(frame.ref, devices), reason, "mesh", known.name)
+            if known is not None and known.kind == "spec":
+                yield from self._spec(frame, number, operation)
             if known is None or known.kind != "collective" or known.axes is None:
                 continue
             passed = self._value_passed(operation, known.positional, known.axes)
@@ -191,6 +192,17 @@ class SetLoops:
             if reason is not None and passed is not None and not self._single(self.ev.value(frame, passed)):
                 site = Site(frame.ref, number)
                 yield SetLoop(site, Site(frame.ref, passed), reason, "axis names", known.name)
+
+    def _spec(self, frame: Frame, number: int, operation: s.Call) -> Iterator[SetLoop]:
+        """A spec that cuts one dimension along axes in set order: the rows lie on other devices for each process."""
+        for argument in operation.arguments:
+            if argument.keyword is not None:
+                continue  # axes that are summed, or not, in no order
+            reason = self.order.of(frame, argument.value)
+            if reason is not None and not self._single(self.ev.value(frame, argument.value)):
+                site = Site(frame.ref, argument.value)
+                yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
+                return
 
     @staticmethod
     def _value_passed(operation: s.Call, positional: tuple[str, ...], parameter: str) -> int | None:
@@ -209,96 +221,3 @@ class SetLoops:
 
 def _calls(evaluator: Evaluator, frame: Frame, call: s.Call, names: tuple[str, ...]) -> bool:
     return any(isinstance(c, External) and c.name in names for c in evaluator.value(frame, call.function))
-
-
-class ListingShare(Struct, frozen=True):
-    """A process's share of a listing: a slice of it whose bounds come from the process's number."""
-
-    site: Site
-    reason: Reason
-    share: Reason
-
-
-class ListingLoop(Struct, frozen=True):
-    """A loop over a listing that makes a parallel call per entry."""
-
-    site: Site
-    reason: Reason
-    call: ParallelCall
-
-
-class Listings:
-    """Finds where the order of a listing matters."""
-
-    def __init__(
-        self,
-        evaluator: Evaluator,
-        reach: Reach,
-        effects: Effects,
-        listing: Origins,
-        variance: Origins,
-        multi: MultiProcess,
-        *,
-        preview: bool,
-    ) -> None:
-        self.multi = multi
-        self.preview = preview
-        self.ev = evaluator
-        self.reach = reach
-        self.effects = effects
-        self.listing = listing
-        self.variance = variance
-
-    def found(self) -> Iterator[ListingShare | ListingLoop]:
-        """Shares and loops, function by function."""
-        for ref in self.ev.project.functions():
-            frame = self.ev.free_frame(ref)
-            live = self.ev.live_blocks(frame)
-            for block, number, operation in frame.code.each(s.Subscript, s.Next):
-                if block not in live:
-                    continue
-                if isinstance(operation, s.Subscript):
-                    yield from self._share(frame, number, operation)
-                elif isinstance(operation, s.Next) and self._decides(frame, block, number) and ref in self.reach.host:
-                    yield from self._loop(frame, block, operation)
-
-    @staticmethod
-    def _decides(frame: Frame, block: int, number: int) -> bool:
-        return frame.code.function.blocks[block].test == number
-
-    def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ListingShare]:
-        index = self.ev.function(frame).operations[operation.index]
-        if isinstance(index, s.Slice):
-            ends = [end for end in (index.lower, index.upper, index.step) if end is not None]
-        elif self._is_slice(frame, operation.index):
-            ends = [operation.index]
-        else:
-            return
-        reason = self.listing.of(frame, operation.base)
-        if reason is None:
-            return
-        share = self.variance.any_of(frame, ends)
-        if share is not None and share.kind == "identity":
-            yield ListingShare(Site(frame.ref, number), reason, share)
-
-    def _is_slice(self, frame: Frame, index: int) -> bool:
-        """Is this a ``slice(...)`` that was made elsewhere."""
-        values = self.ev.value(frame, index)
-        return bool(values) and all(isinstance(v, Applied) and v.name == "builtins.slice" for v in values)
-
-    def _loop(self, frame: Frame, header: int, test: s.Next) -> Iterator[ListingLoop]:
-        flow = self.ev.flow(frame.ref)
-        body = flow.loop_body(header) & self.ev.live_blocks(frame)
-        calls = self.effects.of_blocks(frame, [block for block in flow.order(header) if block in body])
-        several = self.multi.written_for(frame.ref.path)
-        strong = [call for call in calls if call.strength == "strong" or (call.carried and several)]
-        if not self.preview and not self.multi.says(frame.ref.path):
-            # Scripts that convert checkpoints run as one process.
-            strong = [call for call in strong if not call.checkpoint]
-        weak = calls if several or self.preview else ()
-        if strong or weak:
-            reason = self.listing.of(frame, test.iterable)
-            if reason is not None and (reason.kind == "completion" or self.preview):
-                strong = strong or list(weak)
-            if reason is not None and strong:
-                yield ListingLoop(Site(frame.ref, test.iterable), reason, strong[0])

@@ -8,6 +8,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
+from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.ownpart import says_who
 from spmdlint.program import summary as s
@@ -19,6 +20,8 @@ class Written(Property):
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Item):
+            return of_element(origins, frame, operation)
         made = isinstance(operation, (s.Display, s.Collected, s.Binary))
         if isinstance(operation, s.Call):
             made = any(isinstance(value, External) for value in origins.ev.value(frame, operation.function))

@@ -31,9 +31,11 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.agreed import AgreedNames
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.handed import Handed
+from spmdlint.analysis.variance.items import of_item
 from spmdlint.analysis.variance.length import SHARDERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.owndevice import NUMBERS
@@ -72,6 +74,8 @@ class Variance(Property):
     presence: Origins
     own_device: Origins
 
+    counters: Counters
+
     def __init__(
         self, knowledge: Knowledge, sources: Sources, control: Control, handed: Handed, raised: Raised
     ) -> None:
@@ -96,6 +100,8 @@ class Variance(Property):
                 return found
         if isinstance(operation, (s.Unary, s.Binary, s.FString, s.Subscript, s.Item)):
             found = origins.any_of(frame, _operands(operation)) or self.sources.of_name(frame, number)
+            if found is None and isinstance(operation, s.Subscript):
+                return of_item(origins, frame, operation)
             return self._stamp(frame, number, found) if isinstance(operation, s.FString) else found
         if isinstance(operation, s.Slice):
             ends = [end for end in (operation.lower, operation.upper, operation.step) if end is not None]
@@ -177,9 +183,10 @@ class Variance(Property):
         if operation.name in _ALIKE or any(isinstance(v, (Instance, ModuleValue, External)) for v in bases):
             return None
         found = origins.of(frame, operation.base)
-        if found is None or (found.kind != "data" and not any(isinstance(v, (Applied, Called, Member)) for v in bases)):
-            return None
-        return found if found.kind in ("clock", "entropy", "host", "data") else None
+        if found is None or found.kind in ("data", "named"):
+            return found
+        made = any(isinstance(v, (Applied, Called, Member)) for v in bases)
+        return found if made and found.kind in ("clock", "entropy", "host") else None
 
     def _round(self, origins: Origins, frame: Frame, number: int, operation: s.Next) -> Reason | None:
         """What a loop gets in one round; of a range only the start tells, for the end only says how many there are."""
@@ -300,8 +307,9 @@ class Variance(Property):
                 return found
             if callee.name == "builtins.next":
                 taken = self._own_part(frame, number) or self._likely(frame, number)
-                if taken is not None:
-                    return taken
+                counted = None if taken is not None else self.counters.skewed(origins, frame, operation)
+                if taken is not None or counted is not None:
+                    return taken or counted
             return self._of_library(origins, frame, number, callee.name, arguments)
         found = self.sources.of_method(frame, number, operation) or self._own_part(frame, number)
         if found is not None:
@@ -420,14 +428,15 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
 
 
 def _appended(frame: Frame, lists: list[int]) -> list[int]:
-    """What is appended to these lists: what a function makes of a list, it makes of its elements."""
+    """What is put into these lists and dictionaries: what a function makes of one, it makes of its elements."""
     found: list[int] = []
     for number in lists:
         load = frame.code.operations[number]
         puts = frame.code.filling.get(load.name, ()) if isinstance(load, s.Load) else ()
         for put in puts:
-            call = frame.code.operations[put]
-            found += [argument.value for argument in call.arguments] if isinstance(call, s.Call) else []
+            made = frame.code.operations[put]
+            found += [argument.value for argument in made.arguments] if isinstance(made, s.Call) else []
+            found += [made.value] if isinstance(made, s.StoreSubscript) else []
     return found
 
 

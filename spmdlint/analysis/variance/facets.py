@@ -9,6 +9,7 @@ from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.choice import Choice
 from spmdlint.analysis.variance.content import Variance
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.lastbatch import LastBatch
 from spmdlint.analysis.variance.length import Length
@@ -36,6 +37,7 @@ class Facets:
         self.presence = Origins(evaluator, calls, reach, presence, walk)
         self.choice = Origins(evaluator, calls, reach, choice, walk)
         self.length = Origins(evaluator, calls, reach, self._length, walk)
+        content.counters = Counters(evaluator, reach, control)
         content.own_device = Origins(evaluator, calls, reach, OwnDevice(), walk)
         content.lengths = Origins(evaluator, calls, reach, Lengths(), walk)
         shape = Shape()

@@ -12,7 +12,7 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance, Site
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import Windows, resolved
@@ -72,6 +72,8 @@ class Length(Property):
         name = operation.name if isinstance(operation, (s.Parameter, s.Attribute)) else None
         if name is None or not _names_a_share(name):
             return None
+        if any(isinstance(value, External) for value in origins.ev.value(frame, number)):
+            return None  # a function that is called so
         if isinstance(operation, s.Parameter) and any(
             e.target.way == "call" for e in origins.reach.callers.get(frame.ref, ())
         ):
@@ -110,12 +112,10 @@ class Length(Property):
         index = function.operations[operation.index]
         if isinstance(index, s.Slice):
             return self._slice(origins, frame, number, operation, index)
-        base = function.operations[operation.base]
         if isinstance(index, s.Const) and isinstance(index.value, str):
             return origins.of(frame, operation.base)  # one of the arrays that a file holds
-        if isinstance(base, s.Call):
-            names = [v.name for v in ordered(origins.ev.value(frame, base.function)) if isinstance(v, External)]
-            if any(name in _SPLITTERS for name in names):
+        for value in ordered(origins.ev.value(frame, operation.base)):
+            if isinstance(value, Applied) and value.name in _SPLITTERS and not self._divided(origins, value):
                 return self._data(self.content.of(frame, operation.index), frame, number, "split by its number")
         return None
 
@@ -125,6 +125,8 @@ class Length(Property):
         if index.step is not None:
             starts = [end for end in (index.lower, index.step) if end is not None]
             found = self.content.any_of(frame, starts)
+            if index.upper is not None and Windows(self.content).divides(frame, index.upper, index.step):
+                return None
             if self._padded(origins, frame, operation.base):
                 return None
             return self._data(found, frame, number, "cut by its number, and the rest of the division is not spread")
@@ -160,6 +162,13 @@ class Length(Property):
             pending += [n for n in found if n not in seen]
             seen.update(found)
         return False
+
+    def _divided(self, origins: Origins, split: Applied) -> bool:
+        """Is what is split made longer or shorter just before."""
+        frame = origins.ev.free_frame(split.site.ref)
+        call = frame.code.operations[split.site.number]
+        given = call.arguments[0].value if isinstance(call, s.Call) and call.arguments else None
+        return given is not None and self._padded(origins, frame, given)
 
     @staticmethod
     def _padded(origins: Origins, frame: Frame, base: int) -> bool:
@@ -231,7 +240,7 @@ class Length(Property):
             if cut is not None:
                 return self.of_iteration(origins, frame, cut)
         if name in _KEEPERS:
-            return next((found for a in arguments if (found := self.of_iteration(origins, frame, a)) is not None), None)
+            return self._kept(origins, frame, name, arguments)
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
             return self._by_library(origins, frame, number, name, arguments)
         if name == "itertools.islice" and len(arguments) == 4:
@@ -242,6 +251,23 @@ class Length(Property):
             found = self.content.of(frame, arguments[1])
             return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
         return None
+
+    def _kept(self, origins: Origins, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
+        """What gives as many elements as it is given, or as the shortest of several."""
+        found = next((each for a in arguments if (each := self.of_iteration(origins, frame, a)) is not None), None)
+        if found is None or found.kind != "named" or name != "builtins.zip":
+            return found
+        # Of what is local by its name alone, a count beside it says that there is as much everywhere.
+        return None if any(self._says_how_many(frame, argument) for argument in arguments) else found
+
+    def _says_how_many(self, frame: Frame, number: int) -> bool:
+        """Is it a range that is alike everywhere: what stands beside it in a `zip` is meant to be as long at least."""
+        ev = self.content.ev
+        call = ev.function(frame).operations[resolved(ev, frame, number)]
+        if not isinstance(call, s.Call):
+            return False
+        names = {v.name for v in ev.value(frame, call.function) if isinstance(v, External)}
+        return "builtins.range" in names and self.content.any_of(frame, [a.value for a in call.arguments]) is None
 
     def _leading(self, frame: Frame, shape: int) -> Reason | None:
         """How many rows an array of a shape has."""
@@ -255,6 +281,8 @@ class Length(Property):
         found = self.content.any_of(frame, arguments)
         if found is None or len(arguments) < 2:
             return found
+        if len(arguments) == 3 and Windows(self.content).divides(frame, arguments[1], arguments[2]):
+            return None
         if len(arguments) == 2 and found.kind in ("identity", "group", "data"):
             windows = Windows(self.content)
             if windows.follows(frame, *arguments):

@@ -16,6 +16,7 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Member, Site, Value, Values, certain, constant
+from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
@@ -25,6 +26,8 @@ _OWN = ("jax.local_device_count", "jax.local_devices")
 _ALL = ("jax.device_count", "jax.devices")
 # They give a count, or a list of numbers, that is made of nothing but the counts that they are given.
 _COUNTING = frozenset(f"builtins.{name}" for name in "len range list tuple zip enumerate reversed min max int".split())
+_COUNTING_TOO = frozenset(f"numpy.{name}" for name in "arange array asarray split array_split".split())
+_RESHAPING = frozenset("reshape tolist astype ravel transpose".split())
 _DEPTH = 6
 
 
@@ -56,8 +59,11 @@ class OwnCount(Property):
             return origins.step(frame, number, "this is made for that many devices", found) if found else None
         if isinstance(operation, s.Next):
             return origins.of(frame, operation.iterable)
-        if isinstance(operation, s.Item):
-            return origins.of(frame, operation.value)
+        if isinstance(operation, (s.Item, s.Subscript)):
+            element = of_element(origins, frame, operation)
+            if element != CONTINUE:
+                return element
+            return origins.of(frame, operation.value if isinstance(operation, s.Item) else operation.base)
         if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.Import)):
             return CONTINUE
         return None
@@ -67,10 +73,12 @@ class OwnCount(Property):
     ) -> Reason | Literal["continue"] | None:
         callee = certain(origins.ev.value(frame, operation.function))
         if not isinstance(callee, External):
-            return CONTINUE
+            method = origins.ev.function(frame).operations[operation.function]
+            reshapes = isinstance(method, s.Attribute) and method.name in _RESHAPING
+            return origins.of(frame, method.base) if reshapes and isinstance(method, s.Attribute) else CONTINUE
         if callee.name in _OWN:
             return Reason(Site(frame.ref, number), f"{callee.name}() knows the devices of this process only", "own")
-        if callee.name not in _COUNTING or any(argument.star for argument in operation.arguments):
+        if callee.name not in _COUNTING | _COUNTING_TOO or any(argument.star for argument in operation.arguments):
             return None
         return self._only(origins, frame, tuple(argument.value for argument in operation.arguments))
 
@@ -89,7 +97,10 @@ class OwnCount(Property):
 class OwnParts:
     """Looks at the permutations and groups of all traced collectives. One per run."""
 
-    def __init__(self, calls: Calls, reach: Reach, facets: Facets, regions: Regions, multi: MultiProcess) -> None:
+    def __init__(
+        self, calls: Calls, reach: Reach, facets: Facets, regions: Regions, multi: MultiProcess, *, preview: bool
+    ) -> None:
+        self.preview = preview
         self.ev: Evaluator = calls.ev
         self.reach = reach
         self.facets = facets
@@ -119,10 +130,14 @@ class OwnParts:
                 yield OwnPart(Site(frame.ref, number), what, varies=False, reason=own)
 
     def _among_all(self, site: Site) -> bool:
-        """Does a collective surely run over the devices of all processes, in a program for several."""
+        """Does a collective surely run over the devices of all processes, in a program that says it has several.
+
+        With a preview it need not say so: what knows its local devices only is wrong as soon as there are.
+        """
         around = [region for region in self.regions.regions() if region.use.site == site]
         return bool(around) and all(
-            self._spans_all(region.map) and self.multi.around(region.map.site.ref.path) for region in around
+            self._spans_all(region.map) and (self.preview or self.multi.around(region.map.site.ref.path))
+            for region in around
         )
 
     def _spans_all(self, use: MapUse) -> bool:

@@ -13,6 +13,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
 from spmdlint.program import summary as s
 
@@ -20,6 +21,7 @@ _FILLED = ("zeros", "ones", "full", "empty", "arange")
 _STACKED = ("array", "asarray", "stack", "concatenate", "vstack", "hstack", "fromiter")
 _LIBRARIES = ("numpy.", "jax.numpy.")
 _METHODS_KEEP = frozenset("astype copy transpose swapaxes squeeze ravel flatten cumsum clip round".split())
+_MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
 _SIZES = frozenset(("size", "shape"))
 
 
@@ -36,7 +38,11 @@ class Shape(Property):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Item):
             found = of_element(origins, frame, operation)
-            return found if found != CONTINUE else self._of_entry(origins, frame, operation)
+            if found == CONTINUE:
+                return self._of_entry(origins, frame, operation) or of_round(origins, frame, number)
+            return found
+        if isinstance(operation, s.Next):
+            return of_round(origins, frame, number)
         if isinstance(operation, s.Subscript):
             return self._cut(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
@@ -98,7 +104,8 @@ class Shape(Property):
         if len(parts) == 1:
             return self.length.of(frame, number)
         ends = [cut.upper for cut in cuts if cut.lower is None and cut.upper is not None]
-        return self.content.any_of(frame, ends) or origins.of(frame, operation.base)
+        places = [part for part in parts if not isinstance(function.operations[part], s.Slice)]
+        return self.content.any_of(frame, ends) or origins.any_of(frame, (operation.base, *places))
 
     @staticmethod
     def _chosen(origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
@@ -106,7 +113,9 @@ class Shape(Property):
         index = origins.ev.function(frame).operations[operation.index]
         if isinstance(index, s.Const):
             found = origins.of(frame, operation.base)
-            return found if found is not None and found.kind == SELECTED else None
+            if found is not None and found.kind == SELECTED:
+                return found
+            return of_round(origins, frame, frame.code.root_of(operation.base), index.value)
         found = by_index(origins.ev, frame, number, operation.index) or origins.of(frame, operation.index)
         return found if found is not None and found.kind == SELECTED else None
 
@@ -121,7 +130,7 @@ class Shape(Property):
             if callee.name.startswith("jax.random.") and len(arguments) > 1:
                 return self._made(origins, frame, number, self._of_sizes(frame, operation))
             if not callee.name.startswith(_LIBRARIES) or not arguments:
-                return self._elsewhere(origins, frame, callee.name, operation)
+                return self._elsewhere(origins, frame, number, callee.name, operation)
             name = callee.name.rsplit(".", 1)[-1]
             selected = by_function(frame, number, name, operation)
             if selected is not None:
@@ -192,8 +201,7 @@ class Shape(Property):
                 sizes.append(number)
         return next((found for size in sizes if (found := self._aimed_at(frame, size, function)) is not None), None)
 
-    @staticmethod
-    def _elsewhere(origins: Origins, frame: Frame, name: str, operation: s.Call) -> Reason | None:
+    def _elsewhere(self, origins: Origins, frame: Frame, number: int, name: str, operation: s.Call) -> Reason | None:
         arguments = [argument.value for argument in operation.arguments]
         known = origins.ev.knowledge.get(name)
         if known is not None and known.gives_global and known.local is not None:
@@ -207,6 +215,10 @@ class Shape(Property):
             return Reason(Site(frame.ref, part), text, "data", found)
         if name in ("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"):
             return origins.any_of(frame, arguments[:1])
+        if name in _MAPPERS:
+            return origins.any_of(frame, arguments[1:])
+        if known is None and "pad" in name.rsplit(".", 1)[-1].split("_"):
+            return self._made(origins, frame, number, self.content.any_of(frame, arguments[1:]))
         return None
 
     def _callable(self, origins: Origins, frame: Frame, operation: s.Call) -> Reason | None:

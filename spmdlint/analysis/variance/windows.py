@@ -51,6 +51,32 @@ class Windows:
             for end in self._alternatives(frame, upper)
         )
 
+    def divides(self, frame: Frame, end: int, parts: int) -> bool:
+        """Is an end a multiple of a number, as ``n - n % parts`` or ``n // parts * parts``: no remainder is left."""
+        operations = self.ev.function(frame).operations
+        made = operations[resolved(self.ev, frame, end)]
+        if not isinstance(made, s.Binary):
+            return False
+        for one, other in ((made.left, made.right), (made.right, made.left)):
+            inner = operations[resolved(self.ev, frame, other)]
+            if not isinstance(inner, s.Binary) or not self.conditions.same(frame, inner.right, parts):
+                continue
+            if made.operator == "-" and inner.operator == "%" and self._as_many(frame, inner.left, one):
+                return True
+            if made.operator == "*" and inner.operator == "//" and self.conditions.same(frame, one, parts):
+                return True
+        return False
+
+    def _as_many(self, frame: Frame, one: int, other: int) -> bool:
+        """Are two numbers in one expression equal: also the length of one thing, written twice."""
+        first, second = (self.ev.function(frame).operations[resolved(self.ev, frame, n)] for n in (one, other))
+        if isinstance(first, s.Call) and isinstance(second, s.Call) and len(first.arguments) == 1:
+            names = {v.name for v in self.ev.value(frame, first.function) if isinstance(v, External)}
+            alike = self.ev.value(frame, first.function) == self.ev.value(frame, second.function)
+            if "builtins.len" in names and alike and len(second.arguments) == 1:
+                one, other = first.arguments[0].value, second.arguments[0].value
+        return self.conditions.same(frame, one, other)
+
     def _rounded_up(self, frame: Frame, lower: int, length: int) -> Reason | None:
         place = self.content.of(frame, lower)
         if (

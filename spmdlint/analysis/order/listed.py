@@ -1,0 +1,177 @@
+"""Where the order of a listing matters: shares by the process's number, parallel calls per entry, numbers of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
+from spmdlint.analysis.variance.length import SHARDERS
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+
+class ListingShare(Struct, frozen=True):
+    """A process's share of a listing: a slice of it whose bounds come from the process's number."""
+
+    site: Site
+    reason: Reason
+    share: Reason
+
+
+class ListingLoop(Struct, frozen=True):
+    """A loop over a listing that makes a parallel call per entry."""
+
+    site: Site
+    reason: Reason
+    call: ParallelCall
+
+
+class ListingNumbers(Struct, frozen=True):
+    """Numbers that names get by their place in a listing: where they are given, and where they are kept."""
+
+    site: Site
+    reason: Reason
+    kept: Site
+
+
+class Listings:
+    """Finds where the order of a listing matters."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        effects: Effects,
+        listing: Origins,
+        variance: Origins,
+        multi: MultiProcess,
+        *,
+        preview: bool,
+    ) -> None:
+        self.multi = multi
+        self.preview = preview
+        self.ev = evaluator
+        self.reach = reach
+        self.effects = effects
+        self.listing = listing
+        self.variance = variance
+
+    def found(self) -> Iterator[ListingShare | ListingLoop | ListingNumbers]:
+        """Shares, loops and numbers, function by function."""
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            live = self.ev.live_blocks(frame)
+            if self.preview or self.multi.written_for(ref.path):
+                yield from self._numbers(frame, live)
+            for block, number, operation in frame.code.each(s.Subscript, s.Next, s.Call):
+                if block not in live:
+                    continue
+                if isinstance(operation, s.Subscript):
+                    yield from self._share(frame, number, operation)
+                elif isinstance(operation, s.Call):
+                    yield from self._shard(frame, number, operation)
+                elif isinstance(operation, s.Next) and self._decides(frame, block, number) and ref in self.reach.host:
+                    yield from self._loop(frame, block, operation)
+
+    @staticmethod
+    def _decides(frame: Frame, block: int, number: int) -> bool:
+        return frame.code.function.blocks[block].test == number
+
+    def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ListingShare]:
+        index = self.ev.function(frame).operations[operation.index]
+        if isinstance(index, s.Slice):
+            ends = [end for end in (index.lower, index.upper, index.step) if end is not None]
+        elif self._is_slice(frame, operation.index):
+            ends = [operation.index]
+        else:
+            return
+        reason = self.listing.of(frame, operation.base)
+        if reason is None:
+            return
+        share = self.variance.any_of(frame, ends)
+        if share is not None and share.kind == "identity":
+            yield ListingShare(Site(frame.ref, number), reason, share)
+
+    def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:
+        """``files.shard(process_count(), process_index())``."""
+        method = self.ev.function(frame).operations[operation.function]
+        if not isinstance(method, s.Attribute) or method.name not in SHARDERS:
+            return
+        reason = self.listing.of(frame, method.base)
+        share = self.variance.any_of(frame, [a.value for a in operation.arguments]) if reason is not None else None
+        if reason is not None and share is not None and share.kind == "identity":
+            yield ListingShare(Site(frame.ref, number), reason, share)
+
+    def _numbers(self, frame: Frame, live: frozenset[int]) -> Iterator[ListingNumbers]:
+        """``{name: i for i, name in enumerate(listing)}``, and ``ids[name] = len(ids)`` in a loop over one."""
+        for block, number, made in frame.code.each(s.Collected):
+            if made.kind == "dict" and block in live:
+                for counted in self._counted(frame, made):
+                    yield from self._numbered(frame, counted, number)
+        for block, number, put in frame.code.each(s.StoreSubscript):
+            value = frame.code.operations[frame.code.root_of(put.value)]
+            if block in live and isinstance(value, s.Call) and self._calls(frame, value, "builtins.len"):
+                for header, body in self.ev.flow(frame.ref).loops.items():
+                    test = frame.code.function.blocks[header].test
+                    loop = frame.code.operations[test] if test is not None else None
+                    if block in body and isinstance(loop, s.Next) and self._grows(frame, value, put, body):
+                        yield from self._numbered(frame, loop.iterable, number)
+
+    def _grows(self, frame: Frame, count: s.Call, put: s.StoreSubscript, body: frozenset[int]) -> bool:
+        """Is what is counted the dictionary itself, or a list that the same loop fills."""
+        operations, block_of = frame.code.operations, frame.code.function.block_of
+        counted = operations[count.arguments[0].value] if count.arguments else None
+        kept = operations[put.base]
+        if isinstance(counted, s.Attribute) and isinstance(kept, s.Attribute):
+            return counted.name == kept.name
+        if not isinstance(counted, s.Load):
+            return False
+        if isinstance(kept, s.Load) and kept.name == counted.name:
+            return True
+        return any(block_of[filled] in body for filled in frame.code.filling.get(counted.name, ()))
+
+    def _counted(self, frame: Frame, made: s.Collected) -> Iterator[int]:
+        """What the ``enumerate`` of a comprehension goes over, where the dictionary keeps its numbers."""
+        kept = [frame.code.operations[frame.code.root_of(n)] for n in (made.key, made.element) if n is not None]
+        for loop in made.loops:
+            step = frame.code.operations[loop]
+            call = frame.code.operations[frame.code.root_of(step.iterable)] if isinstance(step, s.Next) else None
+            numbers = any(isinstance(o, s.Item) and o.value == loop and o.index == 0 for o in kept)
+            if isinstance(call, s.Call) and numbers and self._calls(frame, call, "builtins.enumerate"):
+                yield from (argument.value for argument in call.arguments[:1])
+
+    def _numbered(self, frame: Frame, listed: int, kept: int) -> Iterator[ListingNumbers]:
+        reason = self.listing.of(frame, listed)
+        if reason is not None and reason.kind == "listing":
+            yield ListingNumbers(Site(frame.ref, listed), reason, Site(frame.ref, kept))
+
+    def _calls(self, frame: Frame, call: s.Call, name: str) -> bool:
+        return any(isinstance(v, External) and v.name == name for v in self.ev.value(frame, call.function))
+
+    def _is_slice(self, frame: Frame, index: int) -> bool:
+        """Is this a ``slice(...)`` that was made elsewhere."""
+        values = self.ev.value(frame, index)
+        return bool(values) and all(isinstance(v, Applied) and v.name == "builtins.slice" for v in values)
+
+    def _loop(self, frame: Frame, header: int, test: s.Next) -> Iterator[ListingLoop]:
+        flow = self.ev.flow(frame.ref)
+        body = flow.loop_body(header) & self.ev.live_blocks(frame)
+        calls = self.effects.of_blocks(frame, [block for block in flow.order(header) if block in body])
+        several = self.multi.written_for(frame.ref.path)
+        strong = [call for call in calls if call.strength == "strong" or (call.carried and several)]
+        if not self.preview and not self.multi.says(frame.ref.path):
+            # Scripts that convert checkpoints run as one process.
+            strong = [call for call in strong if not call.checkpoint]
+        weak = calls if several or self.preview else ()
+        if strong or weak:
+            reason = self.listing.of(frame, test.iterable)
+            if reason is not None and (reason.kind == "completion" or self.preview):
+                strong = strong or list(weak)
+            if reason is not None and strong:
+                yield ListingLoop(Site(frame.ref, test.iterable), reason, strong[0])

@@ -1,0 +1,70 @@
+"""Counters that only some processes advance: ``next(ids)`` under a guard, after which the others count otherwise."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+_COUNTERS = ("itertools.count",)
+_NEXT = frozenset(("next",))
+_DEPTH = 3
+"""Calls around the one that counts that are looked at for a guard."""
+
+
+class Counters:
+    """Knows where each counter of the project is advanced. One per run."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach, control: Control) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.control = control
+
+    def skewed(self, origins: Origins, frame: Frame, operation: s.Call) -> Reason | None:
+        """Why what a call of ``next`` gives is another number on some processes. ``origins``: of contents."""
+        for site in self._made(frame, operation):
+            for number, ref in self._advanced.get(site, ()):
+                found = self._guard(origins, self.ev.free_frame(ref), number, _DEPTH)
+                if found is not None:
+                    text = "only some processes take a number from this counter there"
+                    return Reason(Site(ref, number), text, found.kind, found)
+        return None
+
+    def _made(self, frame: Frame, operation: s.Call) -> list[Site]:
+        """Where the counters are made that a call of ``next`` may advance."""
+        given = self.ev.value(frame, operation.arguments[0].value) if operation.arguments else ()
+        return sorted(value.site for value in given if isinstance(value, Applied) and value.name in _COUNTERS)
+
+    @cached_property
+    def _advanced(self) -> dict[Site, list[tuple[int, FunctionRef]]]:
+        """The calls that advance each counter, by where it is made."""
+        found: dict[Site, list[tuple[int, FunctionRef]]] = {}
+        for ref in sorted(self.reach.library_calls.get("builtins.next", ())):
+            frame = self.ev.free_frame(ref)
+            for number, call in frame.code.calls_named(_NEXT).items():
+                callees = self.ev.value(frame, call.function)
+                if any(isinstance(callee, External) and callee.name == "builtins.next" for callee in callees):
+                    for site in self._made(frame, call):
+                        found.setdefault(site, []).append((number, ref))
+        return found
+
+    def _guard(self, origins: Origins, frame: Frame, number: int, depth: int) -> Reason | None:
+        """Why an operation runs on some processes only: a branch around it, or around a call of its function."""
+        for branch in self.control.choosing(frame, (number,), None):
+            found = origins.of(frame, branch.test)
+            if found is not None and found.kind == "identity":
+                return found
+        if depth == 0:
+            return None
+        for edge in self.reach.callers.get(frame.ref, ()):
+            if edge.target.way == "call" and edge.caller.ref != frame.ref:
+                found = self._guard(origins, self.ev.free_frame(edge.caller.ref), edge.site.number, depth - 1)
+                if found is not None:
+                    return found
+        return None

@@ -1,0 +1,54 @@
+"""What is read from a dictionary under a key, where the program puts values there one by one: a table, a cache.
+
+A key that is written out finds what was put under that key; one that is computed, what was put under computed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import Frame, Instance, constant
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+
+def of_item(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason | None:
+    """Why what is read there has the property."""
+    if isinstance(frame.code.operations[operation.index], s.Slice):
+        return None
+    key = constant(origins.ev.value(frame, operation.index))
+    for inside, store in _stores(origins, frame, operation.base):
+        put = inside.code.operations[store]
+        if isinstance(put, s.StoreSubscript) and constant(origins.ev.value(inside, put.index)) == key:
+            found = origins.of(inside, put.value)
+            if found is not None:
+                return origins.step(inside, store, "it is put under a key there", found)
+    return None
+
+
+def _stores(origins: Origins, frame: Frame, base: int) -> Iterator[tuple[Frame, int]]:
+    """The operations that put something into a dictionary: a name of the function, or a field of an object."""
+    operation = frame.code.operations[base]
+    if isinstance(operation, s.Load):
+        for number, put in frame.code.of_kind(s.StoreSubscript):
+            filled = frame.code.operations[put.base]
+            if isinstance(filled, s.Load) and filled.name == operation.name:
+                yield frame, number
+    elif isinstance(operation, s.Attribute):
+        yield from _of_field(origins, frame, operation)
+
+
+def _of_field(origins: Origins, frame: Frame, field: s.Attribute) -> Iterator[tuple[Frame, int]]:
+    for owner in ordered(origins.ev.value(frame, field.base)):
+        for cls in origins.ev.objects.lineage(owner.cls) if isinstance(owner, Instance) else ():
+            for method in sorted(origins.ev.project.methods(cls.ref).values()):
+                code = origins.ev.code(method)
+                formals = code.function.formals
+                for number, put in code.of_kind(s.StoreSubscript) if formals else ():
+                    filled = code.operations[put.base]
+                    receiver = code.operations[filled.base] if isinstance(filled, s.Attribute) else None
+                    if not isinstance(filled, s.Attribute) or filled.name != field.name:
+                        continue
+                    if isinstance(receiver, s.Load) and receiver.name == formals[0].name:
+                        yield origins.frame_of(method), number

@@ -1,0 +1,73 @@
+"""What a loop gets in one round, where the project yields it itself: asked of each ``yield`` of the generator."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+_DEPTH = 4
+"""Calls of ``zip``, ``enumerate`` and the like around one another."""
+
+
+def of_round(origins: Origins, frame: Frame, number: int, index: object = None) -> Reason | None:
+    """Why what an operation gets from a loop has the property, or its part at an index where that is given."""
+    operation = frame.code.operations[number]
+    loop = frame.code.operations[operation.value] if isinstance(operation, s.Item) else operation
+    if not isinstance(loop, s.Next):
+        return None
+    place = operation.index if isinstance(operation, s.Item) else None
+    return _yielded(origins, frame, loop.iterable, [p for p in (place, index) if p is not None], _DEPTH)
+
+
+def _yielded(origins: Origins, frame: Frame, iterable: int, path: list[object], depth: int) -> Reason | None:
+    """The same of what an iterable of the project's yields, at the end of a path of indices."""
+    root = frame.code.root_of(iterable)
+    call = frame.code.operations[root]
+    if depth == 0:
+        return None
+    ask = partial(_of_yields, origins, path=path)
+    if isinstance(call, s.Call):
+        for callee in ordered(origins.ev.value(frame, call.function)):
+            if isinstance(callee, FunctionValue):
+                return origins.in_generator(frame, root, call, callee, ask)
+            inner = _inside(call, callee.name, path) if isinstance(callee, External) else None
+            if inner is not None:
+                return _yielded(origins, frame, *inner, depth - 1)
+    for value in ordered(origins.ev.value(frame, root)):
+        if isinstance(value, Instance):
+            method = next(iter(origins.ev.objects.attribute(value, "__iter__")), None)
+            if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:
+                return ask(origins.ev.free_frame(method.ref))
+    return None
+
+
+def _inside(call: s.Call, name: str, path: list[object]) -> tuple[int, list[object]] | None:
+    """What a function of Python's goes over, and the path inside of that."""
+    given = [argument.value for argument in call.arguments if argument.keyword is None and not argument.star]
+    if name == "builtins.zip" and path and isinstance(path[0], int) and path[0] < len(given):
+        return given[path[0]], path[1:]
+    if name == "builtins.enumerate" and path and path[0] == 1 and given:
+        return given[0], path[1:]
+    if name in ("builtins.iter", "itertools.islice") and given:
+        return given[0], path
+    return None
+
+
+def _of_yields(origins: Origins, frame: Frame, path: list[object]) -> Reason | None:
+    operations = frame.code.operations
+    for _, yielded in frame.code.of_kind(s.Yield):
+        value = yielded.value
+        for index in path:
+            made = operations[frame.code.root_of(value)] if value is not None else None
+            if not isinstance(made, s.Display) or not isinstance(index, int) or index >= len(made.elements):
+                value = None
+                break
+            value = made.elements[index]
+        found = origins.of(frame, value) if value is not None else None
+        if found is not None:
+            return origins.step(frame, value or 0, f"{frame.code.function.name}() yields it", found)
+    return None
