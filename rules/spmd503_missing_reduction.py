@@ -81,6 +81,28 @@ class MissingReduction(Rule):
         yield from self._on_the_host(program)
         yield from self._of_one_process(program)
         yield from self._left_out(program)
+        yield from self._kept_apart(program)
+
+    def _kept_apart(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.own_statistics():
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity="warning",
+                message=(
+                    "These running statistics are of one device's rows, and nothing in the program averages them: each "
+                    "device evaluates with its own, and a checkpoint holds those of the first."
+                ),
+                place=program.place(found.site),
+                help=(
+                    "Give the normalisation layers the axis, with axis_name, or average the statistics before they are "
+                    "used outside of training: jax.pmap(lambda x: jax.lax.pmean(x, axis), axis)."
+                ),
+                related=(
+                    Related(program.place(found.asked), "The model gives them here."),
+                    Related(program.place(found.map), "This runs the body on every device."),
+                ),
+            )
 
     def _left_out(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.optional_axes():

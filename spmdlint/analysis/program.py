@@ -38,6 +38,7 @@ from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalR
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
 from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import Seeds
+from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
 from spmdlint.analysis.order.listed import ListingLoop, ListingNumbers, Listings, ListingShare
@@ -256,6 +257,11 @@ class Program:
         """Numbers of this process's rows that some processes tell. Only with ``preview``."""
         if self.preview and self.multi_process != "never":
             yield from LocalNumbers(self.evaluator, self.reach, *self._local_rows, self.variance).found()
+
+    def own_statistics(self) -> Iterator[OwnStatistics]:
+        """Running statistics that every device keeps for itself. Only with ``preview``."""
+        if self.preview:
+            yield from Statistics(self.evaluator, self.calls, self.reach).found()
 
     @cached_property
     def _local_rows(self) -> tuple[LocalRows, Origins]:

@@ -1,0 +1,141 @@
+"""Running statistics of normalisation layers that every device keeps for itself, and nobody ever averages.
+
+The body of a map over rows that asks a flax model for its new statistics gets those of one device's rows. Trained on,
+that is what most programs want; evaluated and saved, they have to be averaged first, or by a layer that knows the axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Collection,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Values,
+)
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+STATISTICS = "batch_stats"
+_REDUCTIONS = frozenset(("jax.lax.pmean", "jax.lax.psum"))
+_SAYS_SO = ("sync", "average", "cross_replica", "pmean")
+_STATES = ("stat", "variables", "mutable")
+_ANY_TREE = frozenset(("x", "tree", "t", "leaf"))
+_SPREADING = frozenset(("axis_name", "bn_axis_name", "cross_replica_axis"))
+
+
+class OwnStatistics(Struct, frozen=True):
+    """Where a body keeps new statistics, where it asks the model for them, and the map that runs it."""
+
+    site: Site
+    asked: Site
+    map: Site
+
+
+class Statistics:
+    """Finds them where no file that hangs together with theirs averages statistics. One per run."""
+
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
+        self.ev = evaluator
+        self.calls = calls
+        self.reach = reach
+
+    def found(self) -> Iterator[OwnStatistics]:
+        """Every call in a body that puts new statistics into a state."""
+        kept = dict.fromkeys(found for use in self.reach.uses for found in self._of_use(use))
+        component = self.ev.project.component
+        averaged = {number: self._averaged(number) for number in {component[each.site.ref.path] for each in kept}}
+        yield from (each for each in kept if not averaged[component[each.site.ref.path]])
+
+    def _of_use(self, use: MapUse) -> Iterator[OwnStatistics]:
+        known = self.ev.knowledge.get(use.applied.name)
+        if known is None or not known.by_hand:
+            return
+        for function in self.calls.functions_in(known, use.applied.arguments):
+            if isinstance(function, FunctionValue):
+                codes = [self.ev.code(ref) for ref in self._inside(function.ref)]
+                asked = [(ref, n) for ref in self._inside(function.ref) for n in self._asks(ref)]
+                if not asked:
+                    continue
+                for ref, code in zip(self._inside(function.ref), codes, strict=True):
+                    for number, call in code.of_kind(s.Call):
+                        if any(argument.keyword == STATISTICS for argument in call.arguments):
+                            yield OwnStatistics(Site(ref, number), Site(*asked[0]), use.site)
+
+    def _inside(self, body: FunctionRef) -> list[FunctionRef]:
+        """A function and those that are defined in it."""
+        functions = self.ev.project.modules[body.path].summary.functions
+        found = [body.index]
+        for function in functions[body.index + 1 :]:
+            if function.parent in found:
+                found.append(function.index)
+        return [FunctionRef(body.path, index) for index in found]
+
+    def _asks(self, ref: FunctionRef) -> Iterator[int]:
+        """The calls of a model that are to give its new statistics."""
+        frame = self.ev.free_frame(ref)
+        for number, call in frame.code.of_kind(s.Call):
+            for argument in call.arguments:
+                if argument.keyword == "mutable" and _names(self.ev.value(frame, argument.value)):
+                    yield number
+
+    # -- what averages them
+
+    def _averaged(self, component: int) -> bool:
+        """Does any of the files that hang together average statistics, or say so."""
+        project = self.ev.project
+        refs = (ref for ref in project.functions() if project.component[ref.path] == component)
+        return any(self._averages(self.ev.free_frame(ref)) for ref in refs)
+
+    def _averages(self, frame: Frame) -> bool:
+        name = frame.code.function.name.lower()
+        if any(word in name for word in _SAYS_SO) and frame.code.function.kind != "module":
+            return True
+        for _, call in frame.code.of_kind(s.Call):
+            given = [argument.value for argument in call.arguments]
+            callees = self.ev.value(frame, call.function)
+            names = {callee.name for callee in callees if isinstance(callee, (External, Applied))}
+            if names & _REDUCTIONS and any(self._is_state(frame, value) for value in given):
+                return True
+            spread = any(argument.keyword in _SPREADING for argument in call.arguments)
+            if spread and not any(self._is_map(callee) for callee in callees):
+                return True
+            if any(self._is_map(callee) for callee in callees) and any(_reads(frame, value) for value in given):
+                return True
+        return False
+
+    def _is_map(self, callee: object) -> bool:
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, (External, Applied)) else None
+        return known is not None and known.kind in ("map", "transform", "collective", "currying")
+
+    @staticmethod
+    def _is_state(frame: Frame, number: int) -> bool:
+        """Is what is averaged more than gradients and numbers, by its name."""
+        operation = frame.code.operations[number]
+        name = operation.name if isinstance(operation, (s.Load, s.Attribute)) else ""
+        return _reads(frame, number) or name in _ANY_TREE or any(word in name.lower() for word in _STATES)
+
+
+def _reads(frame: Frame, number: int) -> bool:
+    """Is it the statistics of something."""
+    operation = frame.code.operations[frame.code.root_of(number)]
+    if isinstance(operation, s.Attribute):
+        return operation.name == STATISTICS
+    key = frame.code.operations[operation.index] if isinstance(operation, s.Subscript) else None
+    return isinstance(key, s.Const) and key.value == STATISTICS
+
+
+def _names(values: Values) -> bool:
+    """Is it the name of the statistics, or a list with it."""
+    listed = [each for value in values if isinstance(value, Collection) for each in value.elements]
+    return Constant(STATISTICS) in values or any(_names(each) for each in listed)
