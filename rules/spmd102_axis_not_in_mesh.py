@@ -19,8 +19,9 @@ class AxisNotInMesh(Rule):
 
     Compares the axes of every `PartitionSpec` in a `NamedSharding`, in the `in_specs` and `out_specs` of a
     `shard_map` and in a `with_sharding_constraint` with the axes of the mesh that it is put on, across functions and
-    files. Under `shard_map(axis_names=...)` only those axes may be named, and they must be the mesh's themselves. Where
-    no mesh is given, it is one of those that the program sets by `jax.set_mesh`, if all of them are known.
+    files. Of the rows of a table of specs each is for something, so each has to fit. Under
+    `shard_map(axis_names=...)` only those axes may be named, and they must be the mesh's themselves. Where no mesh is
+    given, it is one of those that the program sets by `jax.set_mesh`, if all of them are known.
 
     ## Why it matters
 

@@ -16,8 +16,9 @@ class BadAxisGroups(Rule):
     ## What it does
 
     Finds `axis_index_groups` that hold a device twice, leave one out, or hold another number of devices than the axis
-    has, where its size is known from the shape of the mesh. Groups that are made from the number of this process are
-    found, too, and groups of unequal sizes for collectives that need equal ones.
+    has, where its size is known from the shape of the mesh. Groups that are made from the number of this process, or
+    from the number of its own devices where those of all processes take part, are found, too, and groups of unequal
+    sizes for collectives that need equal ones.
 
     ## Why it matters
 

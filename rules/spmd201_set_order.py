@@ -20,7 +20,8 @@ class SetOrder(Rule):
 
     Finds iterations over sets (literals, `set()`, comprehensions, set operators and methods, sets returned by other
     functions and files, and what is listed from them) whose body makes a parallel call, splits a key of random numbers,
-    or is traced by JAX; collectives over a tuple of axis names that was listed from a set; an `optax.chain` of parts in
+    or is traced by JAX; collectives over a tuple of axis names that was listed from a set, and a `PartitionSpec` that
+    cuts one dimension along such a tuple; an `optax.chain` of parts in
     set order; a process's share of a list in set order; and, with `--preview`, meshes of devices that come out of a
     set, as `sharding.device_set` is.
 

@@ -18,6 +18,7 @@ class VaryingCondition(BranchRule):
     Finds branches whose condition comes from the process's own number (`jax.process_index()`, a launcher's
     environment variable, a helper, field or property made from them) and that make other parallel calls on one side
     than on the other: in the branch itself, behind an early return, or in functions called from there, in any file.
+    So are calls of a function that such a condition chose: a reporter that does nothing on all processes but one.
     Also a parallel call in the block of a context manager that waits for the others before it on some processes and
     after it on the others.
 

@@ -10,8 +10,9 @@ class DataDependentLoopExit(BranchRule):
 
     Finds loops over a process's share of the data, and branches on it, that make parallel calls: a stride of a list
     by the process's number (`files[jax.process_index()::jax.process_count()]`), a shard of a dataset, a split, and the
-    lengths, generators and objects made from them. Also conditions on what a `pmap` gives and no reduction made one:
-    each process sees what its own devices say.
+    lengths, generators and objects made from them; and what the program itself hands on as this process's part, as to
+    `jax.make_array_from_process_local_data`, with the exceptions that its own functions raise for it. Also conditions
+    on what a `pmap` gives and no reduction made one: each process sees what its own devices say.
 
     ## Why it matters
 

@@ -16,7 +16,7 @@ class VaryingName(Rule):
     ## What it does
 
     Finds barriers (`multihost_utils.sync_global_devices`) whose name is made from the process's number, a clock, the
-    system's entropy, the host's name or the hash of a string.
+    system's entropy, the host's name or the hash of a string, or with a counter that only some processes advance.
 
     ## Why it matters
 

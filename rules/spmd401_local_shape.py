@@ -16,7 +16,8 @@ class LocalShape(Rule):
     ## What it does
 
     Follows the shapes of arrays that go into parallel calls back to sizes that differ between processes: the length of
-    a process's share of the data, a listing, the longest example of the local batch, the process's number itself.
+    a process's share of the data, a listing, the longest example of the local batch, a choice by chance, the process's
+    number itself; through the generators and iterators of the project, too.
 
     ## Why it matters
 
