@@ -9,7 +9,7 @@ from msgspec import Struct
 from spmdlint.analysis.axes.inside import Region
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Arguments, Constant, External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Arguments, Constant, External, Frame, FunctionValue, Site, certain
 from spmdlint.program import summary as s
 
 _DEPTH = 6
@@ -75,17 +75,38 @@ class OptionalAxes:
                     yield Site(frame.ref, number), *left
                 yield from self._in(target.frame, depth - 1, seen)
 
-    def _left_out(self, frame: Frame) -> tuple[str, Site, str] | None:
-        """A parameter that is None by default here, and the collective over it that is not made for that."""
+    def _left_out(self, frame: Frame, *, handed: bool = False) -> tuple[str, Site, str] | None:
+        """A parameter that is None by default here, and the collective over it that is not made for that.
+
+        ``handed``: what is None was handed on by a function for which it is None by default.
+        """
         function = self.ev.function(frame)
         names = {
             formal.name
             for formal in function.formals
-            if formal.default and "axis" in formal.name and frame.bindings.get(formal.name) == _NONE
+            if (formal.default or handed) and "axis" in formal.name and frame.bindings.get(formal.name) == _NONE
         }
         if not names:
             return None
-        live = self.ev.live_blocks(frame)
+        return self._in_dead_code(frame, names) or (None if handed else self._handed_on(frame, names))
+
+    def _handed_on(self, frame: Frame, names: set[str]) -> tuple[str, Site, str] | None:
+        """The same in a helper that is handed the parameter."""
+        operations = frame.code.operations
+        for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+            over = [operations[argument.value] for argument in call.arguments]
+            parameter = next((o.name for o in over if isinstance(o, s.Load) and o.name in names), None)
+            callee = certain(self.ev.value(frame, call.function)) if parameter is not None else None
+            if parameter is None or not isinstance(callee, FunctionValue):
+                continue
+            for target in self.calls.targets(callee, self.ev.arguments(frame, call), frame.depth + 1):
+                inner = self._left_out(target.frame, handed=True)
+                if inner is not None:
+                    return parameter, inner[1], inner[2]
+        return None
+
+    def _in_dead_code(self, frame: Frame, names: set[str]) -> tuple[str, Site, str] | None:
+        function, live = self.ev.function(frame), self.ev.live_blocks(frame)
         for number, operation in enumerate(function.operations):
             if not isinstance(operation, s.Call) or function.block_of[number] in live:
                 continue

@@ -87,15 +87,17 @@ class Listings:
         index = self.ev.function(frame).operations[operation.index]
         if isinstance(index, s.Slice):
             ends = [end for end in (index.lower, index.upper, index.step) if end is not None]
-        elif self._is_slice(frame, operation.index):
-            ends = [operation.index]
-        else:
+        elif isinstance(index, s.Const):
             return
+        else:
+            ends = [operation.index]
         reason = self.listing.of(frame, operation.base)
         if reason is None:
             return
         share = self.variance.any_of(frame, ends)
-        if share is not None and share.kind == "identity":
+        # One place after another of a share of all places is a share, too.
+        chosen = not isinstance(index, s.Slice) and not self._is_slice(frame, operation.index)
+        if share is not None and share.kind == ("data" if chosen else "identity"):
             yield ListingShare(Site(frame.ref, number), reason, share)
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:

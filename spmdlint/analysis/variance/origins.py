@@ -228,7 +228,9 @@ class Origins:
                 found = self._of_module(base.path, operation.name)
                 if found is not None:
                     return self.step(frame, number, f"{operation.name} is set there", found)
-            found = self._of_instance(frame, number, operation.name, base) if isinstance(base, Instance) else None
+            if not isinstance(base, Instance) or self._is_traced(frame, operation.base, base):
+                continue
+            found = self._of_instance(frame, number, operation.name, base)
             if found is not None:
                 return found
         for where, value in fields(self.ev, frame, operation.base, operation.name):
@@ -236,6 +238,15 @@ class Origins:
             if found is not None:
                 return self.step(frame, number, f"it is the field {operation.name!r}", found)
         return self._of_settings(frame, operation)
+
+    def _is_traced(self, frame: Frame, number: int, base: Instance) -> bool:
+        """Is it a record that traced code is given: its fields are what the call passes, whatever the host made."""
+        ref = frame.ref
+        if ref not in self.reach.traced or ref in self.reach.host or self.ev.objects.field_names(base.cls) is None:
+            return False
+        root = frame.code.operations[frame.code.root_of(number)]
+        receives = self.ev.project.enclosing_class(ref) is not None
+        return isinstance(root, s.Parameter) and not (receives and frame.code.function.formals[0].name == root.name)
 
     def _of_settings(self, frame: Frame, operation: s.Attribute) -> Reason | None:
         for ref, store in self._outside.of_namespace(frame, operation):

@@ -55,7 +55,7 @@ class OwnCount(Property):
         if isinstance(operation, s.Collected):
             loops = [origins.ev.function(frame).operations[loop] for loop in operation.loops]
             iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
-            found = self._only(origins, frame, (*iterables, operation.element))
+            found = self._only(origins, frame, (*iterables, operation.element)) or origins.any_of(frame, iterables)
             return origins.step(frame, number, "this is made for that many devices", found) if found else None
         if isinstance(operation, s.Next):
             return origins.of(frame, operation.iterable)
@@ -80,7 +80,10 @@ class OwnCount(Property):
             return Reason(Site(frame.ref, number), f"{callee.name}() knows the devices of this process only", "own")
         if callee.name not in _COUNTING | _COUNTING_TOO or any(argument.star for argument in operation.arguments):
             return None
-        return self._only(origins, frame, tuple(argument.value for argument in operation.arguments))
+        given = tuple(argument.value for argument in operation.arguments)
+        if callee.name == "builtins.range" and given:
+            return origins.of(frame, given[0] if len(given) == 1 else given[1])  # up to there, in whatever steps
+        return self._only(origins, frame, given)
 
     @staticmethod
     def _only(origins: Origins, frame: Frame, numbers: tuple[int, ...]) -> Reason | None:
