@@ -83,6 +83,9 @@ _NAMES = frozenset("name path key label tag __name__ __qualname__ __module__".sp
 
 def names_something(evaluator: Evaluator, frame: Frame, value: int) -> bool:
     """Is this surely a string, or called a name or a path by its author."""
+    root = frame.code.root_of(value)
+    if root != value and names_something(evaluator, frame, root):
+        return True
     operation = evaluator.function(frame).operations[value]
     if isinstance(operation, s.FString):
         return True

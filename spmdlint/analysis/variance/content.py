@@ -99,10 +99,7 @@ class Variance(Property):
             if found != CONTINUE:
                 return found
         if isinstance(operation, (s.Unary, s.Binary, s.FString, s.Subscript, s.Item)):
-            found = origins.any_of(frame, _operands(operation)) or self.sources.of_name(frame, number)
-            if found is None and isinstance(operation, s.Subscript):
-                return of_item(origins, frame, operation)
-            return self._stamp(frame, number, found) if isinstance(operation, s.FString) else found
+            return self._made_of(origins, frame, number, operation)
         if isinstance(operation, s.Slice):
             ends = [end for end in (operation.lower, operation.upper, operation.step) if end is not None]
             return self._share(frame, number, origins.any_of(frame, ends))
@@ -278,6 +275,27 @@ class Variance(Property):
             return found
         return Reason(Site(frame.ref, number), "it is read from a file of this process's own", "data", found)
 
+    def _made_of(
+        self,
+        origins: Origins,
+        frame: Frame,
+        number: int,
+        operation: s.Unary | s.Binary | s.FString | s.Subscript | s.Item,
+    ) -> Reason | None:
+        """What comes of other values by an operator."""
+        found = origins.any_of(frame, _operands(operation)) or self.sources.of_name(frame, number)
+        if found is None and isinstance(operation, s.Subscript):
+            return of_item(origins, frame, operation)
+        return self._written(origins, frame, number, operation, found) if isinstance(operation, s.FString) else found
+
+    def _written(
+        self, origins: Origins, frame: Frame, number: int, operation: s.FString, found: Reason | None
+    ) -> Reason | None:
+        """What is written out: the parts, objects by their ``__str__``."""
+        for part in operation.parts:
+            found = found or self._by_own_method(origins, frame, number, part, "__str__")
+        return self._stamp(frame, number, found)
+
     @staticmethod
     def _stamp(frame: Frame, number: int, found: Reason | None) -> Reason | None:
         """A time written out: no two are alike, but none is empty, and nobody compares them."""
@@ -334,7 +352,8 @@ class Variance(Property):
         """What a library's function, which is no source, makes of its arguments."""
         known = self.knowledge.get(name)
         if name == "builtins.len":
-            return self.length.any_of(frame, arguments) or self._own_length(origins, frame, number, arguments)
+            own = self._by_own_method(origins, frame, number, arguments[0], "__len__") if arguments else None
+            return self.length.any_of(frame, arguments) or own
         if name == "builtins.dict" and arguments:
             return origins.of(frame, arguments[0]) or self._zipped(origins, frame, arguments[0])
         if known is not None and known.reads:
@@ -345,15 +364,15 @@ class Variance(Property):
         return CONTINUE
 
     @staticmethod
-    def _own_length(origins: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
-        """What the ``__len__`` of an object of the project returns."""
-        for value in ordered(origins.ev.value(frame, arguments[0])) if arguments else ():
+    def _by_own_method(origins: Origins, frame: Frame, number: int, given: int, name: str) -> Reason | None:
+        """What Python's functions get from a special method of an object of the project."""
+        for value in ordered(origins.ev.value(frame, given)):
             if isinstance(value, Instance):
-                for method in origins.ev.objects.attribute(value, "__len__"):
+                for method in origins.ev.objects.attribute(value, name):
                     if isinstance(method, FunctionValue):
                         found = origins.of_returns(origins.ev.free_frame(method.ref))
                         if found is not None:
-                            return origins.step(frame, number, "its __len__() returns it", found)
+                            return origins.step(frame, number, f"its {name}() returns it", found)
         return None
 
     @staticmethod

@@ -127,7 +127,7 @@ class Length(Property):
             found = self.content.any_of(frame, starts)
             if index.upper is not None and Windows(self.content).divides(frame, index.upper, index.step):
                 return None
-            if self._padded(origins, frame, operation.base):
+            if self._padded(origins, frame, operation.base) or self._called_on_what_divides(origins, frame):
                 return None
             return self._data(found, frame, number, "cut by its number, and the rest of the division is not spread")
         if index.lower is not None and index.upper is not None:
@@ -139,6 +139,20 @@ class Length(Property):
         if end is None:
             return origins.of(frame, operation.base)
         return self._data(self.content.of(frame, end), frame, number, "cut at its number")
+
+    def _called_on_what_divides(self, origins: Origins, frame: Frame) -> bool:
+        """Is it a data set's own ``shard``, which is only called where the rest was taken care of."""
+        if frame.code.function.name not in SHARDERS:
+            return False
+        edges = origins.reach.callers.get(frame.ref, ())
+        calls = [(e.caller, origins.ev.function(e.caller).operations[e.site.number]) for e in edges]
+        return bool(calls) and all(isinstance(c, s.Call) and self._shares_what_divides(origins, f, c) for f, c in calls)
+
+    def _shares_what_divides(self, origins: Origins, frame: Frame, operation: s.Call) -> bool:
+        """Is it a data set's own method that shares out what was made longer or shorter on purpose before."""
+        method = origins.ev.function(frame).operations[operation.function]
+        shards = isinstance(method, s.Attribute) and method.name in SHARDERS
+        return shards and isinstance(method, s.Attribute) and self._extended(origins, frame, method.base)
 
     @staticmethod
     def _extended(origins: Origins, frame: Frame, base: int) -> bool:
@@ -202,6 +216,8 @@ class Length(Property):
             if isinstance(callee, External):
                 return self._external(origins, frame, number, callee.name, arguments)
             if isinstance(callee, FunctionValue):
+                if self._shares_what_divides(origins, frame, operation):
+                    return None
                 found = origins.in_generator(frame, number, operation, callee, partial(self.of_yields, origins))
                 return found if found is not None else CONTINUE
         method = origins.ev.function(frame).operations[operation.function]

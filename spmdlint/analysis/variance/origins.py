@@ -27,6 +27,7 @@ from spmdlint.analysis.evaluation.values import (
     Site,
 )
 from spmdlint.analysis.variance.defaults import default_values, factories
+from spmdlint.analysis.variance.options import Options
 from spmdlint.analysis.variance.outside import OutsideStores
 from spmdlint.analysis.variance.reason import Reason as Reason
 from spmdlint.analysis.variance.uniform import Uniform
@@ -80,6 +81,7 @@ class Origins:
         self._walk = walk or Walk()
         self._uniform = Uniform(evaluator.project)
         self._outside = OutsideStores(evaluator)
+        self._options = Options(evaluator)
 
     def of(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it has not, as far as is known."""
@@ -237,7 +239,15 @@ class Origins:
             found = self.of(where, value)
             if found is not None:
                 return self.step(frame, number, f"it is the field {operation.name!r}", found)
-        return self._of_settings(frame, operation)
+        return self._of_settings(frame, operation) or self._of_option(frame, operation)
+
+    def _of_option(self, frame: Frame, operation: s.Attribute) -> Reason | None:
+        """An option of the command line that nobody gave."""
+        default = self._options.default(frame, operation)
+        found = self.of(*default) if default is not None else None
+        if default is None or found is None:
+            return None
+        return self.step(*default, f"it is the default of the option {operation.name!r}", found)
 
     def _is_traced(self, frame: Frame, number: int, base: Instance) -> bool:
         """Is it a record that traced code is given: its fields are what the call passes, whatever the host made."""

@@ -10,7 +10,8 @@ from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-_NAMESPACES = frozenset("args cfg conf config configs flags FLAGS hparams opt options opts settings".split())
+NAMESPACES = frozenset("args cfg conf config configs flags FLAGS hparams opt options opts settings".split())
+"""What programs call what holds their settings."""
 
 
 class OutsideStores:
@@ -58,7 +59,7 @@ class OutsideStores:
 
     def _namespace(self, frame: Frame, number: int) -> str | None:
         operation = frame.code.operations[number]
-        if not isinstance(operation, s.Load) or operation.name not in _NAMESPACES:
+        if not isinstance(operation, s.Load) or operation.name not in NAMESPACES:
             return None
         known = any(isinstance(v, (Instance, ClassValue, ModuleValue)) for v in self.ev.value(frame, number))
         return None if known else operation.name
