@@ -57,7 +57,9 @@ STAMP = "stamp"
 """The kind of a time that is written out."""
 _WRITERS = frozenset(("strftime", "isoformat", "ctime"))
 _LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
-_CARRYING = ("bisect.", "numpy.", "jax.numpy.", "jax.random.", "math.", "os.path.", "operator.", "random.Random")
+_CARRYING = tuple(
+    "bisect. itertools. numpy. jax.numpy. jax.random. math. os.path. operator. random.Random".split(),
+)
 # Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
 _GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}

@@ -29,6 +29,7 @@ _LISTS = frozenset(("builtins.list", "builtins.tuple"))
 _SPLITTERS = frozenset(("numpy.array_split",))
 _DISTINCT = frozenset(("builtins.set", "builtins.frozenset", "collections.Counter", "numpy.unique"))
 _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
+_SIZED = _FILLED | {"itertools.chain.from_iterable"}
 _READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
 _JOINED = frozenset(f"numpy.{name}" for name in "concatenate stack vstack hstack array asarray split".split())
 _RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
@@ -243,8 +244,8 @@ class Length(Property):
             return self._data(found, frame, number, "read from a file of its own")
         if name in _JOINED and arguments:
             return origins.of(frame, arguments[0])
-        if name in _FILLED and arguments:
-            return self._leading(frame, arguments[0])
+        if name in _SIZED and arguments:
+            return self._leading(frame, arguments[0]) if name in _FILLED else self._chained(origins, frame, number)
         if name in _DISTINCT and arguments:
             found = self.content.of(frame, arguments[0])
             if found is None or found.kind != "data":
@@ -284,6 +285,13 @@ class Length(Property):
             return False
         names = {v.name for v in ev.value(frame, call.function) if isinstance(v, External)}
         return "builtins.range" in names and self.content.any_of(frame, [a.value for a in call.arguments]) is None
+
+    def _chained(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
+        """How many elements there are in some examples together."""
+        call = frame.code.operations[number]
+        found = self.content.of(frame, call.arguments[0].value) if isinstance(call, s.Call) else None
+        text = "it is as long as all of this process's examples together"
+        return origins.step(frame, number, text, found) if found is not None and found.kind == "data" else None
 
     def _leading(self, frame: Frame, shape: int) -> Reason | None:
         """How many rows an array of a shape has."""

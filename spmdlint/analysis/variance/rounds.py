@@ -37,6 +37,10 @@ def _yielded(origins: Origins, frame: Frame, iterable: int, path: list[object], 
             inner = _inside(call, callee.name, path) if isinstance(callee, External) else None
             if inner is not None:
                 return _yielded(origins, frame, *inner, depth - 1)
+        cls = origins.ev.objects.by_name.only_class_with("__call__", frame, call.function)
+        for given in origins.ev.objects.attribute(Instance(cls), "__call__") if cls is not None else ():
+            if isinstance(given, FunctionValue):
+                return origins.in_generator(frame, root, call, given, ask)
     for value in ordered(origins.ev.value(frame, root)):
         if isinstance(value, Instance):
             method = next(iter(origins.ev.objects.attribute(value, "__iter__")), None)
