@@ -35,7 +35,7 @@ def traced_constants(evaluator: Evaluator, reach: Reach, facets: Facets, *, prev
     """
     for ref in sorted(reach.traced - reach.host, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
-        given = _in_function(evaluator, reach, facets, frame)
+        given = _in_function(evaluator, reach, facets, frame, (*_KINDS, "data") if preview else _KINDS)
         found = next((each for each in given if preview or _inside(reach, each[2])), None)
         if found is not None:
             way = way_from_tracing(reach, ref)
@@ -44,7 +44,7 @@ def traced_constants(evaluator: Evaluator, reach: Reach, facets: Facets, *, prev
 
 
 def _in_function(
-    evaluator: Evaluator, reach: Reach, facets: Facets, frame: Frame
+    evaluator: Evaluator, reach: Reach, facets: Facets, frame: Frame, kinds: tuple[str, ...]
 ) -> Iterator[tuple[Site, str, Reason]]:
     function = evaluator.function(frame)
     for block in sorted(reach.certainty.blocks(frame)):
@@ -60,7 +60,7 @@ def _in_function(
                 if argument.value in told:
                     continue  # a hazard of its own
                 reason = facets.content.of(frame, argument.value)
-                if reason is not None and reason.kind in _KINDS:
+                if reason is not None and reason.kind in kinds:
                     yield Site(frame.ref, number), callee.name, reason
 
 
