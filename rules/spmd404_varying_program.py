@@ -17,7 +17,7 @@ class VaryingProgram(Rule):
 
     Finds static arguments (`static_argnums`, `static_argnames`) that differ between processes, and values of this
     process, such as `jax.process_index()`, a clock or an unseeded random number, that are read while JAX traces and so
-    become constants of the program.
+    become constants of the program; with `--preview` also what the host computed of this process's own data.
 
     ## Why it matters
 
