@@ -129,17 +129,18 @@ class OwnParts:
                 yield OwnPart(Site(frame.ref, number), what, varies=True, reason=varying)
                 continue
             own = self._own.of(frame, given)
-            if own is not None and self._among_all(Site(frame.ref, number)):
+            if own is not None and self._among_all(Site(frame.ref, number), own):
                 yield OwnPart(Site(frame.ref, number), what, varies=False, reason=own)
 
-    def _among_all(self, site: Site) -> bool:
+    def _among_all(self, site: Site, own: Reason) -> bool:
         """Does a collective surely run over the devices of all processes, in a program that says it has several.
 
-        With a preview it need not say so: what knows its local devices only is wrong as soon as there are.
+        With a preview it need not say so, where a function counts: a script that counts by itself is one process.
         """
+        anywhere = self.preview and own.source.site.ref.index != 0
         around = [region for region in self.regions.regions() if region.use.site == site]
         return bool(around) and all(
-            self._spans_all(region.map) and (self.preview or self.multi.around(region.map.site.ref.path))
+            self._spans_all(region.map) and (anywhere or self.multi.around(region.map.site.ref.path))
             for region in around
         )
 
