@@ -92,10 +92,8 @@ class OptionalAxes:
 
     def _handed_on(self, frame: Frame, names: set[str]) -> tuple[str, Site, str] | None:
         """The same in a helper that is handed the parameter."""
-        operations = frame.code.operations
         for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-            over = [operations[argument.value] for argument in call.arguments]
-            parameter = next((o.name for o in over if isinstance(o, s.Load) and o.name in names), None)
+            parameter = _given(frame, call, names)
             callee = certain(self.ev.value(frame, call.function)) if parameter is not None else None
             if parameter is None or not isinstance(callee, FunctionValue):
                 continue
@@ -106,12 +104,12 @@ class OptionalAxes:
         return None
 
     def _in_dead_code(self, frame: Frame, names: set[str]) -> tuple[str, Site, str] | None:
+        """The same where it stands in what cannot run here."""
         function, live = self.ev.function(frame), self.ev.live_blocks(frame)
         for number, operation in enumerate(function.operations):
             if not isinstance(operation, s.Call) or function.block_of[number] in live:
                 continue
-            over = [function.operations[argument.value] for argument in operation.arguments]
-            parameter = next((o.name for o in over if isinstance(o, s.Load) and o.name in names), None)
+            parameter = _given(frame, operation, names)
             library = self._collective(frame, operation)
             if parameter is not None and library is not None:
                 return parameter, Site(frame.ref, number), library
@@ -123,3 +121,9 @@ class OptionalAxes:
             if known is not None and known.kind == "collective":
                 return known.name
         return None
+
+
+def _given(frame: Frame, call: s.Call, names: set[str]) -> str | None:
+    """The first of some names that a call is given."""
+    given = (frame.code.operations[argument.value] for argument in call.arguments)
+    return next((load.name for load in given if isinstance(load, s.Load) and load.name in names), None)

@@ -211,6 +211,11 @@ class Effects:
         return f"a function under {callee.name}"
 
 
+def same_calls(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]) -> bool:
+    """Can two sequences of calls be one to the other processes."""
+    return len(first) == len(second) and all(a.matches(b) for a, b in zip(first, second, strict=True))
+
+
 def several(callees: Values) -> list[FunctionValue]:
     """The functions of the project that a call runs one of, where it can run no other, in the order of the text."""
     functions = [callee for callee in callees if isinstance(callee, FunctionValue)]

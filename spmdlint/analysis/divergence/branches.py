@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_calls
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
@@ -161,7 +161,7 @@ class Divergences:
         again = None if self._leaves_a_loop(frame, number) else number
         first = self._calls(frame, yes, until, again)
         second = self._calls(frame, no, until, again)
-        if _same(first, second) or all(fails) or (failing is not None and not (first, second)[failing]):
+        if same_calls(first, second) or all(fails) or (failing is not None and not (first, second)[failing]):
             return None
         reason = self.facets.content.of(frame, test) or self.rows.of(frame, test)
         if reason is None or (self._is_unsure(frame, reason) and not self._agreed_later(frame, reason)):
@@ -206,8 +206,7 @@ class Divergences:
         """A call of a function that was chosen by what varies."""
         if self._is_unsure(frame, chosen.reason):
             return None
-        by_hand = self._maps_by_hand(frame.ref)
-        ways = (tuple(c for c in way if c.strength == "strong" or not by_hand) for way in chosen.ways)
+        ways = (self._global(frame, way) for way in chosen.ways)
         one, other = (self._counting(frame, way, chosen.reason, loop=False) for way in ways)
         different = _first_difference(one, other)
         if different is None:
@@ -270,7 +269,7 @@ class Divergences:
         for answer in (True, False):
             closed = self.conditions.closed(frame, {**known, key[0]: answer})
             ways.append(self._calls(frame, ENTRY, None, None, closed))
-        return _same(*ways)
+        return same_calls(*ways)
 
     def _surely_parallel(
         self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason
@@ -365,7 +364,12 @@ class Divergences:
         order = self.ev.flow(frame.ref).order(arm, join, closed, caught=True)
         live = self.ev.live_blocks(frame)
         calls = self.effects.of_blocks(frame, [block for block in order if block in live and block != branch])
-        return tuple(call for call in calls if call.strength == "strong" or not self._maps_by_hand(frame.ref))
+        return self._global(frame, calls)
+
+    def _global(self, frame: Frame, calls: tuple[ParallelCall, ...]) -> tuple[ParallelCall, ...]:
+        """Those of some calls that are no bare `jit` in a module that maps by hand."""
+        by_hand = self._maps_by_hand(frame.ref)
+        return tuple(call for call in calls if call.strength == "strong" or not by_hand)
 
     def _maps_by_hand(self, ref: FunctionRef) -> bool:
         """Does the module map by hand, as with `pmap`: a bare `jit` beside it works on what one process holds."""
@@ -400,10 +404,6 @@ def _first_difference(
         longer = first if a is not None else second
         return longer[position], longer[position + 1 :]
     return None
-
-
-def _same(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]) -> bool:
-    return len(first) == len(second) and all(a.matches(b) for a, b in zip(first, second, strict=True))
 
 
 def _always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:

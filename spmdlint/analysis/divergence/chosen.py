@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_calls
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, Site
 from spmdlint.analysis.variance.choice import CHOSEN
@@ -40,12 +40,8 @@ class ChosenCalls:
             if len(callees) < 2 or not all(isinstance(callee, (Applied, FunctionValue)) for callee in callees):
                 continue
             ways = [tuple(self.effects.of_callee(frame, number, call, c)) for c in self.ev.in_order(callees)]
-            other = next((way for way in ways[1:] if not _matches(ways[0], way)), None)
+            other = next((way for way in ways[1:] if not same_calls(ways[0], way)), None)
             reason = self.facets.choice.of(frame, call.function) if other is not None else None
             if other is not None and reason is not None:
                 branch = next(step.site for step in reason.chain() if step.text == CHOSEN)
                 yield ChosenCall(branch, reason, (ways[0], other))
-
-
-def _matches(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]) -> bool:
-    return len(first) == len(second) and all(a.matches(b) for a, b in zip(first, second, strict=True))

@@ -32,6 +32,11 @@ def bind(function: Function, arguments: Arguments) -> dict[str, Values]:
     return bindings
 
 
+def passed_to(function: Function, call: Call, parameter: str, *, bound: bool) -> int | None:
+    """The value that a call passes for a parameter of a function; ``bound``: its first one is the receiver."""
+    return passed(call, parameter, tuple(formal.name for formal in function.formals[bound:]))
+
+
 def passed(call: Call, parameter: str, positional: tuple[str, ...]) -> int | None:
     """The value that a call passes for a parameter; None where it passes none, or behind a star."""
     for argument in call.arguments:

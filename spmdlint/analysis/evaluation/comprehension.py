@@ -37,8 +37,9 @@ def collected(ev: Evaluator, frame: Frame, operation: s.Collected, at: _Round | 
         return ANYTHING
     rounds = _rounds(ev, frame, operation, at or {})
     if operation.kind == "dict":
-        unknown = one(DictionaryValue((), open=True, each=ev.value(frame, operation.element)))
-        return unknown if rounds is None else _dictionary(ev, frame, operation, rounds)
+        if rounds is not None:
+            return _dictionary(ev, frame, operation, rounds)
+        return one(DictionaryValue((), open=True, each=ev.value(frame, operation.element)))
     if rounds is None:
         return one(Collection(operation.kind, (), open=True, each=ev.value(frame, operation.element)))
     return one(Collection(operation.kind, tuple(_value(ev, frame, operation.element, r) for r in rounds)))

@@ -17,16 +17,17 @@ def fillings(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[in
 def fillings_of_field(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, int]]:
     """The same for an attribute of the receiver of a method."""
     function = evaluator.function(frame)
-    receiver = function.formals[0].name if function.formals else None
+    filling = [number for number, base in frame.code.fillings if is_own_field(function, base, name)]
+    yield from _in_loops(evaluator, frame, filling)
 
-    def is_field(number: int) -> bool:
-        operation = function.operations[number]
-        if not isinstance(operation, s.Attribute) or operation.name != name:
-            return False
-        base = function.operations[operation.base]
-        return isinstance(base, s.Load) and base.name == receiver
 
-    yield from _in_loops(evaluator, frame, [number for number, base in frame.code.fillings if is_field(base)])
+def is_own_field(method: s.Function, number: int, name: str) -> bool:
+    """Is a value the attribute of a name of the receiver of a method."""
+    operation = method.operations[number]
+    if not method.formals or not isinstance(operation, s.Attribute) or operation.name != name:
+        return False
+    base = method.operations[operation.base]
+    return isinstance(base, s.Load) and base.name == method.formals[0].name
 
 
 def _in_loops(evaluator: Evaluator, frame: Frame, filling: list[int]) -> Iterator[tuple[int, int]]:

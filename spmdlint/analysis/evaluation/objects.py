@@ -220,6 +220,12 @@ class Objects:
             return join(stored, found.difference(declared))
         return found or self._of_library(cls, name, receiver)
 
+    def generator(self, instance: Instance, name: str) -> FunctionValue | None:
+        """A method of an object of the project that is a generator, as ``__iter__`` may be."""
+        method = next(iter(self.attribute(instance, name)), None)
+        yields = isinstance(method, FunctionValue) and self.project.function(method.ref).generator
+        return method if yields and isinstance(method, FunctionValue) else None
+
     def called(self, value: Value) -> Value:
         """What runs when a value is called: of an object its ``__call__``, where that is certain."""
         if not isinstance(value, Instance):

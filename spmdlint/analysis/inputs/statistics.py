@@ -62,15 +62,12 @@ class Statistics:
         if known is None or not known.by_hand:
             return
         for function in self.calls.functions_in(known, use.applied.arguments):
-            if isinstance(function, FunctionValue):
-                codes = [self.ev.code(ref) for ref in self._inside(function.ref)]
-                asked = [(ref, n) for ref in self._inside(function.ref) for n in self._asks(ref)]
-                if not asked:
-                    continue
-                for ref, code in zip(self._inside(function.ref), codes, strict=True):
-                    for number, call in code.of_kind(s.Call):
-                        if any(argument.keyword == STATISTICS for argument in call.arguments):
-                            yield OwnStatistics(Site(ref, number), Site(*asked[0]), use.site)
+            refs = self._inside(function.ref) if isinstance(function, FunctionValue) else []
+            asked = next((Site(ref, number) for ref in refs for number in self._asks(ref)), None)
+            for ref in refs if asked is not None else ():
+                for number, call in self.ev.code(ref).of_kind(s.Call):
+                    if asked is not None and any(argument.keyword == STATISTICS for argument in call.arguments):
+                        yield OwnStatistics(Site(ref, number), asked, use.site)
 
     def _inside(self, body: FunctionRef) -> list[FunctionRef]:
         """A function and those that are defined in it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, Value, certain
@@ -90,12 +90,9 @@ class Handed:
         """What a call passes as this process's part, to a library or to a function of the project that hands it on."""
         for callee in ordered(self.ev.value(frame, operation.function)):
             if isinstance(callee, FunctionValue):
-                names = self._handing_on(callee.ref)
-                if names:
-                    formals = self.ev.project.function(callee.ref).formals[callee.receiver is not None :]
-                    positional = tuple(formal.name for formal in formals)
-                    given = (passed(operation, name, positional) for name in names)
-                    yield from (value for value in given if value is not None)
+                function, bound = self.ev.project.function(callee.ref), callee.receiver is not None
+                given = (passed_to(function, operation, name, bound=bound) for name in self._handing_on(callee.ref))
+                yield from (value for value in given if value is not None)
             else:
                 value = self._local(callee, operation)
                 if value is not None and not self._is_alike(frame, operation):

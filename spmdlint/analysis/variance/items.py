@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spmdlint.analysis.evaluation.fillings import is_own_field
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Frame, Instance, constant
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -44,11 +45,6 @@ def _of_field(origins: Origins, frame: Frame, field: s.Attribute) -> Iterator[tu
         for cls in origins.ev.objects.lineage(owner.cls) if isinstance(owner, Instance) else ():
             for method in sorted(origins.ev.project.methods(cls.ref).values()):
                 code = origins.ev.code(method)
-                formals = code.function.formals
-                for number, put in code.of_kind(s.StoreSubscript) if formals else ():
-                    filled = code.operations[put.base]
-                    receiver = code.operations[filled.base] if isinstance(filled, s.Attribute) else None
-                    if not isinstance(filled, s.Attribute) or filled.name != field.name:
-                        continue
-                    if isinstance(receiver, s.Load) and receiver.name == formals[0].name:
+                for number, put in code.of_kind(s.StoreSubscript):
+                    if is_own_field(code.function, put.base, field.name):
                         yield origins.frame_of(method), number

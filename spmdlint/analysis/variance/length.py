@@ -343,13 +343,13 @@ class Length(Property):
             return found
         for value in ordered(origins.ev.value(frame, iterable)):
             if isinstance(value, Instance):
-                method = next(iter(origins.ev.objects.attribute(value, "__iter__")), None)
-                if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:
+                method = origins.ev.objects.generator(value, "__iter__")
+                if method is not None:
                     return self.of_yields(origins, origins.ev.free_frame(method.ref))
         cls = origins.ev.objects.by_name.only_class_with("__iter__", frame, iterable)
         if cls is not None:
-            method = next(iter(origins.ev.objects.attribute(Instance(cls), "__iter__")), None)
-            if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:
+            method = origins.ev.objects.generator(Instance(cls), "__iter__")
+            if method is not None:
                 return self.of_yields(origins, origins.ev.free_frame(method.ref))
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
@@ -131,10 +131,9 @@ class MadeOf:
                 elif callee.name == "builtins.next":
                     yield number
             elif isinstance(callee, FunctionValue) and call.arguments:
-                formals = self.ev.project.function(callee.ref).formals[callee.receiver is not None :]
-                positional = tuple(formal.name for formal in formals)
+                function, bound = self.ev.project.function(callee.ref), callee.receiver is not None
                 for name in sorted(self._looked_into(callee.ref)):
-                    value = passed(call, name, positional)
+                    value = passed_to(function, call, name, bound=bound)
                     if value is not None:
                         yield from self._of(frame, value, given, depth)
             elif given and not isinstance(callee, (Applied, Called, Member, ClassValue, Instance)):

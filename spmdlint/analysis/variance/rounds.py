@@ -43,8 +43,8 @@ def _yielded(origins: Origins, frame: Frame, iterable: int, path: list[object], 
                 return origins.in_generator(frame, root, call, given, ask)
     for value in ordered(origins.ev.value(frame, root)):
         if isinstance(value, Instance):
-            method = next(iter(origins.ev.objects.attribute(value, "__iter__")), None)
-            if isinstance(method, FunctionValue) and origins.ev.project.function(method.ref).generator:
+            method = origins.ev.objects.generator(value, "__iter__")
+            if method is not None:
                 return ask(origins.ev.free_frame(method.ref))
     return None
 
