@@ -52,8 +52,9 @@ class CallWhileTracing(Rule):
     ## Limits
 
     A call behind a branch that cannot be decided is not reported, nor one in a function that reaches a jit only
-    through a value that is not known for sure. Maps and jits that a thread launches are reported with `--preview`:
-    whether the main thread launches others meanwhile cannot be seen. Barriers in threads are not reported.
+    through a value that is not known for sure. Maps over several devices, and jits with shardings, that a thread
+    launches are reported with `--preview`: whether the main thread launches others meanwhile cannot be seen. Barriers
+    in threads are not reported.
     Of finalizers only `__del__` is looked at.
     """
 

@@ -65,6 +65,7 @@ class Known(Struct, frozen=True):
     process's own part of it.
     ``batches``: the parameter that is the number of rows in a batch, of which the last one may be short.
     ``raised``: for an exception, what of the outside raises it; ``reads``: it reads a file, which can fail.
+    ``ends``: it ends the process, at once or in a moment.
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
     """
 
@@ -117,6 +118,7 @@ class Known(Struct, frozen=True):
     batches: str | None = None
     raised: Source | None = None
     reads: bool = False
+    ends: bool = False
     unseeded: bool = False
     at_most: int | None = None
     seeded_by: str = ""

@@ -164,7 +164,8 @@ def _static_arguments(evaluator: Evaluator, frame: Frame, operation: s.Call) -> 
         return frozenset()
     mapped = certain(callee.arguments.positional[0])
     formals = evaluator.project.function(mapped.ref).formals if isinstance(mapped, FunctionValue) else ()
-    names = [formal.name for formal in formals]
+    bound = callee.receiver is not None or (isinstance(mapped, FunctionValue) and mapped.receiver is not None)
+    names = [formal.name for formal in formals[bound:]]
     return frozenset(value for _, value in static_arguments(evaluator, callee, operation, names))
 
 

@@ -17,9 +17,12 @@ def static_arguments(
     """The static parameters of a jit or map, and the values that a call passes for them.
 
     ``formals`` are the parameters of the function behind it, as far as they are known; a place beyond them has no name.
+    The receiver of a method is not among them, but counts where the method was compiled before it had one.
     """
+    before = 0 if callee.receiver is None else 1
     for parameter in _PARAMETERS:
-        for chosen in _constants(evaluator.argument(callee, parameter)):
+        for given_as in _constants(evaluator.argument(callee, parameter)):
+            chosen = given_as - before if type(given_as) is int else given_as
             if isinstance(chosen, str):
                 name, value = chosen, _passed(operation, formals, chosen)
             elif isinstance(chosen, int) and 0 <= chosen < len(formals):

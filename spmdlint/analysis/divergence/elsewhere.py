@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -35,14 +34,11 @@ class CallElsewhere(Struct, frozen=True):
 class CallsElsewhere:
     """Looks at every function that is handed over."""
 
-    def __init__(
-        self, evaluator: Evaluator, calls: Calls, reach: Reach, effects: Effects, multi: MultiProcess, *, preview: bool
-    ) -> None:
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, effects: Effects, *, preview: bool) -> None:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
         self.effects = effects
-        self.multi = multi
         self.preview = preview
 
     def found(self) -> Iterator[CallElsewhere]:
@@ -69,20 +65,20 @@ class CallsElsewhere:
         for value in self._functions(frame, operation, known):
             for target in self.calls.targets(value, Arguments(open=True), frame.depth + 1):
                 for call in self.effects.of_function(target.frame):
-                    if self._counts(frame, call, how):
+                    if self._counts(call, how):
                         name = known.name.rsplit(".", 1)[-1]
                         yield CallElsewhere(Site(frame.ref, number), name, call, how)
                         return
 
-    def _counts(self, frame: Frame, call: ParallelCall, how: str) -> bool:
+    def _counts(self, call: ParallelCall, how: str) -> bool:
         if how == "callback":
             return call.everyone
         # Barriers and checkpoints in a thread are how asynchronous savers work.
         if call.everyone:
             known = self.ev.knowledge.get(call.same) if isinstance(call.same, str) else None
             return self.preview and known is not None and known.agreement and not known.checkpoint
-        several = self.multi.written_for(frame.ref.path) or self.multi.written_for(call.path[-1].ref.path)
-        return self.preview and (call.strength == "strong" or several)
+        # A bare jit on one device of its own is what actors of reinforcement learning run in threads.
+        return self.preview and call.strength == "strong"
 
     def _starter(self, frame: Frame, operation: s.Call) -> Known | None:
         """What is known of a callee that runs functions at times of their own."""

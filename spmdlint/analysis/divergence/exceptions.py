@@ -76,9 +76,12 @@ class ExceptionPaths:
                     return
 
     def _way_out(self, frame: Frame, ref: FunctionRef) -> Iterator[ExceptionPath]:
-        """A barrier that ``__exit__`` always comes to, whether an exception is on its way or not."""
+        """A barrier that ``__exit__`` always comes to, whether an exception is on its way or not.
+
+        What it calls may well know of a failure: such a barrier is for a preview.
+        """
         for call in self.effects.of_blocks(frame, sorted(self.reach.certainty.blocks(frame))):
-            if call.everyone and not call.checkpoint and len(call.path) == 1:
+            if call.everyone and not call.checkpoint and (len(call.path) == 1 or self.preview):
                 yield ExceptionPath(call, call.site, "on the way out")
                 return
 
@@ -102,9 +105,22 @@ class ExceptionPaths:
             tried
             and self.preview
             and not self._calls(frame, sorted(own))
+            and not self._ends(frame, sorted(own))
             and self.raised.may_fail(frame, block, self._fails)
         ):
             yield ExceptionPath(tried[0], site, "skipped")
+
+    def _ends(self, frame: Frame, blocks: list[int]) -> bool:
+        """Does a handler end the process: then the others fail with it, and nothing goes on."""
+        for _, operation in frame.code.calls_in(blocks):
+            callees = self.ev.value(frame, operation.function)
+            method = frame.code.operations[operation.function]
+            known = [self.ev.knowledge.get(callee.name) for callee in callees if isinstance(callee, External)]
+            if not known and isinstance(method, s.Attribute):
+                known = [self.ev.knowledge.methods.get(method.name)]
+            if any(each is not None and each.ends for each in known):
+                return True
+        return False
 
     def _interrupted(self, frame: Frame, caught: s.Caught, handler: set[int]) -> ParallelCall | None:
         """What a handler of Ctrl-C calls: a signal comes to one process, while the others are in their next step."""

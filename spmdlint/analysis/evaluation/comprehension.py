@@ -32,10 +32,10 @@ _Round = dict[int, Values]
 
 
 def collected(ev: Evaluator, frame: Frame, operation: s.Collected, at: _Round | None = None) -> Values:
-    """What a comprehension makes, in one round of those around it."""
-    if operation.kind == "generator":
-        return ANYTHING
+    """What a comprehension makes, in one round of those around it. Of a generator only all that it gives is told."""
     rounds = _rounds(ev, frame, operation, at or {})
+    if rounds is None and operation.kind == "generator":
+        return ANYTHING
     if operation.kind == "dict":
         if rounds is not None:
             return _dictionary(ev, frame, operation, rounds)

@@ -59,11 +59,31 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
             return one(Collection(name.removeprefix("builtins."), tuple(elements)))
     if name in _FOLDED and given and not arguments.open and not arguments.keywords:
         return _folded(_FOLDED[name], given)
-    if name == "builtins.dict" and not arguments.open and not given:
-        return one(DictionaryValue(arguments.keywords))
+    if name == "builtins.dict" and not arguments.open:
+        return _table(arguments)
     if name == "dataclasses.replace" and len(given) == 1:
         return ev.each(given[0], lambda v: _replaced(ev, v, replace(arguments, positional=())))
     return None
+
+
+def _table(arguments: Arguments) -> Values | None:
+    """What ``dict(...)`` makes: of another table or of pairs, and of keywords."""
+    items: dict[object, Values] = {}
+    copied = DictionaryValue(())
+    for given in arguments.positional:
+        value = certain(given)
+        if isinstance(value, DictionaryValue):
+            items.update(value.items)
+            copied = value
+            continue
+        for pair in map(certain, listed(given) or (ANYTHING,)):
+            entry = pair.elements if isinstance(pair, Collection) and pair.kind != "set" and not pair.open else ()
+            key = constant(entry[0]) if len(entry) == 2 else None
+            if key is None:
+                return None
+            items[key.value] = entry[1]
+    items.update(arguments.keywords)
+    return one(DictionaryValue(tuple(items.items()), copied.open, copied.each))
 
 
 def _folded(function: Callable[..., object], given: tuple[Values, ...]) -> Values | None:

@@ -132,6 +132,8 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
         return (operation.operand,)
     if isinstance(operation, s.Binary):
         return (operation.left, operation.right)
+    if isinstance(operation, s.Compare) and any(test in ("is", "is not") for test in operation.operators):
+        return ()  # whether there is a value is another question than which one it is
     if isinstance(operation, (s.Compare, s.BoolOp)):
         return tuple(operation.operands)
     if isinstance(operation, s.Display):

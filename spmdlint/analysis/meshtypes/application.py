@@ -37,9 +37,10 @@ from spmdlint.analysis.meshtypes.states import (
     changed,
     element_of,
     flat,
+    leaves_of,
     rows_of,
 )
-from spmdlint.analysis.meshtypes.symbols import axis_names
+from spmdlint.analysis.meshtypes.symbols import axis_names, may_be_one
 from spmdlint.analysis.meshtypes.typer import Typer
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -322,7 +323,7 @@ def _collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pas
     value = passed.get(0, known.parameters[0])
     if rule is not None and rule != "cast" and not (value is not None and flat(value).literal):
         scope.collectives[site] = (name.rpartition(".")[2], axes.names)
-    if value is None:
+    if value is None or may_be_one(names, {held for leaf in leaves_of(value) for held in leaf.names}):
         return UNKNOWN
     if rule in ("psum", "pmean", "pmax", "pmin"):
 

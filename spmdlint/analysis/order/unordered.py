@@ -10,6 +10,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -93,13 +94,13 @@ class SetLoops:
 
     def _loop(self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next) -> Iterator[SetLoop]:
         # Few loops do anything that an order matters to, and that is told sooner than the order.
-        reached = self._reached(frame, ref, header, operation)
+        reached = self._reached(frame, ref, header, test, operation)
         reason = self.order.of(frame, operation.iterable) if reached is not None else None
         if reached is not None and reason is not None:
             yield SetLoop(Site(ref, test), Site(ref, operation.iterable), reason, *reached)
 
     def _reached(
-        self, frame: Frame, ref: FunctionRef, header: int, operation: s.Next
+        self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next
     ) -> tuple[Sink, str, ParallelCall | None] | None:
         """What the order of a loop reaches, if it does."""
         body = sorted(self.ev.flow(ref).loop_body(header) & self.ev.live_blocks(frame))
@@ -109,11 +110,11 @@ class SetLoops:
                 return "parallel call", calls[0].name, calls[0]
             if self._pairs_keys(frame, operation.iterable):
                 return "random keys", "zip", None
-            name = self._operation(frame, body, _SPLITTERS)
-            if name is not None and self._carries_a_key(frame, body):
-                return "random keys", name, None
+        name = self._operation(frame, body, _SPLITTERS)
+        if name is not None and self._carries_a_key(frame, body):
+            return "random keys", name, None
         if ref in self.reach.traced:
-            name = self._operation(frame, body, _TRACED) or self._arithmetic(frame, body)
+            name = self._operation(frame, body, _TRACED, of_element=test) or self._arithmetic(frame, body)
             if name is not None:
                 return "traced program", name, None
         return None
@@ -159,13 +160,19 @@ class SetLoops:
                         return f"an operation ({kept.operator})"
         return None
 
-    def _operation(self, frame: Frame, blocks: list[int], prefixes: tuple[str, ...]) -> str | None:
-        """The name of an operation of JAX's in some blocks, if there is one."""
+    def _operation(
+        self, frame: Frame, blocks: list[int], prefixes: tuple[str, ...], of_element: int | None = None
+    ) -> str | None:
+        """An operation of JAX's in some blocks; with ``of_element``, one that the element of their loop goes into.
+
+        One that is the same in every round makes the same program in whatever order.
+        """
         function = self.ev.function(frame)
+        going = _going_into(function, blocks, of_element) if of_element is not None else None
         for block in blocks:
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
-                if isinstance(operation, s.Call):
+                if isinstance(operation, s.Call) and (going is None or number in going):
                     for value in ordered(self.ev.value(frame, operation.function)):
                         if isinstance(value, External) and value.name.startswith(prefixes):
                             return value.name
@@ -198,6 +205,9 @@ class SetLoops:
         for argument in operation.arguments:
             if argument.keyword is not None:
                 continue  # axes that are summed, or not, in no order
+            made = frame.code.operations[frame.code.root_of(argument.value)]
+            if argument.star and (len(operation.arguments) > 1 or not isinstance(made, s.Call)):
+                continue  # some of the dimensions: often one at the most, by the rank of the array
             reason = self.order.of(frame, argument.value)
             if reason is not None and not self._single(self.ev.value(frame, argument.value)):
                 site = Site(frame.ref, argument.value)
@@ -221,3 +231,25 @@ class SetLoops:
 
 def _calls(evaluator: Evaluator, frame: Frame, call: s.Call, names: tuple[str, ...]) -> bool:
     return any(isinstance(c, External) and c.name in names for c in evaluator.value(frame, call.function))
+
+
+def _going_into(function: s.Function, blocks: list[int], element: int) -> set[int]:
+    """What the element of a loop goes into in its body, and conditions on it let run."""
+    found, names = {element}, set[str]()
+    inside = [number for block in blocks for number in function.blocks[block].operations]
+    if any(function.blocks[block].test not in (None, element) for block in blocks):
+        return {*inside}
+    before = -1
+    while before != len(found):
+        before = len(found)
+        for number in inside:
+            operation = function.operations[number]
+            if isinstance(operation, s.Call):
+                given = (operation.function, *(argument.value for argument in operation.arguments))
+            else:
+                given = operands(operation)
+            if not found.isdisjoint(given) or (isinstance(operation, s.Load) and operation.name in names):
+                found.add(number)
+                if isinstance(operation, s.Store):
+                    names.add(operation.name)
+    return found

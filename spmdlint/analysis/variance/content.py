@@ -243,13 +243,25 @@ class Variance(Property):
         if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
             return found
         if operation.operators[0] in ("in", "not in"):
-            # Whoever hands on a group of processes calls this in that group only, as far as anyone can tell.
-            group = origins.ev.value(frame, operation.operands[-1])
-            if not all(isinstance(value, Collection) for value in group):
+            if not self._is_own_group(origins, frame, operation.operands[-1]):
                 return None
         elif self._asks_for_first(origins, frame, operation):
             return found
         return Reason(Site(frame.ref, number), "it tells a group of processes from the others", "group", found)
+
+    @staticmethod
+    def _is_own_group(origins: Origins, frame: Frame, number: int) -> bool:
+        """Is a group of processes written out, or found out by what the program calls here.
+
+        Whoever hands on a group of processes calls this in that group only, as far as anyone can tell.
+        """
+        if all(isinstance(value, Collection) for value in origins.ev.value(frame, number)):
+            return True
+        made = frame.code.operations[frame.code.root_of(number)]
+        if isinstance(made, s.Call):
+            callees = origins.ev.value(frame, made.function)
+            return bool(callees) and all(isinstance(callee, FunctionValue) for callee in callees)
+        return isinstance(made, s.Collected)
 
     @staticmethod
     def _asks_for_first(origins: Origins, frame: Frame, operation: s.Compare) -> bool:
