@@ -207,6 +207,11 @@ class Program:
         if self.multi_process != "never":
             yield from self._reads.found()
 
+    def untiled_gathers(self) -> Iterator[WholeRead]:
+        """Gatherings that stack what is one array already."""
+        if self.multi_process != "never":
+            yield from self._reads.untiled()
+
     def repeated_devices(self) -> Iterator[RepeatedDevice]:
         """Lists of devices with one twice."""
         return repeated_devices(self.evaluator)

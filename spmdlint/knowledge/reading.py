@@ -20,6 +20,7 @@ class Reading(Struct, frozen=True):
     local: frozenset[str]
     over_all: frozenset[str]
     arrays_of: frozenset[str]
+    gatherers: Mapping[str, str]
     makers: Mapping[str, tuple[str, int]]
     from_mesh: Mapping[str, tuple[int, int]]
 
@@ -39,4 +40,9 @@ def reading() -> Reading:
     sets = ("readers", "harmless", "methods", "devices", "local", "over_all", "arrays_of")
     makers = {name: (keyword, position) for name, (keyword, position) in table["makers"].items()}
     from_mesh = {name: (mesh, specs) for name, (mesh, specs) in table["from_mesh"].items()}
-    return Reading(**{name: frozenset(table[name]) for name in sets}, makers=makers, from_mesh=from_mesh)
+    return Reading(
+        **{name: frozenset(table[name]) for name in sets},
+        gatherers=table["gatherers"],
+        makers=makers,
+        from_mesh=from_mesh,
+    )

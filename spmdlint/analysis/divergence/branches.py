@@ -37,6 +37,10 @@ from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 # They give yes or no.
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 _UNSURE = ("files", "thread", "callback", "named")
+# What is only not there yet on one process: kept in field after field, it has come everywhere in the end.
+_IN_ITS_TIME = ("completion", "thread", "callback", "signal")
+MAX_STEPS = 8
+"""Steps over which what depends on time is followed."""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
 
@@ -288,6 +292,8 @@ class Divergences:
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
             return not self.multi.counts_lengths(*paths, len(list(reason.chain())), preview=self.preview)
+        if reason.kind in _IN_ITS_TIME and len(list(reason.chain())) > MAX_STEPS:
+            return True
         return reason.kind == STAMP or (reason.kind in _UNSURE and not self.preview)
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:

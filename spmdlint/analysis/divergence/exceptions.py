@@ -78,10 +78,12 @@ class ExceptionPaths:
     def _way_out(self, frame: Frame, ref: FunctionRef) -> Iterator[ExceptionPath]:
         """A barrier that ``__exit__`` always comes to, whether an exception is on its way or not.
 
-        What it calls may well know of a failure: such a barrier is for a preview.
+        What it calls is for a preview, and only if it hears nothing of the exception.
         """
+        told = {formal.name for formal in self.ev.function(frame).formals[1:]}
+        deaf = self.preview and not any(load.name in told for _, load in frame.code.of_kind(s.Load))
         for call in self.effects.of_blocks(frame, sorted(self.reach.certainty.blocks(frame))):
-            if call.everyone and not call.checkpoint and (len(call.path) == 1 or self.preview):
+            if call.everyone and not call.checkpoint and (len(call.path) == 1 or deaf):
                 yield ExceptionPath(call, call.site, "on the way out")
                 return
 

@@ -8,12 +8,14 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Called,
     Collection,
+    Constant,
     DictionaryValue,
     External,
     Frame,
@@ -22,6 +24,7 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     Values,
     certain,
+    constant,
 )
 from spmdlint.analysis.meshtypes.specs import names_of
 from spmdlint.knowledge.reading import Reading
@@ -58,6 +61,35 @@ class Reads:
             for block, number, _ in frame.code.each(s.Next, s.Call):
                 if block in live:
                     yield from self._at(frame, number)
+
+    def untiled(self) -> Iterator[WholeRead]:
+        """Every gathering of such an array that stacks what the processes have, in whatever file."""
+        for ref in self.ev.project.functions():
+            frame = self.ev.free_frame(ref)
+            live = self.ev.live_blocks(frame)
+            for block, number, call in frame.code.each(s.Call):
+                if block in live and isinstance(call, s.Call) and call.arguments:
+                    yield from self._untiled(frame, number, call)
+
+    def _untiled(self, frame: Frame, number: int, call: s.Call) -> Iterator[WholeRead]:
+        callee = certain(self.ev.value(frame, call.function))
+        tiled = self.known.gatherers.get(callee.name) if isinstance(callee, External) else None
+        knowledge = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+        if tiled is None or knowledge is None or expects_failure(self.ev, frame, number):
+            return
+        if any(argument.star for argument in call.arguments):
+            return
+        given = passed(call, tiled, knowledge.positional)
+        said = constant(self.ev.value(frame, given)) if given is not None else Constant(False)
+        if said is None or said.value:
+            return
+        for each in (frame, *(other for other in self.reach.frames if other.ref == frame.ref)):
+            array = certain(self.ev.value(each, call.arguments[0].value))
+            spans = self._spans(array) if array is not None else None
+            if spans is not None:
+                made, axes = spans
+                yield WholeRead(Site(frame.ref, number), knowledge.name.rpartition(".")[2], made, tuple(sorted(axes)))
+                return
 
     def _at(self, frame: Frame, number: int) -> Iterator[WholeRead]:
         read = self._read(frame, number)

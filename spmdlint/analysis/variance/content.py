@@ -412,6 +412,9 @@ class Variance(Property):
         if isinstance(operation, (s.StoreAttribute, s.Store)):
             if isinstance(certain(origins.ev.value(frame, operation.value)), _OBJECTS):
                 return None
+            kept = function.operations[frame.code.root_of(operation.value)]
+            if isinstance(kept, s.Attribute) and kept.name == operation.name:
+                return None  # what one object has is handed to another
         elif not isinstance(operation, s.Call):  # the call that makes a copy with other fields
             return None
         return guarded(origins, self.control, frame, number)
