@@ -139,6 +139,6 @@ class SharedKey(Rule):
                     *(Related(program.place(site), "This call leads to it.") for site in found.path),
                     *(Related(program.place(site), "The key is derived here, alike on all.") for site in derived),
                     Related(program.place(event.site), "Here they are put into values that are sharded."),
-                    Related(program.place(found.map), f"The {found.library} gives all devices the same key."),
+                    Related(program.place(program.cut_at(found.map)), f"The {found.library} gives all devices the same key."),
                 ),
             )

@@ -65,6 +65,7 @@ from spmdlint.knowledge.startup import startup
 from spmdlint.knowledge.typing import typing_table
 from spmdlint.knowledge.units import units
 from spmdlint.program.link import Project
+from spmdlint.program.summary import Call
 
 MultiProcessSetting = Literal["auto", "always", "never"]
 
@@ -374,6 +375,13 @@ class Program:
         summary = self.project.modules[site.ref.path].summary
         start, end = self.project.function(site.ref).spans[site.number]
         return Place(site.ref.path, Location(*summary.position(start)), Location(*summary.position(end)))
+
+    def cut_at(self, site: Site) -> Site:
+        """Where a call that makes a map says how what the map is given is cut; the call itself where it does not."""
+        call = self.project.function(site.ref).operations[site.number]
+        given = {a.keyword: a.value for a in call.arguments} if isinstance(call, Call) else {}
+        cut = given.get("in_axes", given.get("in_specs"))
+        return site if cut is None else Site(site.ref, cut)
 
     def location(self, site: Site, offset: int) -> Location:
         """A position in the file of an operation."""

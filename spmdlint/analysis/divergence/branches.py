@@ -227,7 +227,18 @@ class Divergences:
         if reason.kind == "group" and not loop:
             # Processes without devices of a group leave its calls out, and may.
             return tuple(c for c in calls if c.everyone)
+        if self._counts_otherwise(frame, reason):
+            return tuple(c for c in calls if c.strength == "strong")
         return calls
+
+    def _counts_otherwise(self, frame: Frame, reason: Reason) -> bool:
+        """Are the processes told apart by another library, as MPI, and JAX knows of one only: each jit is its own."""
+        site = reason.source.site
+        asked = self.ev.project.function(site.ref).operations[site.number]
+        if not isinstance(asked, s.Call) or self.multi.around(frame.ref.path):
+            return False
+        callees = self.ev.value(self.ev.free_frame(site.ref), asked.function)
+        return all(isinstance(callee, External) and not callee.name.startswith("jax.") for callee in callees)
 
     def _terms(self, frame: Frame, arms: tuple[int, int], join: int, branch: int, ways: list[Closed]) -> list[Term]:
         """The effect terms of two arms: equal for some that are written otherwise, as `if x: f() else: f()` is."""
@@ -292,6 +303,8 @@ class Divergences:
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
             return not self.multi.counts_lengths(*paths, len(list(reason.chain())), preview=self.preview)
+        if reason.kind == "files" and reason.source.site.ref.index == 0:
+            return True  # a configuration that is read once, when the module is imported
         if reason.kind in _IN_ITS_TIME and len(list(reason.chain())) > MAX_STEPS:
             return True
         return reason.kind == STAMP or (reason.kind in _UNSURE and not self.preview)

@@ -32,6 +32,7 @@ _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
 _SIZED = _FILLED | {"itertools.chain.from_iterable"}
 _READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
 _JOINED = frozenset(f"numpy.{name}" for name in "concatenate stack vstack hstack array asarray split".split())
+_ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
 _RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
 SHARDERS = frozenset(("shard",))
 
@@ -194,6 +195,11 @@ class Length(Property):
             stores = [function.operations[n] for n in origins.ev.flow(frame.ref).reaching(base, operation.name)]
             values = [store.value for store in stores if isinstance(store, s.Store)]
             operation = function.operations[values[0]] if len(values) == 1 else operation
+        while isinstance(operation, s.Call):
+            method = function.operations[operation.function]
+            if not isinstance(method, s.Attribute) or method.name not in _ARRANGING:
+                return False
+            operation = function.operations[frame.code.root_of(method.base)]
         if isinstance(operation, s.Subscript):
             return isinstance(function.operations[operation.index], s.Slice)
         return isinstance(operation, s.Binary) and operation.operator == "+"
