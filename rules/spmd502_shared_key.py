@@ -125,6 +125,7 @@ class SharedKey(Rule):
             at = program.where(event.site, place.path)
             meet = "put them into" if event.site == event.mark.site else f"at {at} they meet"
             derived = (event.origin,) if event.origin is not None else ()
+            given = program.place(program.cut_at(found.map))
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
@@ -139,6 +140,6 @@ class SharedKey(Rule):
                     *(Related(program.place(site), "This call leads to it.") for site in found.path),
                     *(Related(program.place(site), "The key is derived here, alike on all.") for site in derived),
                     Related(program.place(event.site), "Here they are put into values that are sharded."),
-                    Related(program.place(program.cut_at(found.map)), f"The {found.library} gives all devices the same key."),
+                    Related(given, f"The {found.library} gives all devices the same key."),
                 ),
             )

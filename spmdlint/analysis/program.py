@@ -378,9 +378,13 @@ class Program:
 
     def cut_at(self, site: Site) -> Site:
         """Where a call that makes a map says how what the map is given is cut; the call itself where it does not."""
-        call = self.project.function(site.ref).operations[site.number]
-        given = {a.keyword: a.value for a in call.arguments} if isinstance(call, Call) else {}
-        cut = given.get("in_axes", given.get("in_specs"))
+        operations = self.project.function(site.ref).operations
+        call = operations[site.number]
+        cut = None
+        while cut is None and isinstance(call, Call):  # a decorator is what a call before it gave
+            given = {argument.keyword: argument.value for argument in call.arguments}
+            cut = given.get("in_axes", given.get("in_specs"))
+            call = operations[call.function]
         return site if cut is None else Site(site.ref, cut)
 
     def location(self, site: Site, offset: int) -> Location:
