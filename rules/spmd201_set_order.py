@@ -21,9 +21,9 @@ class SetOrder(Rule):
     Finds iterations over sets (literals, `set()`, comprehensions, set operators and methods, sets returned by other
     functions and files, and what is listed from them) whose body makes a parallel call, splits a key of random numbers,
     or is traced by JAX; collectives over a tuple of axis names that was listed from a set, and a `PartitionSpec` that
-    cuts one dimension along such a tuple; an `optax.chain` of parts in
-    set order; a process's share of a list in set order; and, with `--preview`, meshes of devices that come out of a
-    set, as `sharding.device_set` is.
+    cuts one dimension along such a tuple; dimensions that traced code lists by a set of names, as for `dot_general`; an
+    `optax.chain` of parts in set order; a process's share of a list in set order; and, with `--preview`, meshes of
+    devices that come out of a set, as `sharding.device_set` is.
 
     ## Why it matters
 
@@ -80,7 +80,7 @@ class SetOrder(Rule):
         elif loop.sink == "random keys":
             then = f"and {loop.what} hands out keys in that order, so each name gets another key on every process"
             effect = "What is drawn with the keys differs where it should be one value."
-        elif loop.sink in ("argument", "composition"):
+        elif loop.sink in ("argument", "composition", "dimensions"):
             return self._argument(program, loop)
         elif loop.sink == "share":
             return self._share(program, loop)
@@ -112,6 +112,8 @@ class SetOrder(Rule):
         effect = "Element by element the processes combine what does not belong together."
         if loop.sink == "composition":
             effect = "The processes compile different programs, and a checkpoint of one does not fit the other."
+        if loop.sink == "dimensions":
+            effect = "The processes compile different programs."
         return Diagnostic(
             code=self.code,
             name=self.name,
@@ -123,7 +125,8 @@ class SetOrder(Rule):
             place=place,
             help=f"{effect} Build it over sorted(...).",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
-            fix=program.mending.of_set(loop.iterable),
+            # What lists dimensions is more than the set.
+            fix=program.mending.of_set(loop.iterable) if loop.sink != "dimensions" else None,
         )
 
     def _share(self, program: Program, loop: SetLoop) -> Diagnostic:

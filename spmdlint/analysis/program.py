@@ -41,6 +41,7 @@ from spmdlint.analysis.inputs.seeds import Seeds
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
+from spmdlint.analysis.order.dimensions import HeldOrder
 from spmdlint.analysis.order.listed import ListingLoop, ListingNumbers, Listings, ListingShare
 from spmdlint.analysis.order.listings import ListingOrder
 from spmdlint.analysis.order.mending import Mending
@@ -134,7 +135,8 @@ class Program:
     @cached_property
     def _set_loops(self) -> tuple[SetLoop, ...]:
         order, variance = self.set_order, self.variance
-        return tuple(SetLoops(self.evaluator, self.calls, self.reach, self.effects, order, variance).loops())
+        held = Origins(self.evaluator, self.calls, self.reach, HeldOrder())
+        return tuple(SetLoops(self.evaluator, self.calls, self.reach, self.effects, order, held, variance).loops())
 
     def listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
         """Where the order of a folder's listing decides what a process gets or calls."""

@@ -15,14 +15,17 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
+from spmdlint.analysis.order.dimensions import listed_dimensions
 from spmdlint.analysis.order.gathered import gathered_orders
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.knowledge.orders import dimensions
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 Sink = Literal[
-    "parallel call", "traced program", "axis names", "mesh", "random keys", "share", "argument", "composition"
-]
+    "parallel call", "traced program", "axis names", "mesh", "random keys", "share", "argument", "composition",
+    "dimensions",
+]  # fmt: skip
 
 _SPLITTERS = ("jax.random.split",)
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "@", "**"))
@@ -44,7 +47,14 @@ class SetLoops:
     """Finds them, function by function."""
 
     def __init__(
-        self, evaluator: Evaluator, calls: Calls, reach: Reach, effects: Effects, order: Origins, variance: Origins
+        self,
+        evaluator: Evaluator,
+        calls: Calls,
+        reach: Reach,
+        effects: Effects,
+        order: Origins,
+        held: Origins,
+        variance: Origins,
     ) -> None:
         self.ev = evaluator
         self.variance = variance
@@ -52,6 +62,7 @@ class SetLoops:
         self.reach = reach
         self.effects = effects
         self.order = order
+        self.held = held
 
     def loops(self) -> Iterator[SetLoop]:
         """Every such iteration of the program; of those that one set leads to in a function, the first."""
@@ -66,6 +77,8 @@ class SetLoops:
         for found in gathered_orders(self.ev, self.reach, self.effects, self.order):
             sink: Sink = "composition" if found.composes else "argument"
             yield SetLoop(found.call, found.argument, found.reason, sink, found.name)
+        for listed in listed_dimensions(self.ev, self.reach, self.held, dimensions()):
+            yield SetLoop(listed.call, listed.argument, listed.reason, "dimensions", listed.name)
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             function = self.ev.function(frame)

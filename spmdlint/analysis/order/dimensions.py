@@ -1,0 +1,117 @@
+"""Dimensions that traced code lists in the order of a set of names: each process then compiles another program.
+
+``[names.index(n) for n in set(left) & set(right)]``. Sets of numbers come in one order everywhere, so only those count
+whose elements are text for sure: most sets of dimensions hold numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site
+from spmdlint.analysis.order.sets import SetOrder
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+_DEPTH = 6
+# Only text has these methods.
+_OF_TEXT = frozenset("split rsplit splitlines translate startswith endswith lower upper strip find rfind".split())
+_MADE_OF_TEXT = frozenset("split rsplit splitlines translate lower upper strip replace join format partition".split())
+
+
+class ListedDimensions(Struct, frozen=True):
+    """A call, the argument that lists dimensions in set order, and why."""
+
+    call: Site
+    argument: Site
+    name: str
+    reason: Reason
+
+
+class HeldOrder(SetOrder):
+    """Is a set, lists one in its order, or holds such a list: ``((left, right), ((), ()))``, ``"".join(names)``."""
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Display) and operation.kind != "set":
+            return origins.any_of(frame, operation.elements)
+        if isinstance(operation, s.Call) and len(operation.arguments) == 1:
+            method = frame.code.operations[operation.function]
+            if isinstance(method, s.Attribute) and method.name == "join":
+                return origins.of(frame, operation.arguments[0].value)
+        return super().step(origins, frame, number, operation)
+
+
+def listed_dimensions(
+    evaluator: Evaluator, reach: Reach, held: Origins, table: Mapping[str, tuple[tuple[int, str], ...]]
+) -> Iterator[ListedDimensions]:
+    """Every such argument in traced code."""
+    for ref in sorted(reach.traced, key=lambda each: (each.path, each.index)):
+        frame = evaluator.free_frame(ref)
+        for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
+            for callee in evaluator.value(frame, call.function):
+                for position, keyword in table.get(callee.name, ()) if isinstance(callee, External) else ():
+                    value = _given(call, position, keyword)
+                    reason = held.of(frame, value) if value is not None else None
+                    if value is not None and reason is not None and _of_text(evaluator, reason.source.site):
+                        name = callee.name if isinstance(callee, External) else ""
+                        yield ListedDimensions(Site(ref, number), Site(ref, value), name, reason)
+
+
+def _given(call: s.Call, position: int, keyword: str) -> int | None:
+    for argument in call.arguments:
+        if argument.keyword == keyword:
+            return argument.value
+    given = [argument for argument in call.arguments if argument.keyword is None]
+    if any(argument.star for argument in given[: position + 1]) or position >= len(given):
+        return None
+    return given[position].value
+
+
+def _of_text(evaluator: Evaluator, site: Site) -> bool:
+    """Does what makes a set make it of text: of letters, or of names that were split off."""
+    frame = evaluator.free_frame(site.ref)
+    made = frame.code.operations[site.number]
+    if isinstance(made, s.Call) and len(made.arguments) == 1:
+        return _is_text(evaluator, frame, made.arguments[0].value, _DEPTH)
+    if isinstance(made, s.Display):
+        return all(_is_text(evaluator, frame, element, _DEPTH) for element in made.elements)
+    return isinstance(made, s.Collected) and _is_text(evaluator, frame, made.element, _DEPTH)
+
+
+def _is_text(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
+    """Is a value text, or a list of texts."""
+    if depth == 0:
+        return False
+    number = frame.code.root_of(number)
+    operation = frame.code.operations[number]
+    values = evaluator.value(frame, number)
+    if values and all(isinstance(value, Constant) and isinstance(value.value, str) for value in values):
+        return True
+    if isinstance(operation, s.FString):
+        return True
+    if isinstance(operation, (s.Item, s.Subscript, s.Next)):
+        inner = operation.value if isinstance(operation, s.Item) else None
+        inner = operation.base if isinstance(operation, s.Subscript) else inner
+        inner = operation.iterable if isinstance(operation, s.Next) else inner
+        return inner is not None and _is_text(evaluator, frame, inner, depth - 1)
+    if isinstance(operation, s.Call):
+        method = frame.code.operations[operation.function]
+        return isinstance(method, s.Attribute) and method.name in _MADE_OF_TEXT
+    if isinstance(operation, s.Parameter):
+        return _treated_as_text(frame, number)
+    return False
+
+
+def _treated_as_text(frame: Frame, number: int) -> bool:
+    """Does a function call a method of its parameter's that only text has."""
+    for _, method in frame.code.of_kind(s.Attribute):
+        if method.name in _OF_TEXT and frame.code.root_of(method.base) == number:
+            return True
+    return False
