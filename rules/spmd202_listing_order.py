@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _WAY_OUT = {
     "listing": "Sort the listing where it is made, with sorted(...).",
-    "shuffled": "Pass shuffle=False, or a seed that is the same on every process.",
+    "shuffled": "Do not shuffle here, or pass a seed that all processes share, such as ReadConfig(shuffle_seed=...).",
 }
 
 
@@ -23,8 +23,9 @@ class ListingOrder(Rule):
     Follows the results of `os.listdir`, `os.scandir`, `glob.glob` and paths' `iterdir` and `rglob` to slices whose
     bounds come from the process's number, and to loops that make a parallel call per entry, through functions and
     files; and to dictionaries that number the entries, in programs for several processes (with `--preview`, in all).
-    The same for `.shard(count, index)` of data sets, and of `tf.data.Dataset.list_files`, which shuffles unless it is
-    told not to. `sorted(...)` and `.sort()` end it.
+    The same for `.shard(count, index)` and `.skip(start)` of data sets, of `tf.data.Dataset.list_files`, which shuffles
+    unless it is told not to, and of what `tensorflow_datasets` reads with `shuffle_files=True` and no seed.
+    `sorted(...)` and `.sort()` end it.
 
     ## Why it matters
 
@@ -79,7 +80,8 @@ class ListingOrder(Rule):
             related.append(Related(program.place(kept), "The numbers are kept here."))
             effect = "The same number stands for another name on every host, and nothing tells."
         elif share is not None:
-            message = f"This is one process's share of an unsorted listing: {source}, and another host may see another."
+            listed = "an unsorted listing" if found.reason.kind == "listing" else "what every process mixes by itself"
+            message = f"This is one process's share of {listed}: {source}, and another host may see another order."
             related += [Related(program.place(step.site), sentence(step.text)) for step in share.chain()]
             effect = "The shares may overlap and leave files out."
         else:

@@ -58,7 +58,8 @@ class Known(Struct, frozen=True):
     whose method is given one is of that class. ``callback``: the parameter that is a function which runs at a time of
     its own; what that one stores is the source. ``needs``: for a method, what a file has to import for it.
     ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
-    ``shuffles``: it mixes what it gives, another way in every process, unless one of these parameters says otherwise.
+    ``shuffles``: it mixes what it gives, another way in every process, unless one of these parameters says otherwise,
+    or what is given for one was made with a ``seed_of``; with ``asked``, only where that parameter is true.
     ``gives_strings``: it gives a list of strings. ``stacks``: it puts a sequence into an array, element by element.
     ``composes``: it puts its arguments together to a program, in their order.
     ``gives_global``: it gives an array over the devices of a sharding, and ``local`` is the parameter that is this
@@ -109,6 +110,8 @@ class Known(Struct, frozen=True):
     attribute: bool = False
     listing: bool = False
     shuffles: tuple[str, ...] = ()
+    seed_of: str | None = None
+    asked: str | None = None
     gives_strings: bool = False
     completion: bool = False
     stacks: bool = False
@@ -143,7 +146,7 @@ _TABLES = ("aliases", "functions", "methods")
 """What a user's knowledge may hold."""
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
-    "batches",
+    "batches", "asked",
 )  # fmt: skip
 """Keys whose value is the name of a parameter."""
 

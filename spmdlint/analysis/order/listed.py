@@ -15,6 +15,9 @@ from spmdlint.analysis.variance.length import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
+_SKIPPERS = frozenset(("skip",))
+"""Methods of data sets that leave out the part of the processes before."""
+
 
 class ListingShare(Struct, frozen=True):
     """A process's share of a listing: a slice of it whose bounds come from the process's number."""
@@ -101,9 +104,9 @@ class Listings:
             yield ListingShare(Site(frame.ref, number), reason, share)
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:
-        """``files.shard(process_count(), process_index())``."""
+        """``files.shard(process_count(), process_index())``, ``rows.skip(start).take(size)``."""
         method = self.ev.function(frame).operations[operation.function]
-        if not isinstance(method, s.Attribute) or method.name not in SHARDERS:
+        if not isinstance(method, s.Attribute) or method.name not in SHARDERS | _SKIPPERS:
             return
         reason = self.listing.of(frame, method.base)
         share = self.variance.any_of(frame, [a.value for a in operation.arguments]) if reason is not None else None

@@ -6,7 +6,16 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, constant
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    certain,
+    constant,
+)
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -81,6 +90,8 @@ class ListingOrder(Property):
         if method.name in _KEEPERS:
             return origins.of(frame, method.base)
         known = self.knowledge.methods.get(method.name)
+        if known is not None and known.shuffles:
+            return self._shuffled(origins, frame, number, operation, known)
         if known is not None and known.completion:
             return Reason(Site(frame.ref, number), f".{method.name}() gives first what is done first", "completion")
         return CONTINUE
@@ -88,11 +99,29 @@ class ListingOrder(Property):
     @staticmethod
     def _shuffled(origins: Origins, frame: Frame, number: int, operation: s.Call, known: Known) -> Reason | None:
         """What shuffles unless it is told not to, or how."""
-        told = (passed(operation, parameter, known.positional) for parameter in known.shuffles)
-        for value in told:
-            if value is not None and constant(origins.ev.value(frame, value)) not in (Constant(True), Constant(None)):
+        asked = passed(operation, known.asked, known.positional) if known.asked is not None else None
+        if known.asked is not None and (asked is None or not _is(origins, frame, asked, True)):
+            return None
+        for parameter in known.shuffles:
+            value = passed(operation, parameter, known.positional)
+            if value is not None and not _says_nothing(origins, frame, value, known.seed_of):
                 return None
         if any(argument.star for argument in operation.arguments):
             return None
         name = known.name.rpartition(".")[2]
-        return Reason(Site(frame.ref, number), f"{name}() shuffles unless it is told not to", SHUFFLED)
+        how = "unless it is told not to" if known.asked is None else "in a way of its own, without a seed"
+        return Reason(Site(frame.ref, number), f"{name}() shuffles {how}", SHUFFLED)
+
+
+def _says_nothing(origins: Origins, frame: Frame, value: int, seed: str | None) -> bool:
+    """Does what is given for a parameter neither forbid to shuffle nor say how."""
+    if _is(origins, frame, value, True) or _is(origins, frame, value, None):
+        return True
+    made = certain(origins.ev.value(frame, value))
+    if seed is None or not isinstance(made, Applied) or made.arguments.open or made.arguments.positional:
+        return False
+    return made.arguments.keyword(seed) is None
+
+
+def _is(origins: Origins, frame: Frame, value: int, wanted: bool | None) -> bool:
+    return constant(origins.ev.value(frame, value)) == Constant(wanted)
