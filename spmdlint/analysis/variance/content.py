@@ -33,7 +33,7 @@ from spmdlint.analysis.variance.agreed import AgreedNames
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.element import of_element
-from spmdlint.analysis.variance.guarded import guarded
+from spmdlint.analysis.variance.guarded import called_by_some, guarded
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_item
 from spmdlint.analysis.variance.length import SHARDERS
@@ -417,7 +417,10 @@ class Variance(Property):
                 return None  # what one object has is handed to another
         elif not isinstance(operation, s.Call):  # the call that makes a copy with other fields
             return None
-        return guarded(origins, self.control, frame, number)
+        found = guarded(origins, self.control, frame, number)
+        if found is None and isinstance(operation, s.StoreAttribute):
+            found = called_by_some(origins, self.control, ref)
+        return found
 
     # -- what a branch chose
 

@@ -32,7 +32,7 @@ class Facets:
         sources, handed, raised = Sources(evaluator, reach), Handed(evaluator), Raised(evaluator)
         content = Variance(evaluator.knowledge, sources, control, handed, raised)
         presence, choice = Presence(control, handed), Choice(control)
-        self._length = Length(evaluator.knowledge)
+        self._length = Length(evaluator.knowledge, control)
         self.content = Origins(evaluator, calls, reach, content, walk)
         self.presence = Origins(evaluator, calls, reach, presence, walk)
         self.choice = Origins(evaluator, calls, reach, choice, walk)

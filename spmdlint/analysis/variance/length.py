@@ -7,13 +7,16 @@ which nothing promises. A generator gives as many elements as the loops around i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
 from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance, Site
+from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
@@ -42,8 +45,10 @@ class Length(Property):
 
     content: Origins
 
-    def __init__(self, knowledge: Knowledge) -> None:
+    def __init__(self, knowledge: Knowledge, control: Control) -> None:
         self.knowledge = knowledge
+        self.control = control
+        self.grown = Grown(control)
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -62,12 +67,35 @@ class Length(Property):
         if isinstance(operation, s.Binary):
             return origins.any_of(frame, (operation.left, operation.right)) if operation.operator == "+" else None
         if isinstance(operation, s.Load):
-            return self._filled(origins, frame, operation) or CONTINUE
+            found = self._filled(origins, frame, operation)
+            return found or self.grown.of_name(self.content, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
-            return self._filled_field(origins, frame, operation) or CONTINUE
-        if isinstance(operation, (s.Store, s.Parameter, s.Await, s.BoolOp, s.IfExp, s.Enter)):
+            found = self._filled_field(origins, frame, operation)
+            return found or self.grown.of_field(self.content, frame, operation) or CONTINUE
+        if isinstance(operation, s.IfExp):
+            arms = [origins.ev.value(frame, arm) for arm in (operation.body, operation.orelse)]
+            return self._who(frame, operation.test) if of_other_lengths(*arms) else CONTINUE
+        if isinstance(operation, (s.Store, s.Parameter, s.Await, s.BoolOp, s.Enter)):
             return CONTINUE
         return None
+
+    def chosen(
+        self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
+    ) -> Reason | None:
+        values = [origins.ev.value(frame, value) for _, value in places if value is not None]
+        if len(values) < len(places) or not any(of_other_lengths(values[0], other) for other in values[1:]):
+            return None
+        for branch in self.control.choosing(frame, [place for place, _ in places], use):
+            found = self._who(frame, branch.test)
+            if found is not None:
+                text = f"how many elements {name} has depends on this"
+                return Reason(Site(frame.ref, branch.test), text, found.kind, found)
+        return None
+
+    def _who(self, frame: Frame, test: int) -> Reason | None:
+        """Why a condition tells one process from another."""
+        found = self.content.of(frame, test)
+        return found if found is not None and found.kind in ("identity", "group") else None
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """A parameter or field that its author called local, where nothing else is known of it."""

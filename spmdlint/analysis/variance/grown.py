@@ -1,0 +1,104 @@
+"""Collections that some processes put more into than others, and those that a branch chose between.
+
+``if leads: handlers.append(writer)``, ``loggers = [log] if leads else []``: whoever goes over them makes another number
+of steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.fillings import is_own_field
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import (
+    Collection,
+    DictionaryValue,
+    Frame,
+    Instance,
+    Site,
+    Values,
+    certain,
+    constant,
+)
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+_WHO = ("identity", "group")
+
+
+class Grown:
+    """Asks what decides whether something is put into a collection. One per run."""
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+
+    def of_name(self, content: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
+        """Why the value of a name has more elements on some processes."""
+        filling = frame.code.filling.get(load.name, ())
+        return self._filled(content, frame, filling, number, repr(load.name)) if filling else None
+
+    def of_field(self, content: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
+        """Why a field of an object does, by the methods of its class."""
+        for owner in ordered(content.ev.value(frame, field.base)):
+            for cls in content.ev.objects.lineage(owner.cls) if isinstance(owner, Instance) else ():
+                for method in content.ev.project.methods(cls.ref).values():
+                    inside = content.frame_of(method)
+                    fillings = inside.code.fillings
+                    function = inside.code.function
+                    filling = [number for number, base in fillings if is_own_field(function, base, field.name)]
+                    found = self._filled(content, inside, filling, None, repr(field.name)) if filling else None
+                    if found is not None:
+                        return found
+        return None
+
+    def _filled(
+        self, content: Origins, frame: Frame, filling: Iterable[int], use: int | None, name: str
+    ) -> Reason | None:
+        function = frame.code.function
+        where = function.block_of[use] if use is not None else None
+        loops = content.ev.flow(frame.ref).loops
+        for number in filling:
+            if not _adds(content.ev, frame, number, filling):
+                continue
+            for branch in self.control.choosing(frame, (number,), where):
+                if any(branch.block in body for body in loops.values()):
+                    continue  # each process takes some of the elements, and most likely as many
+                found = content.of(frame, branch.test)
+                if found is not None and found.kind in _WHO:
+                    text = f"only some processes put something into {name} here"
+                    return Reason(Site(frame.ref, number), text, found.kind, found)
+        return None
+
+
+def _adds(ev: Evaluator, frame: Frame, number: int, filling: Iterable[int]) -> bool:
+    """Does an operation make a collection longer for sure: what it puts under a key, nothing else does."""
+    operations = frame.code.operations
+    put = operations[number]
+    if not isinstance(put, s.StoreSubscript):
+        return True
+    key = constant(ev.value(frame, put.index))
+    if key is None or not isinstance(key.value, str):
+        return False
+    others = [operations[other] for other in filling if other != number]
+    keys = [other.index for other in others if isinstance(other, s.StoreSubscript)]
+    keys += [k for _, made in frame.code.of_kind(s.DictDisplay) for k in made.keys if k is not None]
+    return all(constant(ev.value(frame, other)) != key for other in keys)
+
+
+def of_other_lengths(one: Values, other: Values) -> bool:
+    """Are these two collections of different lengths, or is one of them empty and the other not known to be."""
+    first, second = _length(one), _length(other)
+    if first is None or second is None:
+        return first == 0 or second == 0
+    return first != second
+
+
+def _length(values: Values) -> int | None:
+    value = certain(values)
+    if isinstance(value, Collection):
+        return None if value.open else len(value.elements)
+    if isinstance(value, DictionaryValue):
+        return None if value.open else len(value.items)
+    return None
