@@ -19,11 +19,11 @@ class MissingReduction(Rule):
     gradient, or a sum or mean over sharded data, leaves the body under an out spec that says that it is the same on all
     devices, with the check off and no `psum` or `pmean` on the way. In the body of a `pmap` that names its axis, finds
     gradients that are applied to parameters without a reduction, and where the host takes the first row (`loss[0]`,
-    `unreplicate(metrics)`) of a sum or mean that each device has of its own data. With `--preview`, finds also where
-    some processes tell a number that comes from the rows of their own devices (outputs of a `pmap`,
-    `addressable_shards`): a metric computed on process 0 covers the examples of process 0; and calls in a mapped body
-    that leave a helper's `axis_name` at None, so that it reduces nothing, where the body reduces elsewhere; and running
-    statistics (`batch_stats`) that a `pmap` keeps for each device and nothing in the program averages.
+    `unreplicate(metrics)`) of a sum or mean that each device has of its own data. Finds also where some processes tell
+    a number that comes from the rows of their own devices (outputs of a `pmap`, `addressable_shards`): a metric
+    computed on process 0 covers the examples of process 0; and calls in a mapped body that leave a helper's `axis_name`
+    at None, so that it reduces nothing, where the body reduces elsewhere. With `--preview`, also running statistics
+    (`batch_stats`) that a `pmap` keeps for each device and nothing in the program averages.
 
     ## Why it matters
 

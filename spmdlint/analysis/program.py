@@ -240,9 +240,11 @@ class Program:
             yield from own_replicas(self.evaluator, typing_table(), self._facets.content)
 
     def shared_splits(self) -> Iterator[SharedSplit]:
-        """Keys that every process splits alike for its own devices. Only with ``preview``."""
-        if self.preview and self.multi_process != "never":
-            yield from shared_splits(self.evaluator, typing_table(), self._facets.content)
+        """Keys that every process splits alike for its own devices; with ``preview`` in files for one process, too."""
+        if self.multi_process != "never":
+            for found in shared_splits(self.evaluator, typing_table(), self._facets.content):
+                if self.preview or self._multi.written_for(found.site.ref.path):
+                    yield found
 
     def mixups(self) -> Iterator[Mixup]:
         """Numbers of processes and of devices that are taken for one another. Only with ``preview``."""
@@ -262,8 +264,8 @@ class Program:
         return self._outputs.one_rows()
 
     def local_numbers(self) -> Iterator[LocalNumber]:
-        """Numbers of this process's rows that some processes tell. Only with ``preview``."""
-        if self.preview and self.multi_process != "never":
+        """Numbers of this process's rows that some processes tell."""
+        if self.multi_process != "never":
             yield from LocalNumbers(self.evaluator, self.reach, *self._local_rows, self.variance).found()
 
     def own_statistics(self) -> Iterator[OwnStatistics]:
@@ -287,9 +289,8 @@ class Program:
         return Regions(Inside(self.calls, self.reach), self.specs, self.reach)
 
     def optional_axes(self) -> Iterator[LeftOut]:
-        """Reductions that helpers leave out because a body does not tell them its axis. Only with ``preview``."""
-        if self.preview:
-            yield from OptionalAxes(self.calls, self.regions.regions()).found()
+        """Reductions that helpers leave out because a body does not tell them its axis."""
+        yield from OptionalAxes(self.calls, self.regions.regions()).found()
 
     @cached_property
     def own_parts(self) -> tuple[OwnPart, ...]:

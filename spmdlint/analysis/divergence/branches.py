@@ -36,7 +36,7 @@ from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 # Sources that differ by chance, if they do: preview tells of them.
 # They give yes or no.
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
-_UNSURE = ("files", "thread", "callback", "named")
+_UNSURE = ("files", "thread", "callback")
 # What is only not there yet on one process: kept in field after field, it has come everywhere in the end.
 _IN_ITS_TIME = ("completion", "thread", "callback", "signal")
 MAX_STEPS = 8
@@ -307,6 +307,8 @@ class Divergences:
             return True  # a configuration that is read once, when the module is imported
         if reason.kind in _IN_ITS_TIME and len(list(reason.chain())) > MAX_STEPS:
             return True
+        if reason.kind == "named":
+            return not self.preview and not self.multi.written_for(frame.ref.path)
         return reason.kind == STAMP or (reason.kind in _UNSURE and not self.preview)
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
