@@ -27,7 +27,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes import application, transforms
 from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
 from spmdlint.analysis.meshtypes.primitives import Event
-from spmdlint.analysis.meshtypes.rows import Rows, carried, replicated
+from spmdlint.analysis.meshtypes.rows import Rows, carried, copied_first, replicated
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.specs import Claim, claims, prefix, rows_type, spec_type
 from spmdlint.analysis.meshtypes.states import (
@@ -235,8 +235,15 @@ class Bodies:
         if axes.open or len(axes.names) != 1:
             return
         axis = next(iter(axes.names))
-        typer, result, rows = self._rows(use, function, axis)
+        sites = self.reach.use_calls.get(use.site, ())
+        copies = replicated(self.ev, self.table, sites)
+        typer, result, rows = self._rows(use, function, axis, copies)
         self._keep(typer, use, rows)
+        first = copied_first(self.ev, self.table, sites)
+        if not first <= copies:
+            # In the first step at the least they are alike, and so is what is drawn from a key among them.
+            again, _, rows_left = self._rows(use, function, axis, copies | first)
+            self._keep(again, use, rows_left, only="shared")
         self._mapped.setdefault(use.applied, Mapped(use, axis, rows, result))
         for leaf in leaves_of(result):
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
@@ -245,13 +252,13 @@ class Bodies:
                 body = self._name(function)
                 yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
 
-    def _rows(self, use: MapUse, function: Value, axis: str) -> tuple[Typer, Type, Rows]:
-        """The body of a map over rows, typed, and what that says of its arguments."""
+    def _rows(self, use: MapUse, function: Value, axis: str, copies: frozenset[int]) -> tuple[Typer, Type, Rows]:
+        """The body of a map over rows, some of which are copies, typed, and what that says of its arguments."""
         typer = Typer(self.ev, self.calls, self.table, Region(checked=False, by_hand=True))
         sites = self.reach.use_calls.get(use.site, ())
         count = self._positional(function)
         types = prefix(rows_type(self.ev.argument(use.applied, "in_axes"), axis, use.site), count)
-        alike = replicated(self.ev, self.table, sites) | self._static(use.applied)
+        alike = copies | self._static(use.applied)
         for position, given in enumerate(types):
             if position in alike:
                 types[position] = ALL_ALIKE
@@ -259,8 +266,8 @@ class Bodies:
                 types[position] = changed(given, partial(_numbered, position, axis))
         mapped = frozenset(position for position, given in enumerate(types) for leaf in leaves_of(given) if leaf.rows)
         result = self._typed(typer, use, function, types)
-        copies = carried(self.ev, sites) | typer.copies
-        return typer, result, Rows(mapped, copies, frozenset(typer.keys), frozenset(typer.derived))
+        known = carried(self.ev, sites) | typer.copies
+        return typer, result, Rows(mapped, known, frozenset(typer.keys), frozenset(typer.derived))
 
     def _static(self, applied: Applied) -> frozenset[int]:
         """The positions of arguments that are part of the program."""
@@ -313,8 +320,10 @@ class Bodies:
             return self._name(inner) if inner is not None else "the body"
         return "the body"
 
-    def _keep(self, typer: Typer, use: MapUse, rows: Rows | None) -> None:
+    def _keep(self, typer: Typer, use: MapUse, rows: Rows | None, only: str | None = None) -> None:
         for event in typer.events:
+            if only is not None and event.hazard != only:
+                continue
             if rows is not None and not _differs(event, rows):
                 continue
             path = tuple(site for site in typer.paths.get(event.mark.site, ()) if site != use.site)

@@ -16,6 +16,8 @@ from spmdlint.analysis.evaluation.values import Applied, Site, certain
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
+_DEPTH = 6
+
 
 class Rows(Struct, frozen=True):
     """The mapped arguments of one map, by position: all of them, and those that are surely no data.
@@ -60,6 +62,33 @@ def replicated(evaluator: Evaluator, table: Typing, sites: Iterable[Site]) -> fr
     return frozenset.intersection(*found) if found else frozenset()
 
 
+def copied_first(evaluator: Evaluator, table: Typing, sites: Iterable[Site]) -> frozenset[int]:
+    """Positions at which every call passes what the host has copied to all devices, or what came of that in a loop."""
+    found = []
+    for site in sites:
+        given = _given(evaluator, site)
+        found.append(frozenset(p for p, n in given if _is_copy(evaluator, table, site, n, _DEPTH)))
+    return frozenset.intersection(*found) if found else frozenset()
+
+
+def _is_copy(evaluator: Evaluator, table: Typing, call: Site, number: int, depth: int) -> bool:
+    """Was a value copied to all devices, as a part of something that was, before the call put its outputs there."""
+    frame = evaluator.free_frame(call.ref)
+    value = certain(evaluator.value(frame, number))
+    if isinstance(value, Applied) and value.name in table.rows.replicate:
+        return True
+    operation = frame.code.operations[number]
+    if isinstance(operation, s.Item) and depth:
+        return _is_copy(evaluator, table, call, operation.value, depth - 1)
+    if not isinstance(operation, s.Load) or not depth:
+        return False
+    stores = [frame.code.operations[n] for n in evaluator.flow(call.ref).reaching(number, operation.name)]
+    results = _results(frame.code.function, call.number)
+    first = [store.value if isinstance(store, s.Store) else None for store in stores]
+    first = [value for value in first if value is None or value not in results]
+    return bool(first) and all(n is not None and _is_copy(evaluator, table, call, n, depth - 1) for n in first)
+
+
 def carried(evaluator: Evaluator, sites: Iterable[Site]) -> frozenset[int]:
     """Positions at which a call is given what it has given before, as a training state: a copy on each device."""
     found: set[int] = set()
@@ -93,8 +122,7 @@ def _given(evaluator: Evaluator, site: Site) -> Iterator[tuple[int, int]]:
 
 def _kept(function: s.Function, call: int) -> set[tuple[str, ...]]:
     """The names and fields that a call's result, or a part of it, is stored to."""
-    results = {call}
-    results |= {n for n, o in enumerate(function.operations) if isinstance(o, s.Item) and o.value in results}
+    results = _results(function, call)
     found: set[tuple[str, ...]] = set()
     for operation in function.operations:
         if isinstance(operation, s.Store) and operation.value in results:
@@ -104,6 +132,13 @@ def _kept(function: s.Function, call: int) -> set[tuple[str, ...]]:
             if place is not None:
                 found.add((*place, operation.name))
     return found
+
+
+def _results(function: s.Function, call: int) -> set[int]:
+    """What a call gives, and the parts of that."""
+    results = {call}
+    results |= {n for n, o in enumerate(function.operations) if isinstance(o, s.Item) and o.value in results}
+    return results
 
 
 def _place(function: s.Function, number: int) -> tuple[str, ...] | None:
