@@ -22,7 +22,7 @@ from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
-from spmdlint.analysis.evaluation.values import External, Frame, Member, Site
+from spmdlint.analysis.evaluation.values import External, Frame, Member, Site, certain
 from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.content import STAMP
@@ -237,8 +237,9 @@ class Divergences:
         asked = self.ev.project.function(site.ref).operations[site.number]
         if not isinstance(asked, s.Call) or self.multi.around(frame.ref.path):
             return False
-        callees = self.ev.value(self.ev.free_frame(site.ref), asked.function)
-        return all(isinstance(callee, External) and not callee.name.startswith("jax.") for callee in callees)
+        callee = certain(self.ev.value(self.ev.free_frame(site.ref), asked.function))
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+        return known is not None and known.source == "identity" and not known.name.startswith("jax.")
 
     def _terms(self, frame: Frame, arms: tuple[int, int], join: int, branch: int, ways: list[Closed]) -> list[Term]:
         """The effect terms of two arms: equal for some that are written otherwise, as `if x: f() else: f()` is."""
