@@ -22,8 +22,8 @@ class MissingReduction(Rule):
     `unreplicate(metrics)`) of a sum or mean that each device has of its own data. Finds also where some processes tell
     a number that comes from the rows of their own devices (outputs of a `pmap`, `addressable_shards`): a metric
     computed on process 0 covers the examples of process 0; and calls in a mapped body that leave a helper's `axis_name`
-    at None, so that it reduces nothing, where the body reduces elsewhere. With `--preview`, also running statistics
-    (`batch_stats`) that a `pmap` keeps for each device and nothing in the program averages.
+    at None, so that it reduces nothing, where the body reduces elsewhere; and running statistics (`batch_stats`) that a
+    `pmap` keeps for each device and nothing in the program averages.
 
     ## Why it matters
 

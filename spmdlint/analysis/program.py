@@ -269,9 +269,8 @@ class Program:
             yield from LocalNumbers(self.evaluator, self.reach, *self._local_rows, self.variance).found()
 
     def own_statistics(self) -> Iterator[OwnStatistics]:
-        """Running statistics that every device keeps for itself. Only with ``preview``."""
-        if self.preview:
-            yield from Statistics(self.evaluator, self.calls, self.reach).found()
+        """Running statistics that every device keeps for itself."""
+        yield from Statistics(self.evaluator, self.calls, self.reach).found()
 
     @cached_property
     def _local_rows(self) -> tuple[LocalRows, Origins]:
@@ -297,7 +296,7 @@ class Program:
         """Permutations and groups that are made from what one process has."""
         if self.multi_process == "never":
             return ()
-        parts = OwnParts(self.calls, self.reach, self._facets, self.regions, self._multi, preview=self.preview)
+        parts = OwnParts(self.calls, self.reach, self._facets, self.regions, self._multi)
         return tuple(parts.found())
 
     @cached_property

@@ -100,10 +100,7 @@ class OwnCount(Property):
 class OwnParts:
     """Looks at the permutations and groups of all traced collectives. One per run."""
 
-    def __init__(
-        self, calls: Calls, reach: Reach, facets: Facets, regions: Regions, multi: MultiProcess, *, preview: bool
-    ) -> None:
-        self.preview = preview
+    def __init__(self, calls: Calls, reach: Reach, facets: Facets, regions: Regions, multi: MultiProcess) -> None:
         self.ev: Evaluator = calls.ev
         self.reach = reach
         self.facets = facets
@@ -135,9 +132,9 @@ class OwnParts:
     def _among_all(self, site: Site, own: Reason) -> bool:
         """Does a collective surely run over the devices of all processes, in a program that says it has several.
 
-        With a preview it need not say so, where a function counts: a script that counts by itself is one process.
+        It need not say so where a function counts: a script that counts by itself is one process.
         """
-        anywhere = self.preview and own.source.site.ref.index != 0
+        anywhere = own.source.site.ref.index != 0
         around = [region for region in self.regions.regions() if region.use.site == site]
         return bool(around) and all(
             self._spans_all(region.map) and (anywhere or self.multi.around(region.map.site.ref.path))
