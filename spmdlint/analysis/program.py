@@ -266,7 +266,7 @@ class Program:
     def local_numbers(self) -> Iterator[LocalNumber]:
         """Numbers of this process's rows that some processes tell."""
         if self.multi_process != "never":
-            yield from LocalNumbers(self.evaluator, self.reach, *self._local_rows, self.variance).found()
+            yield from LocalNumbers(self.evaluator, self.reach, *self._local_rows, self.variance, self._multi).found()
 
     def own_statistics(self) -> Iterator[OwnStatistics]:
         """Running statistics that every device keeps for itself."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -169,8 +170,17 @@ class RowConditions:
 class LocalNumbers:
     """Finds what is told of them under a branch on the process's number."""
 
-    def __init__(self, evaluator: Evaluator, reach: Reach, what: LocalRows, rows: Origins, variance: Origins) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        what: LocalRows,
+        rows: Origins,
+        variance: Origins,
+        multi: MultiProcess,
+    ) -> None:
         self.ev = evaluator
+        self.multi = multi
         self.what = what
         self.reach = reach
         self.rows = rows
@@ -184,17 +194,19 @@ class LocalNumbers:
         for ref in self.ev.project.functions():
             if component[ref.path] not in possible or ref in self.reach.traced:
                 continue
+            if not self.multi.written_for(ref.path):
+                continue  # nobody asks for the number of a process there
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
             for branch in self.control.branches(ref):
                 if branch.block not in live:
                     continue
-                # Few calls are given rows: that is told sooner than what the branch depends on.
-                told = [each for block in sorted((branch.yes | branch.no) & live) for each in self._told(frame, block)]
-                guard = self.variance.of(frame, branch.test) if told else None
+                # Few branches ask who one is: that is told sooner than which calls are given rows.
+                guard = self.variance.of(frame, branch.test)
                 if guard is not None and guard.kind == "identity":
-                    for number, reason in told:
-                        yield LocalNumber(Site(ref, number), Site(ref, branch.test), reason)
+                    for block in sorted((branch.yes | branch.no) & live):
+                        for number, reason in self._told(frame, block):
+                            yield LocalNumber(Site(ref, number), Site(ref, branch.test), reason)
 
     def _told(self, frame: Frame, block: int) -> Iterator[tuple[int, Reason]]:
         """The calls in a block that are given rows of this process, and why these are."""

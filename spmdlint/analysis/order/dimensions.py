@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site
 from spmdlint.analysis.order.sets import SetOrder
@@ -57,21 +58,11 @@ def listed_dimensions(
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             for callee in evaluator.value(frame, call.function):
                 for position, keyword in table.get(callee.name, ()) if isinstance(callee, External) else ():
-                    value = _given(call, position, keyword)
+                    value = passed(call, keyword, (*("",) * position, keyword))
                     reason = held.of(frame, value) if value is not None else None
                     if value is not None and reason is not None and _of_text(evaluator, reason.source.site):
                         name = callee.name if isinstance(callee, External) else ""
                         yield ListedDimensions(Site(ref, number), Site(ref, value), name, reason)
-
-
-def _given(call: s.Call, position: int, keyword: str) -> int | None:
-    for argument in call.arguments:
-        if argument.keyword == keyword:
-            return argument.value
-    given = [argument for argument in call.arguments if argument.keyword is None]
-    if any(argument.star for argument in given[: position + 1]) or position >= len(given):
-        return None
-    return given[position].value
 
 
 def _of_text(evaluator: Evaluator, site: Site) -> bool:

@@ -65,6 +65,9 @@ class Grown:
             for branch in self.control.choosing(frame, (number,), where):
                 if any(branch.block in body for body in loops.values()):
                     continue  # each process takes some of the elements, and most likely as many
+                arms = [[n for n in filling if function.block_of[n] in arm] for arm in (branch.yes, branch.no)]
+                if len(arms[0]) == len(arms[1]):
+                    continue  # whoever does not come here puts something else into it
                 found = content.of(frame, branch.test)
                 if found is not None and found.kind in _WHO:
                     text = f"only some processes put something into {name} here"
