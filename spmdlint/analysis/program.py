@@ -240,10 +240,10 @@ class Program:
             yield from own_replicas(self.evaluator, typing_table(), self._facets.content)
 
     def shared_splits(self) -> Iterator[SharedSplit]:
-        """Keys that every process splits alike for its own devices; with ``preview`` in files for one process, too."""
+        """Keys that every process splits alike for its own devices; with ``preview`` in files of one process, too."""
         if self.multi_process != "never":
             for found in shared_splits(self.evaluator, typing_table(), self._facets.content):
-                if self.preview or self._multi.written_for(found.site.ref.path):
+                if self.preview or self._multi.always or self._multi.says(found.site.ref.path):
                     yield found
 
     def mixups(self) -> Iterator[Mixup]:
