@@ -7,7 +7,7 @@ something known. Calls whose callee is in doubt lead nowhere: what they run is u
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from msgspec import Struct, field
@@ -81,6 +81,11 @@ class Reach(Struct):
     trusted: set[Frame] = field(default_factory=set)
     traced: set[FunctionRef] = field(default_factory=set)
     host: set[FunctionRef] = field(default_factory=set)
+
+    def calling(self, names: Iterable[str]) -> list[FunctionRef]:
+        """The functions that call one of a library's by these names, in the order of the text."""
+        found = {ref for name in names for ref in self.library_calls.get(name, ())}
+        return sorted(found, key=lambda ref: (ref.path, ref.index))
 
     def around_of(self, ref: FunctionRef) -> Axes:
         return self.around.get(ref, NO_AXES)

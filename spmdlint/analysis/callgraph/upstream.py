@@ -13,7 +13,7 @@ from spmdlint.program.link import FunctionRef, Module, Project
 def upstream(project: Project, reach: Reach, names: Collection[str]) -> set[FunctionRef]:
     """Every function that may come to a call of one of these; more than do, never fewer."""
     found: set[FunctionRef] = set()
-    pending = [ref for name in names for ref in reach.library_calls.get(name, ())]
+    pending = reach.calling(names)
     if not pending:
         return found
     entered = _entered(project)

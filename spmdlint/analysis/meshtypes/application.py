@@ -323,7 +323,7 @@ def _collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pas
     value = passed.get(0, known.parameters[0])
     if rule is not None and rule != "cast" and not (value is not None and flat(value).literal):
         scope.collectives[site] = (name.rpartition(".")[2], axes.names)
-    if value is None or may_be_one(names, {held for leaf in leaves_of(value) for held in leaf.names}):
+    if value is None or may_be_one(axes.names, {held for leaf in leaves_of(value) for held in leaf.names}):
         return UNKNOWN
     if rule in ("psum", "pmean", "pmax", "pmin"):
 

@@ -6,12 +6,11 @@ collective that are all given that parameter mean one axis, which stands here un
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Set
 
 from spmdlint.analysis.axes.axisnames import Axes
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.evaluation.values import Applied, Free, Value, Values, certain
-from spmdlint.analysis.evaluation.values import Collection as Elements
+from spmdlint.analysis.evaluation.values import Applied, Collection, Free, Value, Values, certain
 
 
 def symbol(value: Value | None) -> str | None:
@@ -24,11 +23,10 @@ def is_symbol(axis: str) -> bool:
     return axis.startswith("<")
 
 
-def may_be_one(names: Collection[str], held: Collection[str]) -> bool:
+def may_be_one(names: Set[str], held: Set[str]) -> bool:
     """May an axis that a collective names be one that its value has under the other kind of name."""
-    new = [is_symbol(name) for name in names if name not in held]
-    other = [is_symbol(axis) for axis in held if axis not in names]
-    return any(is_held != is_named for is_named in new for is_held in other)
+    new, other = ({is_symbol(axis) for axis in left} for left in (names - held, held - names))
+    return bool(new) and bool(other) and len(new | other) == 2
 
 
 def axis_names(calls: Calls, values: Values) -> Axes:
@@ -40,7 +38,7 @@ def axis_names(calls: Calls, values: Values) -> Axes:
     held = symbol(value)
     if held is not None:
         return Axes(frozenset((held,)))
-    if not isinstance(value, Elements) or value.open:
+    if not isinstance(value, Collection) or value.open:
         return found
     inner = [axis_names(calls, element) for element in value.elements]
     return found if any(axes.open for axes in inner) else Axes(frozenset(n for axes in inner for n in axes.names))

@@ -53,7 +53,9 @@ def listed_dimensions(
     evaluator: Evaluator, reach: Reach, held: Origins, table: Mapping[str, tuple[tuple[int, str], ...]]
 ) -> Iterator[ListedDimensions]:
     """Every such argument in traced code."""
-    for ref in sorted(reach.traced, key=lambda each: (each.path, each.index)):
+    for ref in reach.calling(table):
+        if ref not in reach.traced:
+            continue
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             for callee in evaluator.value(frame, call.function):

@@ -22,10 +22,10 @@ from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reas
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
 
-# Methods of paths, on objects that the linter knows nothing of; no other common class has them.
 # What makes a data set of a list, and methods of data sets that keep its order, or mix it in a way of its own.
 _MAKERS = frozenset(("source", "from_tensor_slices", "from_list"))
 _KEEPERS = frozenset("map repeat prefetch cache shuffle seed".split())
+# Methods of paths, on objects that the linter knows nothing of; no other common class has them.
 _METHODS = frozenset(("iterdir", "rglob"))
 SHUFFLED = "shuffled"
 """The kind of what is mixed by chance."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
@@ -199,7 +200,7 @@ class SetLoops:
         for callee in ordered(self.ev.value(frame, operation.function)):
             known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and known.kind == "mesh" and "devices" in known.positional:
-                devices = self._value_passed(operation, known.positional, "devices")
+                devices = passed(operation, "devices", known.positional)
                 reason = self.order.of(frame, devices) if devices is not None else None
                 if reason is not None and devices is not None:
                     yield SetLoop(Site(frame.ref, number), Site(frame.ref, devices), reason, "mesh", known.name)
@@ -207,11 +208,11 @@ class SetLoops:
                 yield from self._spec(frame, number, operation)
             if known is None or known.kind != "collective" or known.axes is None:
                 continue
-            passed = self._value_passed(operation, known.positional, known.axes)
-            reason = self.order.of(frame, passed) if passed is not None else None
-            if reason is not None and passed is not None and not self._single(self.ev.value(frame, passed)):
+            axes = passed(operation, known.axes, known.positional)
+            reason = self.order.of(frame, axes) if axes is not None else None
+            if reason is not None and axes is not None and not self._single(self.ev.value(frame, axes)):
                 site = Site(frame.ref, number)
-                yield SetLoop(site, Site(frame.ref, passed), reason, "axis names", known.name)
+                yield SetLoop(site, Site(frame.ref, axes), reason, "axis names", known.name)
 
     def _spec(self, frame: Frame, number: int, operation: s.Call) -> Iterator[SetLoop]:
         """A spec that cuts one dimension along axes in set order: the rows lie on other devices for each process."""
@@ -226,15 +227,6 @@ class SetLoops:
                 site = Site(frame.ref, argument.value)
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
                 return
-
-    @staticmethod
-    def _value_passed(operation: s.Call, positional: tuple[str, ...], parameter: str) -> int | None:
-        for argument in operation.arguments:
-            if argument.keyword == parameter:
-                return argument.value
-        given = [a.value for a in operation.arguments if a.keyword is None and not a.star]
-        position = positional.index(parameter) if parameter in positional else len(given)
-        return given[position] if position < len(given) else None
 
     def _single(self, values: Values) -> bool:
         """One axis alone has one order."""

@@ -64,11 +64,10 @@ class Reads:
 
     def untiled(self) -> Iterator[WholeRead]:
         """Every gathering of such an array that stacks what the processes have, in whatever file."""
-        for ref in self.ev.project.functions():
+        for ref in self.reach.calling(self.known.gatherers):
             frame = self.ev.free_frame(ref)
-            live = self.ev.live_blocks(frame)
-            for block, number, call in frame.code.each(s.Call):
-                if block in live and isinstance(call, s.Call) and call.arguments:
+            for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+                if call.arguments:
                     yield from self._untiled(frame, number, call)
 
     def _untiled(self, frame: Frame, number: int, call: s.Call) -> Iterator[WholeRead]:

@@ -33,7 +33,7 @@ from spmdlint.analysis.variance.agreed import AgreedNames
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.element import of_element
-from spmdlint.analysis.variance.guarded import called_by_some, guarded
+from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_item
 from spmdlint.analysis.variance.length import SHARDERS
@@ -430,13 +430,9 @@ class Variance(Property):
         values = [frozenset((Constant(None),)) if v is None else origins.ev.value(frame, v) for _, v in places]
         if alike(values):
             return None
-        for branch in self.control.choosing(frame, [place for place, _ in places], use):
-            found = origins.of(frame, branch.test)
-            if found is not None and found.kind != STAMP:
-                return Reason(
-                    Site(frame.ref, branch.test), f"which value {name} has depends on this", found.kind, found
-                )
-        return None
+        at = [place for place, _ in places]
+        text = f"which value {name} has depends on this"
+        return decided(origins, self.control, frame, at, use, text, lambda found: found.kind != STAMP)
 
 
 def alike(values: Sequence[Values]) -> bool:

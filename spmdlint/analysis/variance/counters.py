@@ -45,7 +45,7 @@ class Counters:
     def _advanced(self) -> dict[Site, list[tuple[int, FunctionRef]]]:
         """The calls that advance each counter, by where it is made."""
         found: dict[Site, list[tuple[int, FunctionRef]]] = {}
-        for ref in sorted(self.reach.library_calls.get("builtins.next", ())):
+        for ref in self.reach.calling(("builtins.next",)):
             frame = self.ev.free_frame(ref)
             for number, call in frame.code.calls_named(_NEXT).items():
                 callees = self.ev.value(frame, call.function)

@@ -22,10 +22,9 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.guarded import tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
-
-_WHO = ("identity", "group")
 
 
 class Grown:
@@ -69,7 +68,7 @@ class Grown:
                 if len(arms[0]) == len(arms[1]):
                     continue  # whoever does not come here puts something else into it
                 found = content.of(frame, branch.test)
-                if found is not None and found.kind in _WHO:
+                if found is not None and tells_who(found):
                     text = f"only some processes put something into {name} here"
                     return Reason(Site(frame.ref, number), text, found.kind, found)
         return None

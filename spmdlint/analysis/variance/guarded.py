@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program.link import FunctionRef
 
 
+def decided(
+    content: Origins,
+    control: Control,
+    frame: Frame,
+    places: Iterable[int],
+    use: int | None,
+    text: str,
+    counts: Callable[[Reason], bool] = lambda _: True,
+) -> Reason | None:
+    """Why a branch that varies, for a reason that ``counts``, chooses between operations for one that runs later.
+
+    ``use`` is the block of that one, None for after the function; ``text`` says what depends on the branch.
+    """
+    for branch in control.choosing(frame, places, use):
+        found = content.of(frame, branch.test)
+        if found is not None and counts(found):
+            return Reason(Site(frame.ref, branch.test), text, found.kind, found)
+    return None
+
+
 def guarded(origins: Origins, control: Control, frame: Frame, number: int) -> Reason | None:
     """The reason of the branch that decides whether an operation of a frame runs."""
-    for branch in control.choosing(frame, (number,), None):
-        found = origins.of(frame, branch.test)
-        if found is not None:
-            site = Site(frame.ref, branch.test)
-            return Reason(site, "whether it is stored depends on this", found.kind, found)
-    return None
+    return decided(origins, control, frame, (number,), None, "whether it is stored depends on this")
+
+
+def tells_who(reason: Reason) -> bool:
+    """Does what varies tell one process, or a group of them, from the others."""
+    return reason.kind in ("identity", "group")
 
 
 def called_by_some(origins: Origins, control: Control, ref: FunctionRef) -> Reason | None:

@@ -17,6 +17,7 @@ from spmdlint.analysis.evaluation.values import Applied, External, Frame, Functi
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
+from spmdlint.analysis.variance.guarded import decided, tells_who
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
@@ -74,7 +75,10 @@ class Length(Property):
             return found or self.grown.of_field(self.content, frame, operation) or CONTINUE
         if isinstance(operation, s.IfExp):
             arms = [origins.ev.value(frame, arm) for arm in (operation.body, operation.orelse)]
-            return self._who(frame, operation.test) if of_other_lengths(*arms) else CONTINUE
+            if not of_other_lengths(*arms):
+                return CONTINUE
+            found = self.content.of(frame, operation.test)
+            return found if found is not None and tells_who(found) else None
         if isinstance(operation, (s.Store, s.Parameter, s.Await, s.BoolOp, s.Enter)):
             return CONTINUE
         return None
@@ -85,17 +89,9 @@ class Length(Property):
         values = [origins.ev.value(frame, value) for _, value in places if value is not None]
         if len(values) < len(places) or not any(of_other_lengths(values[0], other) for other in values[1:]):
             return None
-        for branch in self.control.choosing(frame, [place for place, _ in places], use):
-            found = self._who(frame, branch.test)
-            if found is not None:
-                text = f"how many elements {name} has depends on this"
-                return Reason(Site(frame.ref, branch.test), text, found.kind, found)
-        return None
-
-    def _who(self, frame: Frame, test: int) -> Reason | None:
-        """Why a condition tells one process from another."""
-        found = self.content.of(frame, test)
-        return found if found is not None and found.kind in ("identity", "group") else None
+        at = [place for place, _ in places]
+        text = f"how many elements {name} has depends on this"
+        return decided(self.content, self.control, frame, at, use, text, tells_who)
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """A parameter or field that its author called local, where nothing else is known of it."""

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, certain
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.guarded import decided
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
@@ -59,12 +60,8 @@ class Presence(Property):
         operation = origins.ev.function(frame).operations[number]
         if not isinstance(operation, s.StoreAttribute) or is_none(origins, frame, operation.value):
             return None
-        for branch in self.control.choosing(frame, (number,), None):
-            found = self.content.of(frame, branch.test)
-            if found is not None:
-                text = f"whether {operation.name!r} is filled depends on this"
-                return Reason(Site(ref, branch.test), text, found.kind, found)
-        return None
+        text = f"whether {operation.name!r} is filled depends on this"
+        return decided(self.content, self.control, frame, (number,), None, text)
 
     def chosen(
         self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
@@ -72,13 +69,7 @@ class Presence(Property):
         missing = [place for place, value in places if value is None or is_none(origins, frame, value)]
         if not missing or len(missing) == len(places):
             return None
-        for branch in self.control.choosing(frame, missing, use):
-            found = self.content.of(frame, branch.test)
-            if found is not None:
-                return Reason(
-                    Site(frame.ref, branch.test), f"whether {name} is None depends on this", found.kind, found
-                )
-        return None
+        return decided(self.content, self.control, frame, missing, use, f"whether {name} is None depends on this")
 
 
 def is_none(origins: Origins, frame: Frame, value: int) -> bool:
