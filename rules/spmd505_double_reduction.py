@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _HELP = {
     "transposed": "Take the mean of the loss inside of the function that is differentiated, and drop this one.",
+    "settled": "Reduce the loss inside of the function that is differentiated, and drop this one.",
     "magnified": "Differentiate this device's own loss, or take the mean of the gradients (pmean) here.",
 }
 
@@ -23,7 +24,8 @@ class DoubleReduction(Rule):
 
     Finds a `psum` or `pmean` over an axis, of a value that an earlier `psum` or `pmean` over that axis has made the
     same on all devices, and of gradients in a checked `shard_map`, which JAX has summed already: the derivative by
-    a value that is the same on all devices is the sum over them. Also `psum` of the gradients of a loss that is itself
+    a value that is the same on all devices is the sum over them. `psum` of such gradients counts even where nothing is
+    known of the loss: they are the same on all devices. Also `psum` of the gradients of a loss that is itself
     a `psum` over that axis, in a `pmap` or an unchecked `shard_map`: the derivative of `psum` is `psum` there. With
     `--preview`, a second reduction that changes nothing, such as `pmean` of a mean, is reported, too.
 
@@ -86,7 +88,12 @@ class DoubleReduction(Rule):
                     f"the gradients of a loss that psum has summed over it at {at}, and whose derivative sums again"
                 )
             elif event.mark.fact == "transposed":
-                before = f"gradients that JAX has summed over it at {at}: in a checked {found.library}, jax.grad does"
+                before = f"gradients that JAX has summed over it at {at}, as it does in a checked {found.library}"
+            elif event.mark.fact == "settled":
+                before = (
+                    f"gradients that are the same along it already, from {at}: in a checked {found.library}, JAX sums "
+                    "them where the loss differs, if they are by what all devices share"
+                )
             else:
                 done = "sum" if event.mark.fact == "summed" else "mean"
                 before = f"what is the {done} over it already, from {at}"

@@ -33,6 +33,9 @@ class Pair:
 def helper(a, b):
     c = a * 2.0
     return c + b, b
+
+
+unseen = eval("lambda v, w: jnp.sin(v) * w")
 """
 
 IN_SPECS = ("P()", 'P("x")', 'P("y")', 'P("x", "y")', 'P(None, "x")', 'P(("x", "y"))')
@@ -68,6 +71,11 @@ FORMS = (
     "N = (lambda v: v + b)(a)",
     "N = jax.grad(lambda w: (w * b) ** 2)(a)",
     "_, N = jax.value_and_grad(lambda w: (w * b).sum())(a)",
+    "N = jax.vjp(lambda w: (w * b) ** 2, a)[1]((a * b) / 2.0)[0]",
+    "N, pull = jax.vjp(lambda w, u: lax.pmean(w * u, A), a, b)\n    N = pull(N)[0]",
+    "N, pull = jax.vjp(lambda w, u: helper(w, u)[0], a, b)\n    N = pull(N)[1]",
+    "_, pull, aux = jax.vjp(lambda w: (w * b, w), a, has_aux=True)\n    N = pull(b * a)[0] + aux",
+    "N = jax.grad(lambda w: unseen(w, b))(a)",
     "N = jax.vmap(lambda v: v * b)(jnp.ones(2) * a).sum()",
     "N = lax.fori_loop(0, 3, lambda i, v: v * b, a * b)",
     "N = lax.scan(lambda v, e: (v + b + e, v), a + b + c, jnp.ones(2) * c)[0]",

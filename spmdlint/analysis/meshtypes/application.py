@@ -21,7 +21,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.analysis.meshtypes import transforms
+from spmdlint.analysis.meshtypes import derivatives, transforms
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, drawn, moved, place_on_axis, reduced, shared_draws
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.states import (
@@ -31,6 +31,7 @@ from spmdlint.analysis.meshtypes.states import (
     Leaf,
     Many,
     Mark,
+    Pullback,
     Record,
     Row,
     Type,
@@ -87,9 +88,19 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
             return found
     if isinstance(method, s.Attribute) and not isinstance(callee, External):
         return _method(typer, scope, method, callee, passed, site)
-    function = flat(typer.type(scope, operation.function))
+    made = typer.type(scope, operation.function)
+    if isinstance(made, Pullback) and not passed.open:
+        return derivatives.pulled_back(typer, made, passed, site)
+    function = flat(made)
     if isinstance(method, s.Load) and function.default != "unknown" and not function.literal and function != ALL_ALIKE:
         return _model(typer, [function], passed, site)
+    return anything(typer, passed, site)
+
+
+def anything(typer: Typer, passed: Passed, site: Site) -> Type:
+    """What nobody knows does with its arguments; random numbers among them meet the others there."""
+    if not passed.open:
+        typer.tell(shared_draws("joined", passed.all(), site))
     return _unknown(passed)
 
 
@@ -377,7 +388,7 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
         state != "unknown" for state in (base.default, *(held.state for _, held in base.axes))
     )
     if typed is None or not known_array or not _is_array_method(name):
-        return _unknown(replace_base(passed, base))
+        return anything(typer, replace_base(passed, base), site)
     whole = not passed.types and not any(n in ("axis", "where") for n, _ in passed.keywords)
     return typer.combine(typed, [flat(base), *passed.all()], site, whole=whole)
 

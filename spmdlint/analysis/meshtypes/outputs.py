@@ -11,7 +11,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain, constant
 from spmdlint.analysis.meshtypes.bodies import Bodies, Mapped
 from spmdlint.analysis.meshtypes.rows import is_carried
-from spmdlint.analysis.meshtypes.states import DIFFERENT, Leaf, Many, Record, Row, Type, item_of
+from spmdlint.analysis.meshtypes.states import DIFFERENT, Leaf, Many, Pullback, Record, Row, Type, flat, item_of
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
@@ -193,8 +193,8 @@ class Outputs:
 
 def _parts(tree: Type, part: str) -> Iterator[tuple[str, Leaf]]:
     """The arrays in a tree, each with the innermost key of its place."""
-    if isinstance(tree, Leaf):
-        yield part, tree
+    if isinstance(tree, (Leaf, Pullback)):
+        yield part, flat(tree)
     elif isinstance(tree, Many):
         yield from _parts(tree.element, part)
     elif isinstance(tree, Row):

@@ -221,6 +221,9 @@ def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
     magnified = leaf.marked("magnified", axis)
     if magnified is not None and name == "psum":
         yield Event("twice", site, axis, name, magnified, rows=leaf.rows)
+    settled = leaf.marked("settled", axis) or leaf.marked("settled", EVERY_AXIS)
+    if settled is not None and name == "psum" and leaf.state(axis) in ALIKE:
+        yield Event("twice", site, axis, name, settled, rows=leaf.rows)
     added = leaf.marked("added", axis)
     if added is not None and name == "psum":
         yield Event("added", site, axis, name, added, rows=leaf.rows)
@@ -292,14 +295,16 @@ def derivative(value: Leaf, loss: Leaf, site: Site, *, checked: bool, by_hand: b
         if summed is not None and (state in ALIKE or by_hand):
             marks.add(replace(summed, fact="magnified"))
         if checked and state == "invariant":
-            axes.append((axis, Held("unknown" if loss.state(axis) == "unknown" else "invariant")))
+            # A derivative has the type of what it is taken by, whatever the loss is.
+            axes.append((axis, Held("invariant")))
             if depends:
                 marks.add(Mark("transposed", axis, site))
+            elif loss.state(axis) == "unknown":
+                marks.add(Mark("settled", axis, site))
         elif state in ALIKE and (depends or axis in reduced_over):
             axes.append((axis, Held("partial", origin or site)))
             marks.add(Mark("gradient", axis, site))
         elif state in ALIKE:
-            # A derivative has the type of what it is taken by.
             as_value = checked and loss.state(axis) == "invariant"
             axes.append((axis, Held("replicated" if as_value else loss.state(axis))))
         elif by_hand and state in (*DIFFERENT, "unknown"):
@@ -309,4 +314,9 @@ def derivative(value: Leaf, loss: Leaf, site: Site, *, checked: bool, by_hand: b
             axes.append((axis, Held(state, origin)))
         if ratio is not None:
             marks.add(ratio)
-    return leaf_of(axes, together((value.default, loss.default)), frozenset(marks), rows=value.rows | loss.rows)
+    default = together((value.default, loss.default))
+    if checked and value.default == "invariant":
+        default = "invariant"
+        if loss.default == "unknown":
+            marks.add(Mark("settled", EVERY_AXIS, site))
+    return leaf_of(axes, default, frozenset(marks), rows=value.rows | loss.rows)

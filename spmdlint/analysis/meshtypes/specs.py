@@ -12,6 +12,7 @@ from spmdlint.analysis.meshtypes.states import (
     Held,
     Leaf,
     Many,
+    Pullback,
     Record,
     Row,
     Type,
@@ -130,8 +131,8 @@ def _at(given: Type, key: object) -> Type:
 
 
 def _under(given: Type) -> list[Leaf]:
-    if isinstance(given, Leaf):
-        return [given]
+    if isinstance(given, (Leaf, Pullback)):
+        return [flat(given)]
     if isinstance(given, Many):
         return _under(given.element)
     if isinstance(given, Row):

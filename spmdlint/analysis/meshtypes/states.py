@@ -26,6 +26,7 @@ Fact = Literal[
     "summed",
     "averaged",
     "transposed",
+    "settled",
     "magnified",
     "bent",
     "ratio",
@@ -44,6 +45,7 @@ class Mark(Struct, frozen=True):
 
     - *gradient*: a derivative of this device's loss; *applied*: added to something that is none;
     - *summed*, *averaged*: the result of a reduction; *transposed*: summed by the derivative of a checked region;
+    - *settled*: a derivative of what nobody knows, by what is alike: alike as well in a checked region;
     - *magnified*: in an unchecked region, a derivative of a loss that `psum` has summed, whose transpose sums again;
     - *added*: a product of this device's parts, to which something that is alike everywhere was added;
     - *bent*: a non-linear function of a partial value; *ratio*: the quotient of two partial ones;
@@ -119,7 +121,15 @@ class Record(Struct, frozen=True):
         return next((each for name, each in self.items if name == key), self.rest)
 
 
-Type: TypeAlias = Leaf | Row | Many | Record
+class Pullback(Struct, frozen=True):
+    """The function that `vjp` gives: what it differentiates has this result, from these arguments."""
+
+    result: Type
+    primals: tuple[Type, ...]
+    site: Site
+
+
+Type: TypeAlias = Leaf | Row | Many | Record | Pullback
 
 BOTTOM = Leaf("bottom")
 UNKNOWN = Leaf("unknown")
@@ -238,6 +248,8 @@ def leaves_of(each: Type) -> list[Leaf]:
     """The leaves of a tree."""
     if isinstance(each, Leaf):
         return [each]
+    if isinstance(each, Pullback):
+        return [UNKNOWN]
     if isinstance(each, Many):
         return leaves_of(each.element)
     if isinstance(each, Row):
@@ -256,6 +268,8 @@ def changed(each: Type, change: Callable[[Leaf], Leaf]) -> Type:
     """The tree with every leaf changed."""
     if isinstance(each, Leaf):
         return change(each)
+    if isinstance(each, Pullback):
+        return each
     if isinstance(each, Many):
         return Many(changed(each.element, change))
     if isinstance(each, Row):

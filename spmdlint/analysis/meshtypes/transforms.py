@@ -1,4 +1,4 @@
-"""Functions that run functions: derivatives, vectorising, loops, branches, trees."""
+"""Functions that run functions: vectorising, loops, branches, trees."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from spmdlint.analysis.evaluation.values import UNKNOWN as UNKNOWN_VALUE
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
-    Collection,
     FunctionValue,
     Site,
     Value,
     certain,
-    constant,
 )
-from spmdlint.analysis.meshtypes import application
-from spmdlint.analysis.meshtypes.primitives import derivative, repeated
+from spmdlint.analysis.meshtypes import application, derivatives
+from spmdlint.analysis.meshtypes.primitives import repeated
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.states import (
     LITERAL,
@@ -34,8 +32,6 @@ from spmdlint.analysis.meshtypes.states import (
     element_of,
     flat,
     leaf_of,
-    leaves_of,
-    rows_of,
 )
 from spmdlint.knowledge.load import Known
 from spmdlint.program.link import FunctionRef
@@ -63,78 +59,24 @@ def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passe
     """A call of what a transformation has made."""
     functions = list(typer.calls.functions_in(known, callee.arguments))
     rule = typer.table.rules.get(callee.name)
+    with_value = rule == "value_and_grad"
     if not functions and not passed.open and rule in ("grad", "value_and_grad"):
         # Nothing is known of the loss but what it is computed from.
-        return _derivative(typer, scope, callee, UNKNOWN_VALUE, passed, site, with_value=rule == "value_and_grad")
+        return derivatives.by_argument(typer, scope, callee, UNKNOWN_VALUE, passed, site, with_value=with_value)
+    if not functions:
+        return application.anything(typer, passed, site)
     if len(functions) != 1 or passed.open:
         return UNKNOWN
     function = functions[0]
     if callee.receiver is not None and isinstance(function, FunctionValue):
         function = replace(function, receiver=callee.receiver)
     if rule in ("grad", "value_and_grad"):
-        return _derivative(typer, scope, callee, function, passed, site, with_value=rule == "value_and_grad")
+        return derivatives.by_argument(typer, scope, callee, function, passed, site, with_value=with_value)
     if rule == "through":
         return application.apply(typer, scope, function, passed, site)
     if rule == "vmap":
         return _vectorised(typer, scope, callee, function, passed, site)
     return UNKNOWN
-
-
-# -- derivatives
-
-
-def _derivative(
-    typer: Typer, scope: Scope, callee: Applied, function: Value, passed: Passed, site: Site, *, with_value: bool
-) -> Type:
-    result = application.apply(typer, scope, function, passed, site) or replace(UNKNOWN, rows=rows_of(passed.all()))
-    aux = typer.ev.argument(callee, "has_aux")
-    has_aux = constant(aux) if aux is not None else None
-    if aux is not None and has_aux is None:
-        return UNKNOWN
-    if has_aux is not None and has_aux.value:
-        loss: Type = element_of(result) if not isinstance(result, Row) else result.elements[0]
-    else:
-        loss = result
-    positions = _positions(typer, callee)
-    values = [passed.get(position) for position in positions]
-    if positions == () or any(value is None for value in values):
-        return UNKNOWN
-    of_loss = flat(loss)
-
-    def by(leaf: Leaf) -> Leaf:
-        region = typer.region
-        return derivative(leaf, of_loss, site, checked=region.checked, by_hand=region.by_hand)
-
-    if typer.region.by_hand:
-        by_rows = rows_of(leaf for value in values if value is not None for leaf in leaves_of(value))
-        typer.copies.update(by_rows)
-        typer.derived.update(by_rows)
-    found = [changed(value, by) for value in values if value is not None]
-    single = typer.ev.argument(callee, "argnums") is None or (len(positions) == 1 and not _listed(typer, callee))
-    gradients: Type = found[0] if single else Row(tuple(found))
-    if with_value:
-        return Row((result, gradients))
-    if has_aux is not None and has_aux.value:
-        rest = result.elements[1] if isinstance(result, Row) and len(result.elements) == 2 else UNKNOWN
-        return Row((gradients, rest))
-    return gradients
-
-
-def _positions(typer: Typer, callee: Applied) -> tuple[int, ...]:
-    given = typer.ev.argument(callee, "argnums")
-    if given is None:
-        return (0,)
-    value = certain(given)
-    if isinstance(value, Collection) and not value.open:
-        known = [constant(element) for element in value.elements]
-        return tuple(k.value for k in known if k is not None and isinstance(k.value, int))
-    single = constant(given)
-    return (single.value,) if single is not None and isinstance(single.value, int) else ()
-
-
-def _listed(typer: Typer, callee: Applied) -> bool:
-    given = typer.ev.argument(callee, "argnums")
-    return given is not None and isinstance(certain(given), Collection)
 
 
 # -- vectorising
@@ -178,6 +120,8 @@ def applied(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed,
     """A library's function that runs functions now."""
     functions = list(typer.calls.functions_in(known, passed.values))
     rule = typer.table.rules.get(name)
+    if rule == "vjp" and not passed.open:
+        return derivatives.with_pullback(typer, scope, functions, passed, site)
     if passed.open or not functions:
         return UNKNOWN
     if rule == "scan":

@@ -1,0 +1,113 @@
+"""Derivatives in a mapped body: `grad` and its like, and `vjp`, whose derivative is a function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from spmdlint.analysis.evaluation.values import Applied, Arguments, Collection, Site, Value, certain, constant
+from spmdlint.analysis.meshtypes import application
+from spmdlint.analysis.meshtypes.primitives import derivative
+from spmdlint.analysis.meshtypes.scopes import Scope
+from spmdlint.analysis.meshtypes.states import (
+    UNKNOWN,
+    Leaf,
+    Pullback,
+    Row,
+    Type,
+    changed,
+    element_of,
+    flat,
+    leaves_of,
+    rows_of,
+)
+from spmdlint.analysis.meshtypes.typer import Typer
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.meshtypes.application import Passed
+
+
+def by_argument(
+    typer: Typer, scope: Scope, callee: Applied, function: Value, passed: Passed, site: Site, *, with_value: bool
+) -> Type:
+    """The derivative of a function by some of its arguments, as `grad` gives it; ``with_value``: and its result."""
+    result = application.apply(typer, scope, function, passed, site) or replace(UNKNOWN, rows=rows_of(passed.all()))
+    aux = typer.ev.argument(callee, "has_aux")
+    has_aux = constant(aux) if aux is not None else None
+    if aux is not None and has_aux is None:
+        return UNKNOWN
+    if has_aux is not None and has_aux.value:
+        loss: Type = element_of(result) if not isinstance(result, Row) else result.elements[0]
+    else:
+        loss = result
+    positions = _positions(typer, callee)
+    values = [passed.get(position) for position in positions]
+    if positions == () or any(value is None for value in values):
+        return UNKNOWN
+    found = _derived(typer, [value for value in values if value is not None], flat(loss), site)
+    single = typer.ev.argument(callee, "argnums") is None or (len(positions) == 1 and not _listed(typer, callee))
+    gradients: Type = found[0] if single else Row(tuple(found))
+    if with_value:
+        return Row((result, gradients))
+    if has_aux is not None and has_aux.value:
+        rest = result.elements[1] if isinstance(result, Row) and len(result.elements) == 2 else UNKNOWN
+        return Row((gradients, rest))
+    return gradients
+
+
+def _positions(typer: Typer, callee: Applied) -> tuple[int, ...]:
+    given = typer.ev.argument(callee, "argnums")
+    if given is None:
+        return (0,)
+    value = certain(given)
+    if isinstance(value, Collection) and not value.open:
+        known = [constant(element) for element in value.elements]
+        return tuple(k.value for k in known if k is not None and isinstance(k.value, int))
+    single = constant(given)
+    return (single.value,) if single is not None and isinstance(single.value, int) else ()
+
+
+def _listed(typer: Typer, callee: Applied) -> bool:
+    given = typer.ev.argument(callee, "argnums")
+    return given is not None and isinstance(certain(given), Collection)
+
+
+def _derived(typer: Typer, values: Sequence[Type], loss: Leaf, site: Site) -> list[Type]:
+    """The derivatives of a loss by some values."""
+    region = typer.region
+
+    def by(leaf: Leaf) -> Leaf:
+        return derivative(leaf, loss, site, checked=region.checked, by_hand=region.by_hand)
+
+    if region.by_hand:
+        by_rows = rows_of(leaf for value in values for leaf in leaves_of(value))
+        typer.copies.update(by_rows)
+        typer.derived.update(by_rows)
+    return [changed(value, by) for value in values]
+
+
+# -- vjp
+
+
+def with_pullback(typer: Typer, scope: Scope, functions: Sequence[Value], passed: Passed, site: Site) -> Type:
+    """`vjp`: what a function gives, and the function from a derivative by that to those by the arguments."""
+    primals = passed.types[1:]
+    result: Type | None = None
+    if len(functions) == 1:
+        given = application.Passed(primals, (), Arguments())
+        result = application.apply(typer, scope, functions[0], given, site)
+    if result is None:
+        result = replace(UNKNOWN, rows=rows_of(flat(each) for each in primals))
+    if passed.values.keyword("has_aux") is None:
+        return Row((result, Pullback(result, primals, site)))
+    pair = result.elements if isinstance(result, Row) and len(result.elements) == 2 else (UNKNOWN, UNKNOWN)
+    return Row((pair[0], Pullback(pair[0], primals, site), pair[1]))
+
+
+def pulled_back(typer: Typer, pull: Pullback, passed: Passed, site: Site) -> Type:
+    """The derivatives by the arguments of `vjp`: of what its function gave, weighted by what is passed here."""
+    of_result = flat(pull.result)
+    loss = replace(typer.combine("joined", [of_result, *passed.all()], site), marks=of_result.marks)
+    return Row(tuple(_derived(typer, pull.primals, loss, pull.site)))
