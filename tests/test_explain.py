@@ -72,6 +72,32 @@ def test_a_guarded_call(explain):
         assert words in outcome.out
 
 
+def test_what_loops_in_loops_do_is_told_once(project):
+    project.write(
+        {
+            "loops.py": """\
+import jax
+
+
+@jax.pmap
+def step(x):
+    return x
+
+
+def epochs(data, count):
+    for _ in range(count):
+        for batch in data:
+            step(batch)
+        step(data)
+
+
+epochs([], 3)
+"""
+        }
+    )
+    assert "does: {{step}*; step}*" in project.run("explain", "loops.py:16").out
+
+
 def test_where_its_knowledge_ends(explain):
     out = explain(18).out
     assert "mystery(state): fleet.mystery; what it does is not known" in out

@@ -26,6 +26,7 @@ from spmdlint.analysis.evaluation.values import (
     External,
     Frame,
     FunctionValue,
+    Instance,
     Site,
     Value,
     Values,
@@ -128,7 +129,7 @@ class Effects:
         callees = self.ev.value(frame, operation.function)
         callee = certain(callees) or by_arguments(self.ev, frame, operation)
         if callee is None:
-            for each in several(callees):
+            for each in several(self.ev, callees):
                 yield from self._through(frame, number, operation, each)
             return
         yield from self.of_callee(frame, number, operation, callee)
@@ -216,9 +217,13 @@ def same_calls(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]
     return len(first) == len(second) and all(a.matches(b) for a, b in zip(first, second, strict=True))
 
 
-def several(callees: Values) -> list[FunctionValue]:
-    """The functions of the project that a call runs one of, where it can run no other, in the order of the text."""
-    functions = [callee for callee in callees if isinstance(callee, FunctionValue)]
+def several(ev: Evaluator, callees: Values) -> list[FunctionValue]:
+    """The functions of the project that a call runs one of, where it can run no other, in the order of the text.
+
+    An object that can be called stands for its method.
+    """
+    run = [certain(ev.objects.attribute(each, "__call__")) if isinstance(each, Instance) else each for each in callees]
+    functions = [callee for callee in run if isinstance(callee, FunctionValue)]
     if len(functions) != len(callees):
         return []
     return sorted(functions, key=lambda function: (function.ref.path, function.ref.index))

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Frame, FunctionValue, Instance
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Collection,
+    DictionaryValue,
+    Frame,
+    FunctionValue,
+    Instance,
+    Value,
+)
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -54,11 +62,21 @@ def _attributes_of(function: s.Function, receiver: str) -> set[str]:
 
 
 def _binds_functions(frame: Frame) -> bool:
-    """Is a parameter here, or one of the function around it, bound to a function."""
+    """Is a parameter here, or one of the function around it, bound to a function, or to a list of them."""
     current: Frame | None = frame
     while current is not None:
         for values in current.bindings.values():
-            if any(isinstance(value, (FunctionValue, Applied, Instance)) for value in values):
+            if any(_is_code(value) or _lists_code(value) for value in values):
                 return True
         current = current.outer
     return False
+
+
+def _is_code(value: Value) -> bool:
+    return isinstance(value, (FunctionValue, Applied, Instance))
+
+
+def _lists_code(value: Value) -> bool:
+    if isinstance(value, Collection):
+        return any(_is_code(each) for values in value.elements for each in values)
+    return isinstance(value, DictionaryValue) and any(_is_code(each) for _, values in value.items for each in values)

@@ -416,15 +416,15 @@ class Divergences:
 def _first_difference(
     first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]
 ) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
-    """The first call at which two sequences part, and what else only that sequence has."""
+    """The first call at which two sequences part, and which others only that sequence has."""
     length = max(len(first), len(second))
     for position in range(length):
         a = first[position] if position < len(first) else None
         b = second[position] if position < len(second) else None
         if a is not None and b is not None and a.matches(b):
             continue
-        longer = first if a is not None else second
-        return longer[position], longer[position + 1 :]
+        call, *rest = (first if a is not None else second)[position:]
+        return call, tuple(dict.fromkeys(other for other in rest if other.path != call.path))
     return None
 
 

@@ -108,7 +108,7 @@ class Terms:
         """What one call does."""
         callees = self.ev.value(frame, operation.function)
         callee = certain(callees)
-        own = [callee] if isinstance(callee, FunctionValue) else several(callees)
+        own = [callee] if isinstance(callee, FunctionValue) else several(self.ev, callees)
         if own:
             first, *others = (self._of_own(frame, number, operation, each) for each in own)
             for other in others:

@@ -192,7 +192,8 @@ class Flow:
     @cached_property
     def loops(self) -> dict[int, frozenset[int]]:
         """The blocks of every loop, by its header."""
-        headers = range(len(self.function.blocks))
+        edges = (edge for block in self.function.blocks for edge in block.edges)
+        headers = sorted({edge.target for edge in edges if edge.kind in ("back", "continue")})
         return {header: body for header in headers if (body := self.loop_body(header))}
 
     def loop_body(self, header: int) -> frozenset[int]:

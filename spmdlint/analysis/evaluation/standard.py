@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from spmdlint.analysis.evaluation.kinds import is_instance
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     Applied,
@@ -45,6 +46,8 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
     given = arguments.positional
     if name == "builtins.super":
         return ev.objects.super_value(frame, arguments)
+    if name == "builtins.isinstance" and len(given) == 2:
+        return is_instance(ev, given)
     if name == "builtins.getattr" and len(given) >= 2:
         attribute = constant(given[1])
         if attribute is not None and isinstance(attribute.value, str):
