@@ -6,17 +6,19 @@ A sample that does not fit is only the occasion to ask for the last calls of bot
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from spmdlint.runtime_checks.absent import Absent
 from spmdlint.runtime_checks.asking import Asking
 from spmdlint.runtime_checks.ending import write_error
-from spmdlint.runtime_checks.history import ENDED, judge
+from spmdlint.runtime_checks.history import ENDED, History, judge
 from spmdlint.runtime_checks.journal import WINDOW
 from spmdlint.runtime_checks.lateness import Lateness
 from spmdlint.runtime_checks.ledger import Group
 from spmdlint.runtime_checks.report import Report
-from spmdlint.runtime_checks.samples import SECTION, Sample, leads, read_sample
+from spmdlint.runtime_checks.samples import SECTION, Sample, leads, members_in, read_sample
 from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
 
@@ -28,6 +30,7 @@ USUAL = 256  # calls that are asked for, and twice as many as lie between the fi
 ASKED = 6  # processes whose calls are asked for; in a smaller group, all
 SMALL = 64  # processes in a job in which each tells of all on demand
 STUCK = 1.5  # seconds, or twice the interval, in which nobody makes a call although counts differ
+GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to come where two have been found to differ
 AGAIN = 2.0  # seconds until an inquiry that proved nothing is made again, then doubled
 
 
@@ -54,6 +57,7 @@ class Leader:
         self._excused: set[tuple[int, str]] = set()
         self._lock = threading.Lock()
         self._read_before: dict[str, dict[int, tuple[str, Sample | None]]] = {}
+        self._absent = Absent(session)
         self.asking = Asking(session, background)
         self.lateness = Lateness(session, self.asking)
 
@@ -63,20 +67,21 @@ class Leader:
         if session.interrupted():
             return  # which reaches processes at different times
         for group in session.ledger.groups():
-            for folder in self._folders(group):
+            for folder in self._folders(group, now):
                 report = self._look_at(group, folder, now)
                 if report is not None:
                     session.proclaim(report)
                     return
 
-    def _folders(self, group: Group) -> list[str]:
-        """The folders to compare: under a launcher, those of leaders that have died as well."""
+    def _folders(self, group: Group, now: float) -> list[str]:
+        """The folders to compare: those of leaders that are gone as well, or ended without a call of the group."""
         session = self._session
         if session.me not in group.processes:
             return []
-        living = [process for process in group.processes if not self._gone(process)]
-        me = living[0] if living and session.me == living[0] and len(living) < len(group.processes) else session.me
-        return leads(group.key, group.processes, group.processes[0] if me == living[0] else me)
+        before = group.processes[: group.processes.index(session.me)]
+        absent = self._absent.among(group, before, self._background.journal.made, now) if before else {}
+        is_first = all(self._gone(process) or process in absent for process in before)
+        return leads(group.key, group.processes, group.processes[0] if is_first else session.me)
 
     def _gone(self, process: int) -> bool:
         folder = self._session.folder
@@ -108,6 +113,9 @@ class Leader:
         """Read a folder; the processes that have published since the last look."""
         found = self._published(folder)
         found[self._session.me] = self._background.own_sample(group)
+        silent = (process for process in members_in(folder, group.processes) if process not in found)
+        for process, sample in self._absent.among(group, silent, self._background.journal.made, now).items():
+            found.setdefault(process, sample)
         changed = []
         for process, sample in found.items():
             before = watched.samples.get(process)
@@ -145,6 +153,8 @@ class Leader:
             spread = max(sample.count for sample in samples.values()) - min(sample.count for sample in samples.values())
             histories = self.asking.histories(wanted, WINDOW if far else min(WINDOW, USUAL + 2 * spread))
             report = judge(histories, self.asking.program, self.asking.texts)
+            if report is not None and len(group.processes) <= ASKED:
+                report = self._with_all(group, histories, report)
         if report is None and far:
             # Both are known and nothing is proven: what is unknown on one side agrees with anything, but not by hash.
             excused = {
@@ -159,6 +169,17 @@ class Leader:
                     f"have other digests than those of process {self._session.me}, but nothing that is known of both "
                     "differs."
                 )
+        return report
+
+    def _with_all(self, group: Group, histories: dict[int, History], report: Report) -> Report:
+        """The verdict with those of a small group in it who were about to make the call, or to publish it."""
+        for _ in range(ROUNDS):
+            missing = [process for process in group.processes if str(process) not in report.processes]
+            if not missing:
+                break
+            time.sleep(GRACE)
+            histories.update(self.asking.histories(missing, WINDOW))
+            report = judge(histories, self.asking.program, self.asking.texts) or report
         return report
 
     def last_look(self, ended: Mapping[int, Mapping[str, Any]]) -> Report | None:

@@ -68,3 +68,9 @@ def leads(group: str, members: Sequence[int], process: int) -> list[str]:
     if len(members) > SECTION and place == 0:
         folders.append(f"now/{group}/top")
     return folders
+
+
+def members_in(folder: str, members: Sequence[int]) -> Sequence[int]:
+    """The members of a group that publish in the folder of a section."""
+    section = folder.rpartition("/")[2]
+    return members[int(section) * SECTION :][:SECTION] if section.isdigit() else ()

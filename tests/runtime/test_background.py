@@ -91,6 +91,42 @@ def test_a_process_that_leaves_without_a_word_is_missing(tmp_path: Path) -> None
     assert run.seconds < PROMPT, "nobody waits for JAX's own shutdown"
 
 
+@pytest.mark.parametrize("left", [0, 2])
+def test_a_process_that_ends_before_its_first_call_is_missing(left: int, tmp_path: Path) -> None:
+    """The others wait for it while the communicator is made; who compares may be the one that is missing."""
+    run = rehearse(
+        tmp_path,
+        f"""
+        if me == {left}:
+            raise KeyError("no file for this process")  # left
+        total = jax.jit(lambda x: jnp.sum(x))
+        total(everywhere([1])).block_until_ready()  # total
+        """,
+        processes=3,
+        options=BACKGROUND,
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert [run.line(p) for p in range(3)] == [run.marked("left" if p == left else "total") for p in range(3)]
+    assert "Gloo context initialization failed" not in run.output, "the checks were first"
+
+
+def test_who_is_about_to_make_a_call_that_differs_is_placed_too(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        step = jax.jit(lambda x: jnp.sum(x) * (1 + (me == 0)))
+        x = everywhere([1])
+        if me == 2:
+            time.sleep(0.4)
+        step(x).block_until_ready()  # step
+        """,
+        processes=3,
+        options=BACKGROUND,
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "program")), run.output
+    assert [run.line(process) for process in range(3)] == [run.marked("step")] * 3
+
+
 LOOP = """
 from functools import partial
 try:

@@ -1,0 +1,51 @@
+"""Processes of a group that ended before they made a call in it.
+
+They have published nothing there, so nobody can hold them against the others; the first of the group may be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from spmdlint.runtime_checks.cadence import PROCESSES_A_SECOND
+from spmdlint.runtime_checks.ledger import Group
+from spmdlint.runtime_checks.samples import Sample
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.session import Session
+
+AFTER = 1.5  # seconds without a call of this process until it asks how others ended
+SELDOM = 60.0  # seconds between two questions at most
+ASKED = 64  # processes of which it asks at a time
+
+
+class Absent:
+    """Asks how the others ended while this process makes no calls, more and more seldom."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._found: dict[str, dict[int, Sample]] = {}
+        self._made = -1
+        self._first_pause = max(AFTER, session.count / PROCESSES_A_SECOND)
+        self._pause: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+
+    def among(self, group: Group, processes: Iterable[int], made: int, now: float) -> Mapping[int, Sample]:
+        """Those of some processes that ended without a call of the group, so far; ``made``: this process's calls."""
+        if made != self._made:
+            self._made = made
+            self._pause.clear()
+            self._due.clear()
+        found = self._found.setdefault(group.key, {})
+        if group.key not in self._due:
+            self._pause[group.key] = self._first_pause
+            self._due[group.key] = now + self._first_pause
+        elif now >= self._due[group.key]:
+            self._pause[group.key] = min(SELDOM, 2 * self._pause[group.key])
+            self._due[group.key] = now + self._pause[group.key]
+            for process in [process for process in processes if process not in found][:ASKED]:
+                ended = self._session.ended(process)
+                if ended is not None and not int(dict(ended.get("counts") or {}).get(group.key) or 0):
+                    found[process] = Sample(0, 0, state=str(ended.get("state")))
+        return found
