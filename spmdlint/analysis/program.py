@@ -243,7 +243,7 @@ class Program:
         """Keys that every process splits alike for its own devices; with ``preview`` in files of one process, too."""
         if self.multi_process != "never":
             for found in shared_splits(self.evaluator, typing_table(), self._facets.content):
-                if self.preview or self._multi.always or self._multi.says(found.site.ref.path):
+                if self.preview or self._multi.always or self._multi.needs(found.site.ref.path):
                     yield found
 
     def mixups(self) -> Iterator[Mixup]:

@@ -105,6 +105,7 @@ class Known(Struct, frozen=True):
     compiled: bool = False
     checkpoint: bool = False
     agreement: bool = False
+    pickles: bool = False
     gathers: bool = False
     source: Source | None = None
     attribute: bool = False

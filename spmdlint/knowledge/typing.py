@@ -25,6 +25,7 @@ class Methods(Struct, frozen=True):
     apply: frozenset[str]
     other_results: frozenset[str]
     keys: frozenset[str]
+    fixed: Mapping[str, bool]
 
 
 class OfRows(Struct, frozen=True):
@@ -72,6 +73,7 @@ def typing_table() -> Typing:
             else:
                 exact[name] = typed
     methods = table["methods"]
-    sets = {name: frozenset(given) for name, given in methods.items() if name != "module"}
+    sets = {name: frozenset(given) for name, given in methods.items() if isinstance(given, list)}
     of_rows = OfRows(**{name: frozenset(given) for name, given in table["rows"].items()})
-    return Typing(exact, tuple(below), table["rules"], Methods(module=methods["module"], **sets), of_rows)
+    of_methods = Methods(module=methods["module"], fixed=methods["fixed"], **sets)
+    return Typing(exact, tuple(below), table["rules"], of_methods, of_rows)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
+from spmdlint.analysis.callgraph.escaping import escapes
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import decorated_with, expects_failure, handles_unbound_names
@@ -179,6 +180,8 @@ class FreeAxes:
             # A jit made here may be called where the axis is bound: in the function of a map.
             called = self.reach.use_calls.get(found.root, ())
             places = (found.root.ref, *(site.ref for site in called))
+            if called and all(map(self._is_for_others, called)):
+                continue
             if not any(self._bound_outside(ref, found.need.axis) for ref in places) and not decorated_with(
                 self.ev, self.ev.free_frame(found.root.ref), found.need.axis
             ):
@@ -193,6 +196,11 @@ class FreeAxes:
             if (found.need.axis, found.need.site) not in told:
                 told.add((found.need.axis, found.need.site))
                 yield found
+
+    def _is_for_others(self, site: Site) -> bool:
+        """Does a call stand in a function that the project never calls, but hands on: it may run in any map."""
+        called = any(edge.caller.ref != site.ref for edge in self.reach.callers.get(site.ref, ()))
+        return not called and self.ev.project.function(site.ref).kind != "module" and escapes(self.ev, site.ref)
 
     def _bound_outside(self, ref: FunctionRef, axis: str) -> bool:
         around = self.reach.around_of(ref)

@@ -27,6 +27,8 @@ _MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
 _PLACES = ("device", "backend", "devices")
 # Called outside of jit, these make an array on this process alone.
 _MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.local_devices")
+# What the processes exchange comes back to the host of each.
+_MAKERS += tuple(f"jax.experimental.multihost_utils.{name}" for name in ("process_allgather", "broadcast_one_to_all"))
 _MAKERS += tuple(f"jax.numpy.{name}" for name in "zeros ones full array asarray arange eye".split())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from spmdlint.program import summary as s
@@ -31,9 +32,12 @@ class MultiProcess:
         self._written: dict[Path, bool] = {}
 
     def written_for(self, path: Path) -> bool:
-        """Does a file name anything that several processes need, or a module it imports what nobody else does."""
+        """Does a file name anything that several processes need, or import by name what nobody else does."""
         if path not in self._written:
-            self._written[path] = self.says(path) or any(self._needs(other) for other in self._imported(path))
+            self._written[path] = self.says(path) or any(
+                self.needs(other) and (name is None or self._part_needs(other, name))
+                for other, name in self._imports(path)
+            )
         return self.always or self._written[path]
 
     def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
@@ -68,25 +72,51 @@ class MultiProcess:
             self._known[path] = any(_sign(f, operation) for f in functions for operation in f.operations)
         return self._known[path]
 
-    def _needs(self, path: Path) -> bool:
+    def needs(self, path: Path) -> bool:
         """Does a file name a thing that has no use for one process."""
         if not self.says(path):
             return False
         functions = self.project.modules[path].summary.functions
         return any(_sign(f, o) and getattr(o, "name", "") not in _WEAK for f in functions for o in f.operations)
 
+    def _part_needs(self, path: Path, name: str) -> bool:
+        """Does a function or class of a file, or what it names there, need several processes; others may."""
+        functions = self.project.modules[path].summary.functions
+        tops = {f.name: f.index for f in functions if f.parent == 0}
+        if name not in tops:
+            return True
+        seen: set[int] = set()
+        pending = [tops[name]]
+        while pending:
+            index = pending.pop()
+            if index in seen:
+                continue
+            seen.add(index)
+            function = functions[index]
+            pending += [inner.index for inner in functions if inner.parent == index]
+            for operation in function.operations:
+                if _sign(function, operation) and getattr(operation, "name", "") not in _WEAK:
+                    return True
+                if isinstance(operation, s.Load) and operation.name in tops:
+                    pending.append(tops[operation.name])
+        return False
+
     def _imported(self, path: Path) -> set[Path]:
+        return {other for other, _ in self._imports(path)}
+
+    def _imports(self, path: Path) -> Iterator[tuple[Path, str | None]]:
+        """The files that a file imports, each with the name that it takes from there, None for all of it."""
         module = self.project.modules[path]
-        found: set[Path] = set()
         for function in module.summary.functions:
             for operation in function.operations:
                 if isinstance(operation, s.Import):
                     dotted = self.project.absolute(module, operation.module, operation.level)
-                    for name in (dotted, f"{dotted}.{operation.name}"):
-                        other = self.project.find_module(name, module)
-                        if other is not None:
-                            found.add(other)
-        return found
+                    whole = self.project.find_module(f"{dotted}.{operation.name}", module)
+                    if whole is not None:
+                        yield whole, None
+                    other = self.project.find_module(dotted, module)
+                    if other is not None:
+                        yield other, operation.name
 
 
 def _asks(operation: s.Operation) -> bool:

@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
+    UNKNOWN,
     Applied,
     Arguments,
     Called,
@@ -233,12 +234,21 @@ class Visitor:
         self.reach.uses.append(MapUse(frame, site, value))
         for parameter in known.function:
             for given in self.ev.argument(value, parameter) or ():
-                if isinstance(given, Applied):
-                    self.reach.inner.add(given.site)
+                self._put_inside(given)
         for function in self.calls.functions_in(known, value.arguments):
             for target in self.calls.targets(function, Arguments(), frame.depth + 1, arrays=True):
                 binds = self.calls.bound(value) if known.kind == "map" else NO_AXES
                 yield CallEdge(frame, site, Target(target.frame, known.kind, binds | target.binds, value.name), sure)
+
+    def _put_inside(self, given: Value) -> None:
+        """Note what is the function of a map, or is bound to some arguments there."""
+        while isinstance(given, Applied):
+            self.reach.inner.add(given.site)
+            known = self.ev.knowledge.get(given.name)
+            first = given.arguments.positional[:1]
+            if known is None or known.kind != "currying" or not first:
+                return
+            given = only(first[0]) or UNKNOWN
 
     # -- what holds around a function
 

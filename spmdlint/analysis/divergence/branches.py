@@ -18,11 +18,12 @@ from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
+from spmdlint.analysis.divergence.nonempty import always_true
 from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
-from spmdlint.analysis.evaluation.values import External, Frame, Member, Site, certain
+from spmdlint.analysis.evaluation.values import External, Frame, Site, certain
 from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.content import STAMP
@@ -34,8 +35,6 @@ from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
 # Sources that differ by chance, if they do: preview tells of them.
-# They give yes or no.
-_ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 _UNSURE = ("files", "thread", "callback")
 # What is only not there yet on one process: kept in field after field, it has come everywhere in the end.
 _IN_ITS_TIME = ("completion", "thread", "callback", "signal")
@@ -170,7 +169,7 @@ class Divergences:
         reason = self.facets.content.of(frame, test) or self.rows.of(frame, test)
         if reason is None or (self._is_unsure(frame, reason) and not self._agreed_later(frame, reason)):
             return None
-        if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):
+        if always_true(self.ev, frame, test, text_only=reason.kind not in ("clock", "host")):
             return None
         loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
         known = self.conditions.assumed(frame, number)
@@ -426,21 +425,3 @@ def _first_difference(
         call, *rest = (first if a is not None else second)[position:]
         return call, tuple(dict.fromkeys(other for other in rest if other.path != call.path))
     return None
-
-
-def _always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
-    """Is a condition a time or a name as such: it differs everywhere, but is never zero or empty."""
-    function = evaluator.function(frame)
-    operation = function.operations[test]
-    if isinstance(operation, s.Unary) and operation.operator == "not":
-        return _always_true(evaluator, frame, operation.operand)
-    if isinstance(operation, s.Load) and function.binds(operation.name):
-        stores = evaluator.flow(frame.ref).reaching(test, operation.name)
-        values = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
-        return bool(values) and all(_always_true(evaluator, frame, value) for value in values)
-    if isinstance(operation, s.Const):
-        return True
-    if isinstance(operation, s.Call):
-        callees = evaluator.value(frame, operation.function)
-        return all(isinstance(v, (External, Member)) and v.name not in _ANSWERS for v in callees)
-    return isinstance(operation, (s.Binary, s.FString))

@@ -6,7 +6,19 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from spmdlint.analysis.evaluation.values import ANYTHING, Collection, Constant, Values, certain, constant, one
+from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
+    Applied,
+    ClassValue,
+    Collection,
+    Constant,
+    FunctionValue,
+    Instance,
+    Values,
+    certain,
+    constant,
+    one,
+)
 
 _LIMIT = 10_000  # characters or elements: "x" * 10**9 must not be computed
 
@@ -27,6 +39,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }
+_MAKERS = ("jax.numpy.", "jax.random.", "jax.make_mesh", "numpy.")
 _IDENTITY = {"is": True, "==": True, "is not": False, "!=": False}
 
 
@@ -72,9 +85,15 @@ def _same(a: object, b: object) -> bool | None:
         return None
     for none, other in ((a, b), (b, a)):
         if isinstance(none, Constant) and none.value is None:
-            from_program = type(other).__name__ in ("FunctionValue", "ClassValue", "Instance", "Collection")
-            return False if from_program else None
+            from_program = isinstance(other, (FunctionValue, ClassValue, Instance, Collection))
+            return False if from_program or _is_made(other) else None
     return None
+
+
+def _is_made(value: object) -> bool:
+    """Is it an object or an array that a library made."""
+    name = value.name if isinstance(value, Applied) else ""
+    return name.rpartition(".")[2][:1].isupper() or name.startswith(_MAKERS)
 
 
 def unary(symbol: str, operand: Constant) -> Values:

@@ -71,7 +71,7 @@ class Inputs:
     def shapes(self) -> Iterator[Given]:
         """Arguments whose shape differs between processes."""
         for frame, operation, call in self._calls:
-            if call.strength == "weak" and not self._counts(frame, call):
+            if (call.strength == "weak" and not self._counts(frame, call)) or self._pickles(call):
                 continue
             for argument in operation.arguments:
                 reason = self.facets.shape.of(frame, argument.value)
@@ -123,6 +123,11 @@ class Inputs:
 
     def _counts(self, frame: Frame, call: ParallelCall) -> bool:
         return call.carried and (self.preview or self.multi.written_for(frame.ref.path))
+
+    def _pickles(self, call: ParallelCall) -> bool:
+        """Does a call send objects, of any shape, and no arrays."""
+        known = self.ev.knowledge.get(call.same) if isinstance(call.same, str) else None
+        return known is not None and known.pickles
 
     def _sure(self, frame: Frame, reason: Reason) -> bool:
         if reason.kind == "ragged":

@@ -12,6 +12,7 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
+from spmdlint.analysis.inputs.ownkeys import Meant
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -66,6 +67,7 @@ class Seeds:
         self.shuffles = shuffles
         self.multi = multi
         self.preview = preview
+        self.meant = Meant(evaluator)
 
     def seeds(self) -> tuple[VaryingSeed, ...]:
         """Seeds of keys that come from a clock, the system's entropy, the host's name or a hash."""
@@ -78,7 +80,9 @@ class Seeds:
     def _find_seeds(self) -> Iterator[VaryingSeed]:
         for frame, number, known, value in self._given("seed"):
             reason = self.facets.content.of(frame, value)
-            if reason is not None and reason.kind in _NEVER_MEANT and self._counts(frame, reason):
+            if reason is None or reason.kind not in _NEVER_MEANT or not self._counts(frame, reason):
+                continue
+            if not self.meant.is_own(frame, number, value):
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason, self._users(frame, number))
 
     def states(self) -> Iterator[VaryingSeed]:

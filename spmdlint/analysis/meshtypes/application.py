@@ -80,7 +80,9 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
     passed = _passed(typer, scope, operation)
     callee = certain(typer.ev.value(scope.frame, operation.function))
     method = typer.ev.function(scope.frame).operations[operation.function]
-    if isinstance(method, s.Attribute):
+    if isinstance(callee, Instance):
+        passed = replace(passed, receiver=typer.type(scope, operation.function))
+    elif isinstance(method, s.Attribute):
         passed = replace(passed, receiver=typer.type(scope, method.base))
     if callee is not None:
         found = apply(typer, scope, callee, passed, site)
@@ -109,12 +111,23 @@ def _model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
     if passed.open or any(name in typer.table.methods.other_results for name, _ in passed.keywords):
         return _unknown(replace(passed, open=True))
     keys = [flat(each) for name, each in passed.keywords if name in typer.table.methods.keys]
+    if _draws_nothing(typer, passed):
+        keys = []
     arrays = [flat(each) for each in passed.types]
     arrays += [flat(each) for name, each in passed.keywords if name not in typer.table.methods.keys]
     typer.keys.update(rows_of(keys))
     for key in (each for each in keys if not each.literal):  # None is no key
         typer.tell(shared_draws("joined", [drawn(key, site), *arrays], site))
     return typer.combine("joined", [*model, *arrays], site)
+
+
+def _draws_nothing(typer: Typer, passed: Passed) -> bool:
+    """Is a model told by name that it is not trained: then it needs its keys for nothing that matters."""
+    switches = typer.table.methods.fixed
+    return any(
+        known is not None and switches.get(name) is bool(known.value)
+        for name, known in ((name, constant(values)) for name, values in passed.values.keywords if name in switches)
+    )
 
 
 def _passed(typer: Typer, scope: Scope, operation: s.Call) -> Passed:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
-from spmdlint.analysis.evaluation.values import Frame, Site
+from spmdlint.analysis.evaluation.values import Collection, External, Frame, Site, Values
 from spmdlint.knowledge.removed import Removals, Removed, Version
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -158,7 +158,39 @@ class RemovedNames:
                 # Where one arm leaves, what comes after it is the other arm.
                 for arm in arms:
                     found |= flow.reachable(arm, without=flow.joins_at(number))
+        return found | self._fallbacks(frame)
+
+    def _fallbacks(self, frame: Frame) -> set[int]:
+        """The blocks that run where a name that is there now was not: handlers of a `try` that uses that."""
+        function = self.ev.function(frame)
+        flow = self.ev.flow(frame.ref)
+        found: set[int] = set()
+        for tried, block in enumerate(function.blocks):
+            if not any(self._is_there(frame, n) for n in block.operations):
+                continue
+            pending = [edge.target for edge in block.edges if edge.kind == "except"]
+            while pending:
+                clause = pending.pop()
+                test = function.blocks[clause].test
+                caught = function.operations[test] if test is not None else None
+                if not isinstance(caught, s.Caught):
+                    continue
+                kinds = self.ev.value(frame, caught.kind) if caught.kind is not None else frozenset()
+                names = {value.name.removeprefix("builtins.") for value in _classes(kinds)}
+                for edge in function.blocks[clause].edges:
+                    if edge.kind == "false":
+                        pending.append(edge.target)
+                    elif edge.kind == "except" and not names.isdisjoint(_ERRORS):
+                        found |= flow.reachable(edge.target, without=flow.joins_at(tried))
         return found
+
+    def _is_there(self, frame: Frame, number: int) -> bool:
+        """Is an operation a name of JAX that the configured version has."""
+        operation = self.ev.function(frame).operations[number]
+        if not isinstance(operation, (s.Import, s.Attribute)):
+            return False
+        written = self.written(frame, number)
+        return written.startswith("jax.") and self._gone(written) is None
 
     def _asks(self, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
         function = self.ev.function(frame)
@@ -175,6 +207,16 @@ class RemovedNames:
         if isinstance(operation, s.Attribute):
             return "version" in operation.name.lower() or self._asks(frame, operation.base, depth - 1)
         return any(self._asks(frame, n, depth - 1) for n in _inside(operation))
+
+
+def _classes(values: Values) -> Iterator[External]:
+    """The classes that a clause catches, one or several in a tuple."""
+    for value in values:
+        if isinstance(value, Collection):
+            for element in value.elements:
+                yield from _classes(element)
+        elif isinstance(value, External):
+            yield value
 
 
 def _inside(operation: s.Operation) -> tuple[int, ...]:

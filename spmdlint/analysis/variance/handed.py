@@ -8,10 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, Value, certain
+from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
+    Applied,
+    Arguments,
+    Collection,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    certain,
+    constant,
+)
 from spmdlint.analysis.variance.madeof import MadeOf
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -42,13 +56,23 @@ class Handed:
             if known is None:
                 continue
             if isinstance(callee, Applied) and known.by_hand:
-                for argument in operation.arguments:
-                    for origin in self._made.of(frame, argument.value, given=False):
+                for value in self._rows(callee, operation):
+                    for origin in self._made.of(frame, value, given=False):
                         yield origin, Site(frame.ref, number)
             elif isinstance(callee, External) and known.gathers:
                 counted = self._counted(frame, operation.arguments[0].value)
                 if counted is not None:
                     yield counted, Site(frame.ref, number)
+
+    def _rows(self, callee: Applied, operation: s.Call) -> Iterator[int]:
+        """What a call of a map gives each device a row of: no static arguments, and none that all devices get."""
+        static = {value for _, value in static_arguments(self.ev, callee, operation, ())}
+        axes = certain(self.ev.argument(callee, "in_axes") or ANYTHING)
+        axes_of = axes.elements if isinstance(axes, Collection) else ()
+        whole = {place for place, values in enumerate(axes_of) if constant(values) == Constant(None)}
+        for place, argument in enumerate(operation.arguments):
+            if argument.value not in static and (argument.keyword is not None or place not in whole):
+                yield argument.value
 
     def _counted(self, frame: Frame, number: int) -> int | None:
         """The parameter of a function whose length is gathered: ``process_allgather(np.asarray(len(rows)))``."""

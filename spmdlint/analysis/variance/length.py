@@ -196,7 +196,7 @@ class Length(Property):
             elif isinstance(operation, s.Call):
                 method = function.operations[operation.function]
                 if isinstance(method, s.Attribute):
-                    if method.name in _RESIZERS:
+                    if method.name in _RESIZERS or "pad" in method.name:
                         return True
                     found = [method.base]
             pending += [n for n in found if n not in seen]

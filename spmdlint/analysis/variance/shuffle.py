@@ -20,7 +20,7 @@ class ShuffledOrder(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Load):
-            return self._shuffled_in_place(origins, frame, operation.name) or CONTINUE
+            return self._shuffled_in_place(origins, frame, number, operation.name) or CONTINUE
         if isinstance(operation, s.Collected):
             function = origins.ev.function(frame)
             loops = [function.operations[loop] for loop in operation.loops]
@@ -53,8 +53,8 @@ class ShuffledOrder(Property):
             return origins.of(frame, method.base)
         return CONTINUE
 
-    def _shuffled_in_place(self, origins: Origins, frame: Frame, name: str) -> Reason | None:
-        """Is there ``rng.shuffle(name)`` in the function, with a generator that differs."""
+    def _shuffled_in_place(self, origins: Origins, frame: Frame, read: int, name: str) -> Reason | None:
+        """Is there ``rng.shuffle(name)`` in the function before it is read, with a generator that differs."""
         function = origins.ev.function(frame)
         for number, operation in enumerate(function.operations):
             if not isinstance(operation, s.Call) or not operation.arguments:
@@ -62,9 +62,21 @@ class ShuffledOrder(Property):
             method = function.operations[operation.function]
             given = function.operations[operation.arguments[0].value]
             shuffles = isinstance(method, s.Attribute) and method.name == "shuffle"
-            if shuffles and isinstance(given, s.Load) and given.name == name:
+            if not shuffles or not isinstance(given, s.Load) or given.name != name:
+                continue
+            if not function.binds(name) or self._comes_to(origins, frame, operation.arguments[0].value, read, name):
                 return self._step(origins, frame, number, self.content.of(frame, number))
         return None
+
+    @staticmethod
+    def _comes_to(origins: Origins, frame: Frame, shuffled: int, read: int, name: str) -> bool:
+        """Is what a name holds at one place still there at another, to which control comes later."""
+        flow, blocks = origins.ev.flow(frame.ref), origins.ev.function(frame).block_of
+        if flow.reaching(shuffled, name).isdisjoint(flow.reaching(read, name)):
+            return False
+        if blocks[shuffled] == blocks[read] and shuffled < read:
+            return True
+        return any(blocks[read] in flow.reachable(edge.target) for edge in flow.function.blocks[blocks[shuffled]].edges)
 
     @staticmethod
     def _step(origins: Origins, frame: Frame, number: int, found: Reason | None) -> Reason | None:

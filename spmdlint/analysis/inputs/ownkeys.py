@@ -1,0 +1,63 @@
+"""Keys that every process means to have for itself, or that the processes agree on once they are made."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+
+_DEPTH = 8
+_FOLDS = "jax.random.fold_in"
+
+
+class Meant:
+    """Tells them by what the function that makes a key does with it."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+
+    def is_own(self, frame: Frame, key: int, seed: int) -> bool:
+        """Is the number of the process in the seed, or folded into the key; or is the key given to all by one."""
+        if self._names_process(frame, seed, _DEPTH):
+            return True
+        for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+            if not any(self._is(frame, argument.value, key) for argument in call.arguments):
+                continue
+            known = self._known(frame, call)
+            if known is not None and known.parallel and known.agreement and number != key:
+                return True
+            if known is not None and known.name == _FOLDS:
+                return any(self._names_process(frame, argument.value, _DEPTH) for argument in call.arguments)
+        return False
+
+    def _known(self, frame: Frame, call: s.Call) -> Known | None:
+        for callee in ordered(self.ev.value(frame, call.function)):
+            if isinstance(callee, External):
+                return self.ev.knowledge.get(callee.name)
+        return None
+
+    def _is(self, frame: Frame, number: int, key: int) -> bool:
+        """Is a value the key, or a name that it is stored to."""
+        operation = frame.code.operations[number]
+        if not isinstance(operation, s.Load) or number == key:
+            return number == key
+        stores = (frame.code.operations[n] for n in self.ev.flow(frame.ref).reaching(number, operation.name))
+        return any(isinstance(store, s.Store) and store.value == key for store in stores)
+
+    def _names_process(self, frame: Frame, number: int, depth: int) -> bool:
+        """Is the number of the process, as a library tells it, among what a value is computed from."""
+        operation = frame.code.operations[number]
+        if depth == 0:
+            return False
+        if isinstance(operation, s.Call):
+            known = self._known(frame, operation)
+            if known is not None and known.source == "identity":
+                return True
+            return any(self._names_process(frame, argument.value, depth - 1) for argument in operation.arguments)
+        if isinstance(operation, s.Load):
+            stores = (frame.code.operations[n] for n in self.ev.flow(frame.ref).reaching(number, operation.name))
+            return any(isinstance(o, s.Store) and self._names_process(frame, o.value, depth - 1) for o in stores)
+        return any(self._names_process(frame, each, depth - 1) for each in operands(operation))
