@@ -278,8 +278,11 @@ class Divergences:
     def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions) -> bool:
         """Do the processes make the same calls in the whole function, whichever way they go at one condition."""
         key = self.conditions.key(frame, test)
-        if key is None or self._leaves_a_loop(frame, branch) or self.ev.flow(frame.ref).loops.get(branch):
+        flow = self.ev.flow(frame.ref)
+        if key is None or self._leaves_a_loop(frame, branch) or flow.loops.get(branch):
             return False
+        if branch not in flow.order(ENTRY, caught=True):
+            return False  # in a handler, to which only exceptions lead
         ways = []
         for answer in (True, False):
             closed = self.conditions.closed(frame, {**known, key[0]: answer})

@@ -260,6 +260,10 @@ def equal(first: Term, second: Term) -> bool:
     """Can nobody else tell them apart."""
     one = [part for part in _parts(first) if not isinstance(part, Unknown)]
     other = [part for part in _parts(second) if not isinstance(part, Unknown)]
+    # What both do in the end may be anything, but is as much for either.
+    while one and other and one[-1] == other[-1]:
+        one.pop()
+        other.pop()
     for mine, yours in zip(one, other, strict=False):
         if _hands(mine) or _hands(yours):
             return True
