@@ -36,6 +36,8 @@ def _is_handed_on(ev: Evaluator, ref: FunctionRef, function: s.Function, number:
         if isinstance(operation, s.DictDisplay) and number in operation.values:
             return True
         if isinstance(operation, s.Call) and any(argument.value == number for argument in operation.arguments):
-            # A library runs what it is given as it is: `app.run(main)`.
-            return not isinstance(certain(ev.value(ev.free_frame(ref), operation.function)), External)
+            # A library runs what it is given as it is: `app.run(main)`. What comes of a partial is handed on.
+            callee = certain(ev.value(ev.free_frame(ref), operation.function))
+            known = ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            return not isinstance(callee, External) or (known is not None and known.kind == "currying")
     return False

@@ -18,22 +18,24 @@ from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
-from spmdlint.analysis.divergence.nonempty import always_true
 from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
-from spmdlint.analysis.evaluation.values import External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import External, Frame, Member, Site, certain
 from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.raised import ways
+from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
+# They give yes or no.
+_ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 # Sources that differ by chance, if they do: preview tells of them.
 _UNSURE = ("files", "thread", "callback")
 # What is only not there yet on one process: kept in field after field, it has come everywhere in the end.
@@ -166,10 +168,10 @@ class Divergences:
         second = self._calls(frame, no, until, again)
         if same_calls(first, second) or all(fails) or (failing is not None and not (first, second)[failing]):
             return None
-        reason = self.facets.content.of(frame, test) or self.rows.of(frame, test)
+        reason = of_truth(self.facets.content, frame, test) or self.rows.of(frame, test)
         if reason is None or (self._is_unsure(frame, reason) and not self._agreed_later(frame, reason)):
             return None
-        if always_true(self.ev, frame, test, text_only=reason.kind not in ("clock", "host")):
+        if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):
             return None
         loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
         known = self.conditions.assumed(frame, number)
@@ -411,8 +413,20 @@ class Divergences:
 
     def _fails(self, frame: Frame, arm: int, branch: int) -> bool:
         """Does this arm always end in an exception, which stops the job. One that comes back to its branch does not."""
+        if self._asserts(frame, arm):
+            return True
         reached = self.ev.flow(frame.ref).reachable(arm)
         return FAILURE in reached and EXIT not in reached and branch not in reached
+
+    def _asserts(self, frame: Frame, arm: int) -> bool:
+        """Is an arm that of an `assert` that does not hold: nobody counts on that, whoever may catch it."""
+        function = self.ev.function(frame)
+        numbers = function.blocks[arm].operations
+        last = function.operations[numbers[-1]] if numbers else None
+        if not isinstance(last, s.Raise):
+            return False
+        told = function.operations[last.exception] if last.exception is not None else None
+        return told is None or isinstance(told, s.FString) or (isinstance(told, s.Const) and type(told.value) is str)
 
 
 def _first_difference(
@@ -428,3 +442,21 @@ def _first_difference(
         call, *rest = (first if a is not None else second)[position:]
         return call, tuple(dict.fromkeys(other for other in rest if other.path != call.path))
     return None
+
+
+def _always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
+    """Is a condition a time or a name as such: it differs everywhere, but is never zero or empty."""
+    function = evaluator.function(frame)
+    operation = function.operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return _always_true(evaluator, frame, operation.operand)
+    if isinstance(operation, s.Load) and function.binds(operation.name):
+        stores = evaluator.flow(frame.ref).reaching(test, operation.name)
+        values = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
+        return bool(values) and all(_always_true(evaluator, frame, value) for value in values)
+    if isinstance(operation, s.Const):
+        return True
+    if isinstance(operation, s.Call):
+        callees = evaluator.value(frame, operation.function)
+        return all(isinstance(v, (External, Member)) and v.name not in _ANSWERS for v in callees)
+    return isinstance(operation, (s.Binary, s.FString))

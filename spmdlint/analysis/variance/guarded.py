@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program.link import FunctionRef
 
 
@@ -24,7 +25,7 @@ def decided(
     ``use`` is the block of that one, None for after the function; ``text`` says what depends on the branch.
     """
     for branch in control.choosing(frame, places, use):
-        found = content.of(frame, branch.test)
+        found = of_truth(content, frame, branch.test)
         if found is not None and counts(found):
             return Reason(Site(frame.ref, branch.test), text, found.kind, found)
     return None

@@ -1,0 +1,66 @@
+"""Whether a condition differs between processes: names that are made of what differs are never empty on any."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.bindings import passed_to
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame, certain
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+_JOINS = "os.path.join"
+_DEPTH = 3
+
+
+def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> Reason | None:
+    """Why a condition is true on some processes only; ``content`` tells which values differ."""
+    ev = content.ev
+    function = ev.function(frame)
+    operation = function.operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return of_truth(content, frame, operation.operand, depth)
+    if isinstance(operation, s.BoolOp):
+        return next((r for n in operation.operands if (r := of_truth(content, frame, n, depth)) is not None), None)
+    if isinstance(operation, s.Load) and function.binds(operation.name):
+        stores = sorted(ev.flow(frame.ref).reaching(test, operation.name))
+        held = [n for n in stores if content.of(frame, n) is not None]
+        only_named = held and all(of_truth(content, frame, n, depth) is None for n in held)
+        return None if only_named else content.of(frame, test)
+    if isinstance(operation, s.Store):
+        return of_truth(content, frame, operation.value, depth)
+    if _is_text(ev, frame, operation):
+        return None
+    found = content.of(frame, test)
+    if found is None or not isinstance(operation, s.Parameter) or depth == 0:
+        return found
+    return found if _passed(content, frame, operation, depth) else None
+
+
+def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) -> bool:
+    """May what some call passes for a parameter be true on some processes only."""
+    edges = content.reach.callers.get(frame.ref, ())
+    function = content.ev.function(frame)
+    for edge in edges:
+        call = edge.caller.code.operations[edge.site.number]
+        if edge.target.way != "call" or not isinstance(call, s.Call):
+            return True
+        bound = content.ev.project.enclosing_class(frame.ref) is not None
+        value = passed_to(function, call, parameter.name, bound=bound)
+        if value is not None and of_truth(content, edge.caller, value, depth - 1) is not None:
+            return True
+    return not edges
+
+
+def _is_text(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
+    """Is it a path or a text with something in it whatever the rest is."""
+    operations = ev.function(frame).operations
+    if isinstance(operation, s.Const):
+        return isinstance(operation.value, str) and bool(operation.value)
+    if isinstance(operation, s.FString):
+        return any(_is_text(ev, frame, operations[part]) for part in operation.parts)
+    if isinstance(operation, s.Binary) and operation.operator == "+":
+        return any(_is_text(ev, frame, operations[side]) for side in (operation.left, operation.right))
+    if isinstance(operation, s.Call) and len(operation.arguments) > 1:
+        callee = certain(ev.value(frame, operation.function))
+        return isinstance(callee, External) and callee.name == _JOINS
+    return False
