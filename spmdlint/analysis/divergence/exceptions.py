@@ -97,7 +97,7 @@ class ExceptionPaths:
         if interrupted is not None:
             yield ExceptionPath(interrupted, site, "in a handler")
             return
-        if not own or EXIT not in self.ev.flow(frame.ref).reachable(target):
+        if not own or not self._goes_on(frame, target):
             return
         tried = self._calls(frame, tried_by(function, block))
         handled = [call for call in self._calls(frame, sorted(own)) if call.everyone and not call.checkpoint]
@@ -111,6 +111,20 @@ class ExceptionPaths:
             and self.raised.may_fail(frame, block, self._fails)
         ):
             yield ExceptionPath(tried[0], site, "skipped")
+
+    def _goes_on(self, frame: Frame, start: int) -> bool:
+        """Does control come from a block to the end of the function; it does not through `assert False`."""
+        live, successors = self.ev.live_blocks(frame), self.ev.flow(frame.ref).successors
+        seen: set[int] = set()
+        pending = [start]
+        while pending:
+            block = pending.pop()
+            if block == EXIT:
+                return True
+            if block not in seen:
+                seen.add(block)
+                pending.extend(successors[block] if block in live else ())
+        return False
 
     def _ends(self, frame: Frame, blocks: list[int]) -> bool:
         """Does a handler end the process: then the others fail with it, and nothing goes on."""
