@@ -17,7 +17,8 @@ class SpecStructure(Rule):
 
     Compares a tuple of `in_specs` with the positional parameters of the mapped function, and a tuple of `out_specs`
     with the tuple that the function returns, or with the one array where that is certain. `partial`, `jit` and wrappers
-    that pass everything on are seen through.
+    that pass everything on are seen through. A tuple of `in_axes` of `pmap` and `vmap` is held against the parameters,
+    and against what calls pass by position.
 
     ## Why it matters
 
@@ -75,12 +76,14 @@ class SpecStructure(Rule):
                 fact = f"{name} returns a tuple of {due}"
             else:
                 fact = f"{name} takes {due} argument{'' if due == '1' else 's'}"
-            specs = f"{found.given} spec{'' if found.given == 1 else 's'}"
+            one = "axis" if found.parameter == "in_axes" else "spec"
+            many = "axes" if found.parameter == "in_axes" else "specs"
+            given = f"{found.given} {one if found.given == 1 else many}"
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
-                message=f"{found.parameter} holds {specs}, but {fact}.",
+                message=f"{found.parameter} holds {given}, but {fact}.",
                 place=program.place(program.written.argument(found.site, found.parameter) or found.site),
-                help="Give one spec for each, or a single spec without a tuple for all of them.",
+                help=f"Give one {one} for each, or a single {one} without a tuple for all of them.",
             )

@@ -210,7 +210,7 @@ class Specs:
 
     def structure(self) -> Iterator[WrongStructure]:
         """Tuples of specs that do not fit the function's parameters or results."""
-        check = Structure(self.calls)
+        check = Structure(self.calls, self.reach)
         for use in self.applications:
             yield from check.check(use)
 

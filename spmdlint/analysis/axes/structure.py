@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls, Target
-from spmdlint.analysis.callgraph.reach import MapUse
+from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.arrays import Arrays
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -51,25 +51,41 @@ class _Positional(Struct, frozen=True):
 class Structure:
     """Compares one application of a map with the function it maps."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, reach: Reach) -> None:
         self.ev = calls.ev
         self.calls = calls
+        self.reach = reach
         self.arrays = Arrays(calls)
 
     def check(self, use: MapUse) -> Iterator[WrongStructure]:
         """What does not fit."""
         known = self.ev.knowledge.get(use.applied.name)
-        if known is None or "in_specs" not in known.specs:
+        by_rows = known is not None and known.kind == "map" and "in_axes" in known.parameters
+        if known is None or not (by_rows or "in_specs" in known.specs):
             return
+        parameter = "in_axes" if by_rows else "in_specs"
         for function in self.calls.functions_in(known, use.applied.arguments):
             signature = self._signature(function)
-            count = self._count(use, "in_specs")
+            count = self._count(use, parameter)
             if signature is not None and count is not None:
                 least = sum(1 for _, default in signature.parameters if not default)
                 most = len(signature.parameters)
-                if not least <= count <= most:
-                    yield WrongStructure(use.site, "in_specs", count, least, most, signature.function, results=False)
-            yield from self._results(use, function)
+                # What is left may be passed by name, where there are axes for what is not.
+                if count > most or (count < least and (not by_rows or self._passes_more(use, count))):
+                    yield WrongStructure(use.site, parameter, count, least, most, signature.function, results=False)
+            if not by_rows:
+                yield from self._results(use, function)
+
+    def _passes_more(self, use: MapUse, count: int) -> bool:
+        """Does every call of a map pass more arguments by position than there are axes for."""
+        called = self.reach.use_calls.get(use.site, ())
+        operations = (self.ev.project.function(site.ref).operations[site.number] for site in called)
+        calls = [operation for operation in operations if isinstance(operation, s.Call)]
+        return bool(calls) and all(
+            not any(argument.star for argument in call.arguments)
+            and sum(argument.keyword is None for argument in call.arguments) > count
+            for call in calls
+        )
 
     def _count(self, use: MapUse, parameter: str) -> int | None:
         """How many specs a tuple holds; None where it is no tuple for sure."""

@@ -38,10 +38,11 @@ from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 # Sources that differ by chance, if they do: preview tells of them.
 _UNSURE = ("files", "thread", "callback")
-# What is only not there yet on one process: kept in field after field, it has come everywhere in the end.
-_IN_ITS_TIME = ("completion", "thread", "callback", "signal")
-MAX_STEPS = 8
-"""Steps over which what depends on time is followed."""
+MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5}
+"""Steps over which what depends on time is followed, by the kind of the source.
+
+What is only not there yet on one process has come everywhere in the end; what a clock has decided is often forgotten.
+"""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
 
@@ -310,7 +311,7 @@ class Divergences:
             return not self.multi.counts_lengths(*paths, len(list(reason.chain())), preview=self.preview)
         if reason.kind == "files" and reason.source.site.ref.index == 0:
             return True  # a configuration that is read once, when the module is imported
-        if reason.kind in _IN_ITS_TIME and len(list(reason.chain())) > MAX_STEPS:
+        if len(reason.chain()) > MAX_STEPS.get(reason.kind, len(reason.chain())):
             return True
         if reason.kind == "named":
             return not self.preview and not self.multi.written_for(frame.ref.path)
