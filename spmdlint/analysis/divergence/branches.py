@@ -26,6 +26,7 @@ from spmdlint.analysis.evaluation.values import External, Frame, Member, Site, c
 from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.content import STAMP
+from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.raised import ways
@@ -170,6 +171,7 @@ class Divergences:
         if same_calls(first, second) or all(fails) or (failing is not None and not (first, second)[failing]):
             return None
         reason = of_truth(self.facets.content, frame, test) or self.rows.of(frame, test)
+        reason = reason or of_question(self.facets.emptiness, frame, test)
         if reason is None or (self._is_unsure(frame, reason) and not self._agreed_later(frame, reason)):
             return None
         if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):

@@ -25,6 +25,7 @@ _SET_FIELDS = frozenset(("device_set",))
 # Methods of arrays that keep the elements in their order.
 _ARRANGING = frozenset("reshape ravel flatten tolist astype".split())
 _MAKERS = ("builtins.set", "builtins.frozenset")
+_COMBINERS = frozenset(f"{maker}.{name}" for maker in _MAKERS for name in _SET_METHODS)
 # They hand on the elements of what they are given in the order in which it gives them.
 LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip dict".split())
 
@@ -66,6 +67,13 @@ class SetOrder(Property):
         return CONTINUE
 
     @staticmethod
+    def _reduces(origins: Origins, frame: Frame, name: str, arguments: list[int]) -> bool:
+        """Is it ``functools.reduce(set.union, ...)``."""
+        if name != "functools.reduce" or not arguments:
+            return False
+        return any(isinstance(v, External) and v.name in _COMBINERS for v in origins.ev.value(frame, arguments[0]))
+
+    @staticmethod
     def _combined(origins: Origins, frame: Frame, number: int, operation: s.Binary) -> Reason | None:
         sides = (operation.left, operation.right)
         if operation.operator == "+":
@@ -99,6 +107,8 @@ class SetOrder(Property):
                 continue
             if callee.name in _MAKERS:
                 return self._made(origins, frame, site, arguments, callee.name)
+            if callee.name in _COMBINERS or self._reduces(origins, frame, callee.name, arguments):
+                return Reason(site, "sets are put together here", "set")
             known = origins.ev.knowledge.get(callee.name)
             if callee.name in LISTERS or (known is not None and known.stacks):
                 found = origins.any_of(frame, arguments)

@@ -33,6 +33,7 @@ from spmdlint.analysis.variance.agreed import AgreedNames
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_item
@@ -171,7 +172,7 @@ class Variance(Property):
         if found is not None:
             return origins.step(frame, number, "a list is made of it", found)
         # Whose devices or rows a list takes is no secret to its author; what is drawn by chance is.
-        found = origins.any_of(frame, _conditions(origins, frame, operation))
+        found = origins.any_of(frame, filters(origins, frame, operation))
         drawn = found is not None and found.kind == "entropy"
         return origins.step(frame, number, "what a list takes depends on it", found) if found and drawn else None
 
@@ -473,11 +474,3 @@ def _appended(frame: Frame, lists: list[int]) -> list[int]:
             found += [argument.value for argument in made.arguments] if isinstance(made, s.Call) else []
             found += [made.value] if isinstance(made, s.StoreSubscript) else []
     return found
-
-
-def _conditions(origins: Origins, frame: Frame, collected: s.Collected) -> list[int]:
-    """The conditions of a comprehension."""
-    function, flow = frame.code.function, origins.ev.flow(frame.ref)
-    headers = {function.block_of[loop] for loop in collected.loops}
-    body = flow.loop_body(function.block_of[collected.loops[0]]) - headers
-    return [test for block in sorted(body) if (test := function.blocks[block].test) is not None]

@@ -10,6 +10,7 @@ from spmdlint.analysis.variance.choice import Choice
 from spmdlint.analysis.variance.content import Variance
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
+from spmdlint.analysis.variance.emptiness import Emptiness
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.lastbatch import LastBatch
 from spmdlint.analysis.variance.length import Length
@@ -43,6 +44,9 @@ class Facets:
         shape = Shape()
         self.shape = Origins(evaluator, calls, reach, shape, walk)
         shape.content, shape.length = self.content, self.length
+        emptiness = Emptiness()
+        emptiness.content = self.content
+        self.emptiness = Origins(evaluator, calls, reach, emptiness, walk)
         self.last_batch = Origins(evaluator, calls, reach, LastBatch(self.length, self.content, self._length), walk)
         content.length = presence.length = self.length
         content.presence = self.presence

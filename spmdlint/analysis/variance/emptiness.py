@@ -1,0 +1,82 @@
+"""Whether there is anything in a list of what a process owns: some processes may own nothing.
+
+How many a process owns is no secret to the author of a filter, and most likely as many everywhere; but where code asks
+whether there are any, the answer is no on some.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.variance.guarded import tells_who
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+_KEEPERS = frozenset(f"builtins.{name}" for name in "list tuple sorted set frozenset dict".split())
+_METHODS = frozenset(("items", "keys", "values", "copy"))
+_FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await)
+
+
+class Emptiness(Property):
+    """Is empty on some processes only, because it was filtered by who one is. ``content`` is the other facet."""
+
+    content: Origins
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Collected):
+            found = self.content.any_of(frame, filters(origins, frame, operation))
+            if found is not None and tells_who(found):
+                return Reason(Site(frame.ref, number), "on some processes there is nothing in it", "group", found)
+            loops = [origins.ev.function(frame).operations[loop] for loop in operation.loops]
+            return origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, operation)
+        return CONTINUE if isinstance(operation, _FOLLOWED) else None
+
+    @staticmethod
+    def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
+        for callee in ordered(origins.ev.value(frame, operation.function)):
+            if isinstance(callee, External):
+                kept = callee.name in _KEEPERS and operation.arguments
+                return origins.of(frame, operation.arguments[0].value) if kept else None
+        method = origins.ev.function(frame).operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in _METHODS:
+            return origins.of(frame, method.base)
+        return CONTINUE
+
+
+def of_question(empty: Origins, frame: Frame, test: int) -> Reason | None:
+    """Why a condition that asks whether there is anything in a list has another answer on some processes."""
+    operation = empty.ev.function(frame).operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return of_question(empty, frame, operation.operand)
+    if isinstance(operation, s.BoolOp):
+        return next((r for n in operation.operands if (r := of_question(empty, frame, n)) is not None), None)
+    if isinstance(operation, s.Compare) and len(operation.operands) == 2:
+        zero = empty.ev.function(frame).operations[operation.operands[1]]
+        asks = isinstance(zero, s.Const) and zero.value in (0, 1)
+        return _of_count(empty, frame, operation.operands[0]) if asks else None
+    if isinstance(operation, (s.Load, s.Attribute)):
+        return empty.of(frame, test)
+    return _of_count(empty, frame, test)
+
+
+def _of_count(empty: Origins, frame: Frame, number: int) -> Reason | None:
+    call = empty.ev.function(frame).operations[number]
+    if not isinstance(call, s.Call) or len(call.arguments) != 1:
+        return None
+    callees = empty.ev.value(frame, call.function)
+    counts = any(isinstance(v, External) and v.name == "builtins.len" for v in callees)
+    return empty.of(frame, call.arguments[0].value) if counts else None
+
+
+def filters(origins: Origins, frame: Frame, collected: s.Collected) -> list[int]:
+    """The conditions of a comprehension."""
+    function, flow = frame.code.function, origins.ev.flow(frame.ref)
+    headers = {function.block_of[loop] for loop in collected.loops}
+    body = flow.loop_body(function.block_of[collected.loops[0]]) - headers
+    return [test for block in sorted(body) if (test := function.blocks[block].test) is not None]
