@@ -7,7 +7,7 @@ is proven. A jitted function called while another is traced is not a parallel ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Literal
 
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.getters import Getters
 from spmdlint.analysis.callgraph.locality import global_data, local_arguments, on_local_devices, sharded
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -23,6 +24,7 @@ from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
+    Arguments,
     External,
     Frame,
     FunctionValue,
@@ -77,6 +79,7 @@ class Effects:
         self.calls = calls
         self.reach = reach
         self._memo: Memo[tuple[ParallelCall, ...]] = Memo((), ())
+        self._getters = Getters(evaluator, ())
 
     @cached_property
     def _silent(self) -> frozenset[Frame]:
@@ -86,14 +89,22 @@ class Effects:
         for caller, edges in self.reach.edges.items():
             for edge in edges:
                 callers.setdefault(edge.target.frame, []).append(caller)
-        pending = [*self.reach.spanning, *(frame for frame in callers if frame not in visited)]
         speaking: set[Frame] = set()
+        self._spread(speaking, [*self.reach.spanning, *(frame for frame in callers if frame not in visited)], callers)
+        names: frozenset[str] = frozenset()
+        while (getters := Getters(self.ev, speaking)).names != names:
+            names = getters.names
+            self._spread(speaking, [frame for frame in visited - speaking if any(getters.reads(frame))], callers)
+        self._getters = getters
+        return visited - speaking
+
+    @staticmethod
+    def _spread(speaking: set[Frame], pending: list[Frame], callers: Mapping[Frame, list[Frame]]) -> None:
         while pending:
             frame = pending.pop()
             if frame not in speaking:
                 speaking.add(frame)
                 pending.extend(callers.get(frame, ()))
-        return visited - speaking
 
     def is_silent(self, frame: Frame) -> bool:
         """Does a frame surely come to no parallel call."""
@@ -115,12 +126,37 @@ class Effects:
         if frame in self._silent:
             return ()
         found: list[ParallelCall] = []
-        for number, operation in frame.code.calls_in(blocks):
-            if not operation.decorator:
+        for number, operation in self.running(frame, blocks):
+            if isinstance(operation, s.Attribute):
+                found.extend(self.of_read(frame, number, operation))
+            elif not operation.decorator:
                 found.extend(self.of_call(frame, number, operation))
-                if len(found) >= MAX_CALLS:
-                    return tuple(found[:MAX_CALLS])
+            if len(found) >= MAX_CALLS:
+                return tuple(found[:MAX_CALLS])
         return tuple(found)
+
+    def running(self, frame: Frame, blocks: Iterable[int]) -> Iterable[tuple[int, s.Call | s.Attribute]]:
+        """The calls in some blocks, and the properties that are read there and make parallel calls."""
+        reads = list(self._getters.reads(frame))
+        if not reads:
+            return frame.code.calls_in(blocks)
+        block_of = frame.code.function.block_of
+        order = {block: place for place, block in enumerate(blocks)}
+        found: list[tuple[int, s.Call | s.Attribute]] = [*frame.code.calls_in(order)]
+        found += [(number, operation) for number, operation in reads if block_of[number] in order]
+        return sorted(found, key=lambda each: (order[block_of[each[0]]], each[0]))
+
+    def reads_properties(self, frame: Frame) -> bool:
+        """Does a function read a property that makes parallel calls."""
+        return not self.is_silent(frame) and any(self._getters.reads(frame))
+
+    def of_read(self, frame: Frame, number: int, operation: s.Attribute) -> Iterator[ParallelCall]:
+        """The parallel calls of a property that is read."""
+        site = Site(frame.ref, number)
+        for getter in self._getters.read_by(frame, operation):
+            for target in self.calls.targets(getter, Arguments(), frame.depth + 1):
+                for inner in self.of_function(target.frame):
+                    yield replace(inner, path=(site, *inner.path))
 
     def of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
         """The parallel calls that one call makes, itself or through the project's functions."""

@@ -18,8 +18,8 @@ from spmdlint.program.link import FunctionRef
 
 MAX_DERIVED = 4
 """Classes that derive from one for which an inherited method is looked at."""
-MAX_FRAMES = 8
-"""Ways to enter one function that are looked at besides the one of which nothing is known."""
+MAX_FRAMES = 64
+"""Ways to enter one function that are kept besides the one of which nothing is known."""
 
 
 class Entries:

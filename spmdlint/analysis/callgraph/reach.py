@@ -30,6 +30,7 @@ from spmdlint.analysis.evaluation.values import (
     External,
     Frame,
     Free,
+    FunctionValue,
     Instance,
     Site,
     Unknown,
@@ -106,6 +107,7 @@ class Visitor:
         self._seen: set[Frame] = set()
         self._made: list[Instance] = []  # grows while it is gone over
         self._known: set[Instance] = set()
+        self._wrapped: list[Frame] = []  # what decorators of the project made of functions, whoever calls it
 
     def run(self) -> Reach:
         """Visit every function of the project."""
@@ -114,6 +116,8 @@ class Visitor:
         for instance in self._made:
             for frame in method_frames(self.ev, instance):
                 self._visit_all(frame)
+        for frame in self._wrapped:
+            self._visit_all(frame)
         self._spread()
         return self.reach
 
@@ -141,6 +145,8 @@ class Visitor:
                     if isinstance(operation, s.Collected) and self._makes_known(frame, function, operation.element):
                         yield from self._made_in_rounds(frame, number, block in certain)
                     continue
+                if operation.decorator:
+                    self._wrap(frame, number)
                 callees = self.ev.value(frame, operation.function)
                 if self._any_spans(frame, operation, callees):
                     self.reach.spanning.add(frame)
@@ -171,6 +177,14 @@ class Visitor:
         # What is unknown, or a function of the project, makes nothing here that the linter knows.
         for value in self.ev.in_order(self.ev.value(frame, number)) if made else ():
             yield from self._use(frame, site, value, sure)
+
+    def _wrap(self, frame: Frame, number: int) -> None:
+        """Note the function that a decorator put in the place of another one."""
+        made = only(self.ev.value(frame, number))
+        if isinstance(made, FunctionValue) and made.outer is not None and made.outer.ref != frame.ref:
+            entered = self.ev.entered_frame(made, Arguments(open=True), frame.depth + 1)
+            if entered is not None:
+                self._wrapped.append(entered)
 
     def _make(self, callee: Value, arguments: Arguments) -> None:
         """Note what is made here, if it is an object whose methods run code that it is given."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -44,6 +45,8 @@ MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 
 
 What is only not there yet on one process has come everywhere in the end; what a clock has decided is often forgotten.
 """
+MAX_ENTERED = 8
+"""Ways to enter one function with others to call that are looked at."""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
 
@@ -113,14 +116,15 @@ class Divergences:
 
     def _makes_calls(self, frame: Frame) -> bool:
         """Is there any parallel call to differ about: far faster to ask than what varies."""
-        return any(
+        return self.effects.reads_properties(frame) or any(
             next(self.effects.of_call(frame, number, call), None) is not None
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame)))
         )
 
     def _entered(self, frame: Frame) -> list[Frame]:
         """The ways in which a function is entered with functions to call, where a branch of it varies."""
-        frames = [entered for entered in self.entries.of(frame.ref) if self._makes_calls(entered)]
+        makes_calls = (entered for entered in self.entries.of(frame.ref) if self._makes_calls(entered))
+        frames = list(islice(makes_calls, MAX_ENTERED))
         if not frames:
             return []
         blocks = self.ev.function(frame).blocks

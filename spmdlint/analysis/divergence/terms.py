@@ -104,6 +104,12 @@ class Terms:
         """
         return _Walk(self, frame, closed, without).region(start, until, None)
 
+    def of_running(self, frame: Frame, number: int, operation: s.Call | s.Attribute) -> Term:
+        """What one call does, or a property that is read."""
+        if isinstance(operation, s.Attribute):
+            return sequence(*map(Call, self.effects.of_read(frame, number, operation)))
+        return NOTHING if operation.decorator else self.of_call(frame, number, operation)
+
     def of_call(self, frame: Frame, number: int, operation: s.Call) -> Term:
         """What one call does."""
         callees = self.ev.value(frame, operation.function)
@@ -168,9 +174,8 @@ class _Walk:
             seen.add(block)
             if block != self.without:
                 parts.extend(
-                    self.terms.of_call(self.frame, number, call)
-                    for number, call in self.frame.code.calls_in([block])
-                    if not call.decorator
+                    self.terms.of_running(self.frame, number, operation)
+                    for number, operation in self.terms.effects.running(self.frame, [block])
                 )
             following = self._after(block, parts, until, within)
             if following is None:

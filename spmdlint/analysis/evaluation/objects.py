@@ -226,6 +226,19 @@ class Objects:
         yields = isinstance(method, FunctionValue) and self.project.function(method.ref).generator
         return method if yields and isinstance(method, FunctionValue) else None
 
+    def getter(self, instance: Instance, name: str) -> FunctionValue | None:
+        """The function behind a property of an object, bound to it; None where the attribute is none."""
+        for cls in self.lineage(instance.cls):
+            stores = self.project.function(cls.ref).stores.get(name, ())
+            if not stores:
+                continue
+            value = certain(self.ev.value(self.ev.frame(cls.ref, {}, cls.outer, 0), stores[-1]))
+            if not isinstance(value, Applied) or value.name not in _PROPERTIES or not value.arguments.positional:
+                return None
+            inner = certain(value.arguments.positional[0])
+            return replace(inner, receiver=instance) if isinstance(inner, FunctionValue) else None
+        return None
+
     def called(self, value: Value) -> Value:
         """What runs when a value is called: of an object its ``__call__``, where that is certain."""
         if not isinstance(value, Instance):

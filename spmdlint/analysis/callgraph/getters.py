@@ -1,0 +1,41 @@
+"""Properties that make parallel calls: to read one is to call it, though it looks like an attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Instance
+from spmdlint.program import summary as s
+
+
+class Getters:
+    """The properties among some functions, by name, and who reads them."""
+
+    def __init__(self, evaluator: Evaluator, frames: Iterable[Frame]) -> None:
+        self.ev = evaluator
+        self.names = frozenset(
+            function.name
+            for ref in {frame.ref for frame in frames}
+            if (owner := evaluator.project.enclosing_class(ref)) is not None
+            for function in (evaluator.project.function(ref),)
+            if evaluator.objects.getter(Instance(evaluator.objects.class_of(owner)), function.name) is not None
+        )
+
+    def reads(self, frame: Frame) -> Iterator[tuple[int, s.Attribute]]:
+        """The attributes of these names that a function reads."""
+        if self.names:
+            for number, operation in frame.code.of_kind(s.Attribute):
+                if operation.name in self.names:
+                    yield number, operation
+
+    def read_by(self, frame: Frame, operation: s.Attribute) -> list[FunctionValue]:
+        """What runs when an attribute is read: of an object of unknown class, the only method of that name."""
+        values = self.ev.value(frame, operation.base)
+        owners = [value for value in values if isinstance(value, Instance)]
+        if not owners:
+            known = self.ev.project.methods_by_name.get(operation.name, ())
+            cls = self.ev.project.enclosing_class(known[0]) if len(known) == 1 else None
+            owners = [Instance(self.ev.objects.class_of(cls))] if cls is not None else []
+        found = (self.ev.objects.getter(owner, operation.name) for owner in owners if len(owners) == 1)
+        return [getter for getter in found if getter is not None]
