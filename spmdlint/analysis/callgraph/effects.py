@@ -94,7 +94,7 @@ class Effects:
         names: frozenset[str] = frozenset()
         while (getters := Getters(self.ev, speaking)).names != names:
             names = getters.names
-            self._spread(speaking, [frame for frame in visited - speaking if any(getters.reads(frame))], callers)
+            self._spread(speaking, [frame for frame in visited - speaking if getters.reads(frame)], callers)
         self._getters = getters
         return visited - speaking
 
@@ -137,7 +137,7 @@ class Effects:
 
     def running(self, frame: Frame, blocks: Iterable[int]) -> Iterable[tuple[int, s.Call | s.Attribute]]:
         """The calls in some blocks, and the properties that are read there and make parallel calls."""
-        reads = list(self._getters.reads(frame))
+        reads = self._getters.reads(frame)
         if not reads:
             return frame.code.calls_in(blocks)
         block_of = frame.code.function.block_of
@@ -148,7 +148,7 @@ class Effects:
 
     def reads_properties(self, frame: Frame) -> bool:
         """Does a function read a property that makes parallel calls."""
-        return not self.is_silent(frame) and any(self._getters.reads(frame))
+        return not self.is_silent(frame) and bool(self._getters.reads(frame))
 
     def of_read(self, frame: Frame, number: int, operation: s.Attribute) -> Iterator[ParallelCall]:
         """The parallel calls of a property that is read."""

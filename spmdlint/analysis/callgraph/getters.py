@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Instance
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 
 class Getters:
@@ -14,6 +15,7 @@ class Getters:
 
     def __init__(self, evaluator: Evaluator, frames: Iterable[Frame]) -> None:
         self.ev = evaluator
+        self._reads: dict[FunctionRef, list[tuple[int, s.Attribute]]] = {}
         self.names = frozenset(
             function.name
             for ref in {frame.ref for frame in frames}
@@ -22,12 +24,15 @@ class Getters:
             if evaluator.objects.getter(Instance(evaluator.objects.class_of(owner)), function.name) is not None
         )
 
-    def reads(self, frame: Frame) -> Iterator[tuple[int, s.Attribute]]:
+    def reads(self, frame: Frame) -> list[tuple[int, s.Attribute]]:
         """The attributes of these names that a function reads."""
-        if self.names:
-            for number, operation in frame.code.of_kind(s.Attribute):
-                if operation.name in self.names:
-                    yield number, operation
+        if not self.names:
+            return []
+        found = self._reads.get(frame.ref)
+        if found is None:
+            read = frame.code.of_kind(s.Attribute)
+            found = self._reads[frame.ref] = [(n, o) for n, o in read if o.name in self.names]
+        return found
 
     def read_by(self, frame: Frame, operation: s.Attribute) -> list[FunctionValue]:
         """What runs when an attribute is read: of an object of unknown class, the only method of that name."""
