@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from spmdlint.analysis.evaluation.byname import is_common
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Instance
 from spmdlint.program import summary as s
@@ -38,7 +39,7 @@ class Getters:
         """What runs when an attribute is read: of an object of unknown class, the only method of that name."""
         values = self.ev.value(frame, operation.base)
         owners = [value for value in values if isinstance(value, Instance)]
-        if not owners:
+        if not owners and not is_common(operation.name):
             known = self.ev.project.methods_by_name.get(operation.name, ())
             cls = self.ev.project.enclosing_class(known[0]) if len(known) == 1 else None
             owners = [Instance(self.ev.objects.class_of(cls))] if cls is not None else []

@@ -48,7 +48,7 @@ class ByName:
 
     def method(self, base: Value, name: str, frame: Frame) -> Values:
         """The only method of this name, in the file that uses it or else in the project, of an unknown object."""
-        if _is_common(name):
+        if is_common(name):
             return ANYTHING
         owners = [o for o in self.project.methods_by_name.get(name, ()) if o != frame.ref]
         classes = [cls for o in owners if (cls := self.project.enclosing_class(o)) is not None]
@@ -59,7 +59,7 @@ class ByName:
 
     def owners(self, bases: Values, name: str, user: Path) -> Values:
         """What an attribute is asked of: where nothing is known of it, the only class that has one of that name."""
-        if not all(isinstance(base, (Free, Unknown)) for base in bases) or _is_common(name):
+        if not all(isinstance(base, (Free, Unknown)) for base in bases) or is_common(name):
             return bases
         classes = self._owners.get(name, [])
         for base in bases:
@@ -127,5 +127,5 @@ class ByName:
         return self.ev.objects.class_of(cls) if asked <= own else None
 
 
-def _is_common(name: str) -> bool:
+def is_common(name: str) -> bool:
     return name in _COMMON or name.startswith("__")
