@@ -128,4 +128,5 @@ class ByName:
 
 
 def is_common(name: str) -> bool:
+    """Is a name one that methods of every library share."""
     return name in _COMMON or name.startswith("__")
