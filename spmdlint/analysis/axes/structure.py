@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls, Target
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.callgraph.statics import static_places
 from spmdlint.analysis.evaluation.arrays import Arrays
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -81,9 +82,11 @@ class Structure:
         called = self.reach.use_calls.get(use.site, ())
         operations = (self.ev.project.function(site.ref).operations[site.number] for site in called)
         calls = [operation for operation in operations if isinstance(operation, s.Call)]
+        static = static_places(self.ev, use.applied)
         return bool(calls) and all(
             not any(argument.star for argument in call.arguments)
-            and sum(argument.keyword is None for argument in call.arguments) > count
+            # Static ones at the end need none.
+            and not static.issuperset(range(count, sum(argument.keyword is None for argument in call.arguments)))
             for call in calls
         )
 

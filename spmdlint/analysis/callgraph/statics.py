@@ -36,6 +36,12 @@ def static_arguments(
                 yield name, value
 
 
+def static_places(evaluator: Evaluator, callee: Applied) -> frozenset[int]:
+    """The places of the static parameters of a jit or map, as far as they are told by number."""
+    given = (each for parameter in _PARAMETERS for each in _constants(evaluator.argument(callee, parameter)))
+    return frozenset(each for each in given if type(each) is int)
+
+
 def _constants(values: Values | None) -> Iterator[object]:
     for value in values or ():
         if isinstance(value, Constant):
