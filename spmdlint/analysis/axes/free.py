@@ -180,8 +180,6 @@ class FreeAxes:
             # A jit made here may be called where the axis is bound: in the function of a map.
             called = self.reach.use_calls.get(found.root, ())
             places = (found.root.ref, *(site.ref for site in called))
-            if called and all(map(self._is_for_others, called)):
-                continue
             if not any(self._bound_outside(ref, found.need.axis) for ref in places) and not decorated_with(
                 self.ev, self.ev.free_frame(found.root.ref), found.need.axis
             ):
@@ -196,6 +194,11 @@ class FreeAxes:
             if (found.need.axis, found.need.site) not in told:
                 told.add((found.need.axis, found.need.site))
                 yield found
+
+    def _runs_for_others(self, use: MapUse) -> bool:
+        """Is what is compiled here only called by functions that may run in any map."""
+        called = self.reach.use_calls.get(use.site, ())
+        return bool(called) and all(map(self._is_for_others, called))
 
     def _is_for_others(self, site: Site) -> bool:
         """Does a call stand in a function that the project never calls, but hands on: it may run in any map."""
@@ -214,7 +217,7 @@ class FreeAxes:
             if use.frame not in self.reach.trusted or use.site in self.reach.inner:
                 continue
             binds = self.calls.bound(use.applied) if known.kind == "map" else NO_AXES
-            if binds.open:
+            if binds.open or (known.kind == "jit" and self._runs_for_others(use)):
                 continue
             library, mesh = use.applied.name.rsplit(".", 1)[-1], self.calls.mesh_site(use.applied)
             for function in self.calls.functions_in(known, use.applied.arguments):
