@@ -217,17 +217,24 @@ class FreeAxes:
             if use.frame not in self.reach.trusted or use.site in self.reach.inner:
                 continue
             binds = self.calls.bound(use.applied) if known.kind == "map" else NO_AXES
-            if binds.open or (known.kind == "jit" and self._runs_for_others(use)):
+            if binds.open:
                 continue
-            library, mesh = use.applied.name.rsplit(".", 1)[-1], self.calls.mesh_site(use.applied)
-            for function in self.calls.functions_in(known, use.applied.arguments):
-                for need in self._of_libraries(function, Arguments(open=True), use.site):
+            found = list(self._under(use, known, binds))
+            # Who calls it takes long to find out: only where it matters.
+            if found and not (known.kind == "jit" and self._runs_for_others(use)):
+                yield from found
+
+    def _under(self, use: MapUse, known: Known, binds: Axes) -> Iterator[Unbound]:
+        """The needs of what is mapped or compiled here that are not met there."""
+        library, mesh = use.applied.name.rsplit(".", 1)[-1], self.calls.mesh_site(use.applied)
+        for function in self.calls.functions_in(known, use.applied.arguments):
+            for need in self._of_libraries(function, Arguments(open=True), use.site):
+                if need.axis not in binds.names:
+                    yield Unbound(need, use.site, library, binds, mesh=mesh)
+            for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
+                for need in self.left_over(target):
                     if need.axis not in binds.names:
-                        yield Unbound(need, use.site, library, binds, mesh=mesh)
-                for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
-                    for need in self.left_over(target):
-                        if need.axis not in binds.names:
-                            yield Unbound(need, use.site, library, binds | target.binds, mesh=mesh)
+                        yield Unbound(need, use.site, library, binds | target.binds, mesh=mesh)
 
     def _runs(self, known: Known, use: MapUse) -> bool:
         """Does what is made here run on its own: a jit, a map over devices, or a vmap of one.
