@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from spmdlint.runtime_checks.cadence import PROCESSES_A_SECOND
+from spmdlint.runtime_checks.journal import Journal
 from spmdlint.runtime_checks.ledger import Group
 from spmdlint.runtime_checks.samples import Sample
 
@@ -23,18 +24,19 @@ ASKED = 64  # processes of which it asks at a time
 class Absent:
     """Asks how the others ended while this process makes no calls, more and more seldom."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, journal: Journal) -> None:
         self._session = session
+        self._journal = journal
         self._found: dict[str, dict[int, Sample]] = {}
         self._made = -1
         self._first_pause = max(AFTER, session.count / PROCESSES_A_SECOND)
         self._pause: dict[str, float] = {}
         self._due: dict[str, float] = {}
 
-    def among(self, group: Group, processes: Iterable[int], made: int, now: float) -> Mapping[int, Sample]:
-        """Those of some processes that ended without a call of the group, so far; ``made``: this process's calls."""
-        if made != self._made:
-            self._made = made
+    def among(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
+        """Those of some processes that ended without a call of the group, so far."""
+        if self._journal.made != self._made:
+            self._made = self._journal.made
             self._pause.clear()
             self._due.clear()
         found = self._found.setdefault(group.key, {})

@@ -57,7 +57,7 @@ class Leader:
         self._excused: set[tuple[int, str]] = set()
         self._lock = threading.Lock()
         self._read_before: dict[str, dict[int, tuple[str, Sample | None]]] = {}
-        self._absent = Absent(session)
+        self._absent = Absent(session, background.journal)
         self.asking = Asking(session, background)
         self.lateness = Lateness(session, self.asking)
 
@@ -79,7 +79,7 @@ class Leader:
         if session.me not in group.processes:
             return []
         before = group.processes[: group.processes.index(session.me)]
-        absent = self._absent.among(group, before, self._background.journal.made, now) if before else {}
+        absent = self._absent.among(group, before, now) if before else {}
         is_first = all(self._gone(process) or process in absent for process in before)
         return leads(group.key, group.processes, group.processes[0] if is_first else session.me)
 
@@ -114,7 +114,7 @@ class Leader:
         found = self._published(folder)
         found[self._session.me] = self._background.own_sample(group)
         silent = (process for process in members_in(folder, group.processes) if process not in found)
-        for process, sample in self._absent.among(group, silent, self._background.journal.made, now).items():
+        for process, sample in self._absent.among(group, silent, now).items():
             found.setdefault(process, sample)
         changed = []
         for process, sample in found.items():

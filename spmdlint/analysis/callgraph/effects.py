@@ -153,10 +153,10 @@ class Effects:
     def of_read(self, frame: Frame, number: int, operation: s.Attribute) -> Iterator[ParallelCall]:
         """The parallel calls of a property that is read."""
         site = Site(frame.ref, number)
-        for getter in self._getters.read_by(frame, operation):
-            for target in self.calls.targets(getter, Arguments(), frame.depth + 1):
-                for inner in self.of_function(target.frame):
-                    yield replace(inner, path=(site, *inner.path))
+        getter = self._getters.read_by(frame, operation)
+        for target in self.calls.targets(getter, Arguments(), frame.depth + 1) if getter is not None else ():
+            for inner in self.of_function(target.frame):
+                yield replace(inner, path=(site, *inner.path))
 
     def of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
         """The parallel calls that one call makes, itself or through the project's functions."""

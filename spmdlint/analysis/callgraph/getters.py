@@ -18,12 +18,17 @@ class Getters:
         self.ev = evaluator
         self._reads: dict[FunctionRef, list[tuple[int, s.Attribute]]] = {}
         self.names = frozenset(
-            function.name
-            for ref in {frame.ref for frame in frames}
-            if (owner := evaluator.project.enclosing_class(ref)) is not None
-            for function in (evaluator.project.function(ref),)
-            if evaluator.objects.getter(Instance(evaluator.objects.class_of(owner)), function.name) is not None
+            evaluator.project.function(ref).name for ref in {frame.ref for frame in frames} if self._is_getter(ref)
         )
+
+    def _is_getter(self, ref: FunctionRef) -> bool:
+        owner = self.ev.project.enclosing_class(ref)
+        name = self.ev.project.function(ref).name
+        return owner is not None and self._of_class(owner, name) is not None
+
+    def _of_class(self, owner: FunctionRef, name: str) -> FunctionValue | None:
+        """The property of some object of a class."""
+        return self.ev.objects.getter(Instance(self.ev.objects.class_of(owner)), name)
 
     def reads(self, frame: Frame) -> list[tuple[int, s.Attribute]]:
         """The attributes of these names that a function reads."""
@@ -35,13 +40,12 @@ class Getters:
             found = self._reads[frame.ref] = [(n, o) for n, o in read if o.name in self.names]
         return found
 
-    def read_by(self, frame: Frame, operation: s.Attribute) -> list[FunctionValue]:
+    def read_by(self, frame: Frame, operation: s.Attribute) -> FunctionValue | None:
         """What runs when an attribute is read: of an object of unknown class, the only method of that name."""
         values = self.ev.value(frame, operation.base)
         owners = [value for value in values if isinstance(value, Instance)]
-        if not owners and not is_common(operation.name):
-            known = self.ev.project.methods_by_name.get(operation.name, ())
-            cls = self.ev.project.enclosing_class(known[0]) if len(known) == 1 else None
-            owners = [Instance(self.ev.objects.class_of(cls))] if cls is not None else []
-        found = (self.ev.objects.getter(owner, operation.name) for owner in owners if len(owners) == 1)
-        return [getter for getter in found if getter is not None]
+        if owners:
+            return self.ev.objects.getter(owners[0], operation.name) if len(owners) == 1 else None
+        known = () if is_common(operation.name) else self.ev.project.methods_by_name.get(operation.name, ())
+        owner = self.ev.project.enclosing_class(known[0]) if len(known) == 1 else None
+        return self._of_class(owner, operation.name) if owner is not None else None

@@ -114,17 +114,8 @@ class ExceptionPaths:
 
     def _goes_on(self, frame: Frame, start: int) -> bool:
         """Does control come from a block to the end of the function; it does not through `assert False`."""
-        live, successors = self.ev.live_blocks(frame), self.ev.flow(frame.ref).successors
-        seen: set[int] = set()
-        pending = [start]
-        while pending:
-            block = pending.pop()
-            if block == EXIT:
-                return True
-            if block not in seen:
-                seen.add(block)
-                pending.extend(successors[block] if block in live else ())
-        return False
+        live = self.ev.live_blocks(frame)
+        return EXIT in self.ev.flow(frame.ref).reachable_by(start, lambda block, _: block in live)
 
     def _ends(self, frame: Frame, blocks: list[int]) -> bool:
         """Does a handler end the process: then the others fail with it, and nothing goes on."""
@@ -160,12 +151,6 @@ class ExceptionPaths:
 
     def _only_through(self, frame: Frame, block: int, target: int) -> set[int]:
         """The blocks that control comes to through one clause only."""
-        successors = self.ev.flow(frame.ref).successors
-        others: set[int] = set()
-        pending = [ENTRY]
-        while pending:
-            current = pending.pop()
-            if current not in others:
-                others.add(current)
-                pending.extend(t for t in successors[current] if (current, t) != (block, target))
-        return self.ev.flow(frame.ref).reachable(target) - others
+        flow = self.ev.flow(frame.ref)
+        others = flow.reachable_by(ENTRY, lambda one, other: (one, other) != (block, target))
+        return flow.reachable(target) - others

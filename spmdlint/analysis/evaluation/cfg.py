@@ -7,7 +7,7 @@ Post-dominators by the iterative algorithm of Cooper, Harvey and Kennedy ("A Sim
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Delete, Function, Store, ValueId
@@ -138,6 +138,17 @@ class Flow:
                 continue
             found.add(block)
             pending.extend(self.successors[block])
+        return found
+
+    def reachable_by(self, start: int, takes: Callable[[int, int], bool]) -> set[int]:
+        """The blocks that control can come to from a block (itself included) by the edges that it ``takes``."""
+        found: set[int] = set()
+        pending = [start]
+        while pending:
+            block = pending.pop()
+            if block not in found:
+                found.add(block)
+                pending.extend(target for target in self.successors[block] if takes(block, target))
         return found
 
     def guarded(self, block: int, arm: int) -> frozenset[int]:

@@ -134,7 +134,7 @@ def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bo
         caught = function.operations[test] if test is not None else None
         if not isinstance(caught, s.Caught):
             continue
-        if caught.kind is None or _catches(evaluator.value(frame, caught.kind), wanted):
+        if caught.kind is None or catches(evaluator.value(frame, caught.kind), wanted):
             return True
         pending.extend(edge.target for edge in function.blocks[current].edges if edge.kind == "false")
     return False
@@ -152,15 +152,16 @@ def _suppressed(evaluator: Evaluator, frame: Frame, number: int, wanted: set[str
             continue
         kinds = [evaluator.value(frame, argument.value) for argument in manager.arguments]
         end = frame.code.left.get(operation.manager, len(function.operations))
-        if number < end and any(_catches(kind, wanted) for kind in kinds):
+        if number < end and any(catches(kind, wanted) for kind in kinds):
             return True
     return False
 
 
-def _catches(kinds: Values, wanted: set[str]) -> bool:
+def catches(kinds: Values, wanted: set[str]) -> bool:
+    """Does a clause for these classes, or for tuples of them, catch one of those wanted, by their full names."""
     for kind in kinds:
         if isinstance(kind, Collection):
-            if any(_catches(element, wanted) for element in kind.elements):
+            if any(catches(element, wanted) for element in kind.elements):
                 return True
         elif isinstance(kind, External) and kind.name in wanted:
             return True

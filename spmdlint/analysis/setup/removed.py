@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.intent import expects_failure, handles
-from spmdlint.analysis.evaluation.values import Collection, External, Frame, Site, Values
+from spmdlint.analysis.evaluation.intent import catches, expects_failure, handles
+from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.knowledge.removed import Removals, Removed, Version
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -176,11 +176,10 @@ class RemovedNames:
                 if not isinstance(caught, s.Caught):
                     continue
                 kinds = self.ev.value(frame, caught.kind) if caught.kind is not None else frozenset()
-                names = {value.name.removeprefix("builtins.") for value in _classes(kinds)}
                 for edge in function.blocks[clause].edges:
                     if edge.kind == "false":
                         pending.append(edge.target)
-                    elif edge.kind == "except" and not names.isdisjoint(_ERRORS):
+                    elif edge.kind == "except" and catches(kinds, {f"builtins.{name}" for name in _ERRORS}):
                         found |= flow.reachable(edge.target, without=flow.joins_at(tried))
         return found
 
@@ -207,16 +206,6 @@ class RemovedNames:
         if isinstance(operation, s.Attribute):
             return "version" in operation.name.lower() or self._asks(frame, operation.base, depth - 1)
         return any(self._asks(frame, n, depth - 1) for n in _inside(operation))
-
-
-def _classes(values: Values) -> Iterator[External]:
-    """The classes that a clause catches, one or several in a tuple."""
-    for value in values:
-        if isinstance(value, Collection):
-            for element in value.elements:
-                yield from _classes(element)
-        elif isinstance(value, External):
-            yield value
 
 
 def _inside(operation: s.Operation) -> tuple[int, ...]:

@@ -297,17 +297,7 @@ class Conditions:
 
     def _comes(self, frame: Frame, block: int, closed: Closed) -> bool:
         """Does control come to a block without these edges."""
-        successors = self.ev.flow(frame.ref).successors
-        seen: set[int] = set()
-        pending = [ENTRY]
-        while pending:
-            current = pending.pop()
-            if current == block:
-                return True
-            if current not in seen:
-                seen.add(current)
-                pending.extend(t for t in successors[current] if (current, t) not in closed)
-        return False
+        return block in self.ev.flow(frame.ref).reachable_by(ENTRY, lambda one, other: (one, other) not in closed)
 
 
 def _about_number(key: Key) -> bool:
