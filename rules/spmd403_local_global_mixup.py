@@ -64,6 +64,10 @@ _MESSAGES = {
         "A sum over the devices of all processes is divided by the number of {one_unit} ({one}).",
         "The mean is too large by the number of processes. Use jax.lax.pmean, or divide by jax.lax.axis_size.",
     ),
+    "twice": (
+        "What was divided by {one} already is divided by {other}, which counts {other_unit}.",
+        "The number of processes goes into it twice. Divide by jax.local_device_count(), or the whole by this.",
+    ),
 }
 
 
@@ -74,7 +78,8 @@ class LocalGlobalMixup(Rule):
 
     Knows what a value counts: processes, the devices of all processes, or the devices of this process. Finds where two
     that count different things meet: an element of `jax.local_devices()` chosen by `jax.process_index()`, a share of
-    the data by the number of the process and `jax.device_count()`, rows for all devices given to `jax.pmap`.
+    the data by the number of the process and `jax.device_count()`, rows for all devices given to `jax.pmap`, a
+    process's portion of a batch divided by the number of all devices.
 
     ## Why it matters
 
@@ -101,13 +106,13 @@ class LocalGlobalMixup(Rule):
 
     ## Limits
 
-    A preview. What is computed from two counts, such as the devices by process, has no unit. Where nothing but the
-    number of devices is asked for, only files that name several processes are looked at.
+    What is computed from two counts, such as the devices by process, has no unit. Where nothing but the number of
+    devices is asked for, only files that name several processes are looked at. With `--preview` also meshes over all
+    devices that are as large as those of one process: many such programs are for one process.
     """
 
     code = "SPMD403"
     name = "local-global-mixup"
-    preview = True
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.mixups():

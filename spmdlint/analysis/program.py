@@ -247,9 +247,11 @@ class Program:
                     yield found
 
     def mixups(self) -> Iterator[Mixup]:
-        """Numbers of processes and of devices that are taken for one another. Only with ``preview``."""
-        if self.preview and self.multi_process != "never":
-            yield from Mixups(self.evaluator, units(), self._multi).found()
+        """Numbers of processes and of devices that are taken for one another; sizes of meshes with ``preview``."""
+        if self.multi_process != "never":
+            for found in Mixups(self.calls, self.reach, units(), self._multi).found():
+                if self.preview or found.kind != "mesh":
+                    yield found
 
     @cached_property
     def _outputs(self) -> Outputs:

@@ -23,6 +23,7 @@ class Units(Struct, frozen=True):
     part_of: frozenset[str]
     rows: Mapping[str, tuple[int, str]]
     stacks: frozenset[str]
+    cutters: frozenset[str]
     leaves: frozenset[str]
     shares: frozenset[tuple[str, str]]
     sharders: frozenset[str]
@@ -44,6 +45,7 @@ def units() -> Units:
         part_of=frozenset(table["part_of"]),
         rows={name: (position, keyword) for name, (position, keyword) in table["rows"].items()},
         stacks=frozenset(table["stacks"]),
+        cutters=frozenset(table["cutters"]),
         leaves=frozenset(table["leaves"]),
         shares=frozenset((place, count) for place, count in table["shares"]),
         sharders=frozenset(table["sharders"]),

@@ -11,16 +11,19 @@ from typing import Literal
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
-from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.inputs.portions import Portion, Whole, divided_twice
 from spmdlint.analysis.inputs.quantities import Quantities, Quantity
 from spmdlint.analysis.variance.conditions import Conditions
+from spmdlint.analysis.variance.origins import Origins
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import Units
 from spmdlint.program import summary as s
 
-MixupKind = Literal["element", "first", "share", "compare", "rows", "part", "mesh", "mean"]
+MixupKind = Literal["element", "first", "share", "compare", "rows", "part", "mesh", "mean", "twice"]
 _ASKED: tuple[type[s.Operation], ...] = (s.Subscript, s.Compare, s.Binary, s.Call)
 _ORDERS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
@@ -37,12 +40,14 @@ class Mixup(Struct, frozen=True):
 class Mixups:
     """Finds them, operation by operation."""
 
-    def __init__(self, evaluator: Evaluator, table: Units, multi: MultiProcess) -> None:
-        self.ev = evaluator
+    def __init__(self, calls: Calls, reach: Reach, table: Units, multi: MultiProcess) -> None:
+        self.ev = calls.ev
         self.table = table
         self.multi = multi
-        self.quantities = Quantities(evaluator, table)
-        self.conditions = Conditions(evaluator)
+        self.quantities = Quantities(self.ev, table)
+        self.conditions = Conditions(self.ev)
+        self._portion = Origins(self.ev, calls, reach, Portion(self.quantities))
+        self._whole = Origins(self.ev, calls, reach, Whole(self.quantities))
 
     def found(self) -> Iterator[Mixup]:
         """Every such place in code that several processes run."""
@@ -59,8 +64,8 @@ class Mixups:
             return self._element(frame, number, operation)
         if isinstance(operation, s.Compare):
             return self._compared(frame, number, operation)
-        if isinstance(operation, s.Binary) and operation.operator in ("/", "//"):
-            return self._mean(frame, number, operation)
+        if isinstance(operation, s.Binary) and operation.operator in ("/", "//", "%"):
+            return self._mean(frame, number, operation) or self._twice(frame, number, operation)
         if isinstance(operation, s.Call) and not operation.decorator:
             return self._called(frame, number, operation)
         return None
@@ -76,7 +81,7 @@ class Mixups:
         place = self.quantities.of(frame, operation.index)
         if place is None or place.role != "place":
             return None
-        listed = self.quantities.of(frame, operation.base)
+        listed = self.quantities.of(frame, operation.base) or self.quantities.pieces(frame, operation.base)
         if listed is None or listed.role != "list" or listed.unit == place.unit:
             return None
         if (listed.unit, place.unit) == ("device", "local") and not self.multi.acts_for(frame.ref.path):
@@ -216,12 +221,21 @@ class Mixups:
         count = self.quantities.of(frame, operation.right)
         if count is None or (count.role, count.unit) != ("count", "local"):
             return None
-        total = certain(self.ev.value(frame, operation.left))
+        total = certain(self.ev.value(frame, operation.left)) if operation.operator != "%" else None
         if not isinstance(total, Applied) or total.name not in self.table.sums:
             return None
         if not self.multi.acts_for(frame.ref.path) or self.ev.argument(total, "axis_index_groups") is not None:
             return None
         return Mixup("mean", Site(frame.ref, number), count)
+
+    def _twice(self, frame: Frame, number: int, operation: s.Binary) -> Mixup | None:
+        """What one process has of something, divided by the number of all devices."""
+        found = divided_twice(self._portion, self._whole, frame, operation)
+        if found is None:
+            return None
+        portion, whole = (reason.source for reason in found)
+        by = Quantity("count", "process", portion.site, portion.text)
+        return Mixup("twice", Site(frame.ref, number), by, Quantity("count", "device", whole.site, whole.text))
 
 
 def _is_one(operation: s.Operation) -> bool:

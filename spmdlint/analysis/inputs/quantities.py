@@ -109,7 +109,20 @@ class Quantities:
     def _names(self, frame: Frame, callee: int) -> set[str]:
         return {v.name for v in self.ev.value(frame, callee) if isinstance(v, External)}
 
-    # -- rows of arrays
+    # -- pieces and rows of arrays
+
+    def pieces(self, frame: Frame, number: int) -> Quantity | None:
+        """What a list of pieces has one for each of: ``array_split(rows, jax.local_device_count())``."""
+        number = resolved(self.ev, frame, number)
+        operation = self.ev.function(frame).operations[number]
+        if not isinstance(operation, s.Call) or any(argument.star for argument in operation.arguments):
+            return None
+        if self.table.cutters.isdisjoint(self._names(frame, operation.function)) or len(operation.arguments) < 2:
+            return None
+        count = self.of(frame, operation.arguments[1].value)
+        if count is None or count.role != "count":
+            return None
+        return Quantity("list", count.unit, Site(frame.ref, number), f"a list of {count.text} pieces")
 
     def rows(self, frame: Frame, number: int, depth: int = _DEPTH) -> Quantity | None:
         """What an array has a row for each of: the count that its leading size is."""

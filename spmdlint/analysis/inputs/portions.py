@@ -1,0 +1,75 @@
+"""What a process has of something, and numbers that count the devices of all processes: they do not divide.
+
+A number that was divided by that of the processes is one process's portion. To share it among the devices it has to be
+divided by those of this process; divided by all of them, the number of the processes has gone into it twice.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.inputs.quantities import Quantities
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+_KEEPS = frozenset(("builtins.int", "builtins.max", "builtins.min", "math.floor", "math.ceil"))
+_CARRIES = (s.Load, s.Store, s.Parameter, s.Attribute, s.IfExp, s.BoolOp, s.Import)
+
+
+class Portion(Property):
+    """Is as much of something as one process has: it was divided by the number of processes."""
+
+    def __init__(self, quantities: Quantities) -> None:
+        self.quantities = quantities
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Binary) and operation.operator in ("/", "//"):
+            count = self.quantities.of(frame, operation.right)
+            if count is not None and (count.role, count.unit) == ("count", "process"):
+                return Reason(count.site, count.text, "portion")
+            return origins.of(frame, operation.left)
+        if isinstance(operation, s.Call):
+            return _kept(origins, frame, operation)
+        return CONTINUE if isinstance(operation, _CARRIES) else None
+
+
+class Whole(Property):
+    """Counts the devices of all processes, once or several times."""
+
+    def __init__(self, quantities: Quantities) -> None:
+        self.quantities = quantities
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, (s.Call, s.Load)):
+            count = self.quantities.of(frame, number)
+            if count is not None and (count.role, count.unit) == ("count", "device"):
+                return Reason(count.site, count.text, "whole")
+        if isinstance(operation, s.Binary) and operation.operator == "*":
+            return origins.any_of(frame, (operation.left, operation.right))
+        if isinstance(operation, s.Call):
+            return _kept(origins, frame, operation)
+        return CONTINUE if isinstance(operation, _CARRIES) else None
+
+
+def _kept(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
+    """A call that gives a number back, rounded or one of several; the project's own functions are looked into."""
+    for callee in ordered(origins.ev.value(frame, operation.function)):
+        if isinstance(callee, External):
+            kept = callee.name in _KEEPS
+            return origins.any_of(frame, [argument.value for argument in operation.arguments]) if kept else None
+    return CONTINUE
+
+
+def divided_twice(portion: Origins, whole: Origins, frame: Frame, operation: s.Binary) -> tuple[Reason, Reason] | None:
+    """Why a division is one of a process's portion by what counts the devices of all processes, if it is."""
+    if operation.operator not in ("/", "//", "%"):
+        return None
+    by = whole.of(frame, operation.right)
+    of = portion.of(frame, operation.left) if by is not None else None
+    return (of, by) if of is not None and by is not None else None
