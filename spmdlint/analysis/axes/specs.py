@@ -7,6 +7,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from spmdlint.analysis.axes.guards import asked_before
 from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated, uneven
 from spmdlint.analysis.axes.structure import Structure, WrongStructure
 from spmdlint.analysis.callgraph.calls import Axes, Calls
@@ -90,9 +91,17 @@ class Specs:
             if axes is None or axes.open:
                 continue
             for spec in self.specs_of(use.applied):
-                for name in self.names_in(spec):
-                    if name not in axes.names:
-                        yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
+                unknown = [name for name in self.names_in(spec) if name not in axes.names]
+                for name in unknown if not (unknown and self._asked_before(use, spec)) else ():
+                    yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
+
+    def _asked_before(self, use: MapUse, spec: Applied) -> bool:
+        """Is a spec from elsewhere only put on the mesh if a condition that asks about it says so."""
+        call = use.frame.code.operations[use.site.number]
+        if spec.site.ref == use.site.ref or use.site.ref != use.frame.ref or not isinstance(call, s.Call):
+            return False
+        given = [argument.value for argument in call.arguments]
+        return asked_before(self.ev, use.frame, use.site.number, given)
 
     def _narrowed_to_none(self, use: MapUse) -> Iterator[AxisNotInMesh]:
         """Names that a map is to bind although its mesh lacks them."""

@@ -237,7 +237,7 @@ class Evaluator(Frames):
         name = operation.name
         if len(bases) == 1:
             (base,) = bases
-            return ANYTHING if base is UNKNOWN else self.attribute(base, name, frame)
+            return self.attribute(base, name, frame)
         return self.each(bases, lambda base: self.attribute(base, name, frame))
 
     def attribute(self, base: Value, name: str, frame: Frame) -> Values:

@@ -18,6 +18,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import LISTERS
+from spmdlint.analysis.variance.length import LISTING_METHODS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
@@ -25,8 +26,6 @@ from spmdlint.program import summary as s
 # What makes a data set of a list, and methods of data sets that keep its order, or mix it in a way of its own.
 _MAKERS = frozenset(("source", "from_tensor_slices", "from_list"))
 _KEEPERS = frozenset("map repeat prefetch cache shuffle seed".split())
-# Methods of paths, on objects that the linter knows nothing of; no other common class has them.
-_METHODS = frozenset(("iterdir", "rglob"))
 SHUFFLED = "shuffled"
 """The kind of what is mixed by chance."""
 
@@ -83,7 +82,7 @@ class ListingOrder(Property):
         own = any(isinstance(callee, FunctionValue) for callee in callees)
         if not isinstance(method, s.Attribute) or own:
             return order_of_generator(origins, frame, number, operation) or CONTINUE
-        if method.name in _METHODS:
+        if method.name in LISTING_METHODS:
             return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
         if method.name in _MAKERS:
             return origins.any_of(frame, [argument.value for argument in operation.arguments])

@@ -34,10 +34,10 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
+from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_item
-from spmdlint.analysis.variance.length import SHARDERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths

@@ -13,7 +13,8 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Values, certain
-from spmdlint.analysis.variance.length import SHARDERS, Length
+from spmdlint.analysis.variance.evened import SHARDERS
+from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.padding import keeps_sizes
 from spmdlint.analysis.variance.windows import resolved

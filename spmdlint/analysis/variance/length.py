@@ -15,7 +15,17 @@ from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance, Site
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.dealt import Dealt
 from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.evened import (
+    SHARDERS,
+    called_on_what_divides,
+    divided,
+    extended,
+    padded,
+    shares_what_divides,
+    topped_up,
+)
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, tells_who
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -36,9 +46,8 @@ _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
 _SIZED = _FILLED | {"itertools.chain.from_iterable"}
 _READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
 _JOINED = frozenset(f"numpy.{name}" for name in "concatenate stack vstack hstack array asarray split".split())
-_ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
-_RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
-SHARDERS = frozenset(("shard",))
+# Methods of paths, on objects that the linter knows nothing of; no other common class has them.
+LISTING_METHODS = frozenset(("iterdir", "rglob"))
 
 
 class Length(Property):
@@ -50,6 +59,7 @@ class Length(Property):
         self.knowledge = knowledge
         self.control = control
         self.grown = Grown(control)
+        self.dealt = Dealt(control)
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -64,14 +74,15 @@ class Length(Property):
         if isinstance(operation, s.Collected):
             function = origins.ev.function(frame)
             loops = [function.operations[loop] for loop in operation.loops]
-            return origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
+            found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
+            return found or self._dealt(origins, frame, (operation.element,))
         if isinstance(operation, s.Binary):
-            return origins.any_of(frame, (operation.left, operation.right)) if operation.operator == "+" else None
+            return self._joined(origins, frame, operation) if operation.operator == "+" else None
         if isinstance(operation, s.Load):
             found = self._filled(origins, frame, operation)
             return found or self.grown.of_name(self.content, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
-            found = self._filled_field(origins, frame, operation)
+            found = self._filled_field(origins, frame, operation) or self._of_property(origins, frame, operation)
             return found or self.grown.of_field(self.content, frame, operation) or CONTINUE
         if isinstance(operation, s.IfExp):
             arms = [origins.ev.value(frame, arm) for arm in (operation.body, operation.orelse)]
@@ -106,6 +117,14 @@ class Length(Property):
             return None  # what is passed is known, and nothing was found there
         return Reason(Site(frame.ref, number), f"{name!r} is this process's own part, by its name", "named")
 
+    def _joined(self, origins: Origins, frame: Frame, operation: s.Binary) -> Reason | None:
+        """Two lists one after the other; ``rows + [0] * (size - len(rows))`` has the size."""
+        for one, other in ((operation.left, operation.right), (operation.right, operation.left)):
+            size = topped_up(self.content.ev, frame, one, other)
+            if size is not None:
+                return self.content.of(frame, size)
+        return origins.any_of(frame, (operation.left, operation.right))
+
     def _filled(self, origins: Origins, frame: Frame, load: s.Load) -> Reason | None:
         """A list that a loop fills has an element for each round."""
         function = origins.ev.function(frame)
@@ -115,6 +134,9 @@ class Length(Property):
             found = self.of_iteration(origins, frame, iterable)
             if found is not None:
                 return origins.step(frame, number, f"{load.name!r} gets an element for each of these", found)
+            found = self._dealt(origins, frame, (number,))
+            if found is not None:
+                return found
         return None
 
     def _filled_field(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
@@ -131,6 +153,13 @@ class Length(Property):
                             return origins.step(inside, number, text, found)
         return None
 
+    def _dealt(self, origins: Origins, frame: Frame, places: Sequence[int]) -> Reason | None:
+        """Why what is kept of a loop's elements are those whose turn it is: ``if i % n == rank``."""
+        found = self.dealt.of(self.content, frame, places)
+        if found is None or padded(origins, frame, found[2]):
+            return None
+        return self._data(found[0], frame, found[1], "dealt to it by its number, and the rest is not spread")
+
     # -- slices and splits
 
     def _subscript(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
@@ -141,7 +170,7 @@ class Length(Property):
         if isinstance(index, s.Const) and isinstance(index.value, str):
             return origins.of(frame, operation.base)  # one of the arrays that a file holds
         for value in ordered(origins.ev.value(frame, operation.base)):
-            if isinstance(value, Applied) and value.name in _SPLITTERS and not self._divided(origins, value):
+            if isinstance(value, Applied) and value.name in _SPLITTERS and not divided(origins, value):
                 return self._data(self.content.of(frame, operation.index), frame, number, "split by its number")
         return None
 
@@ -153,11 +182,11 @@ class Length(Property):
             found = self.content.any_of(frame, starts)
             if index.upper is not None and Windows(self.content).divides(frame, index.upper, index.step):
                 return None
-            if self._padded(origins, frame, operation.base) or self._called_on_what_divides(origins, frame):
+            if padded(origins, frame, operation.base) or called_on_what_divides(origins, frame):
                 return None
             return self._data(found, frame, number, "cut by its number, and the rest of the division is not spread")
         if index.lower is not None and index.upper is not None:
-            if self._padded(origins, frame, operation.base):
+            if padded(origins, frame, operation.base):
                 return None
             found = Windows(self.content).differs(frame, index.lower, index.upper, cut=True)
             return self._data(found, frame, number, "a window by its number")
@@ -165,68 +194,6 @@ class Length(Property):
         if end is None:
             return origins.of(frame, operation.base)
         return self._data(self.content.of(frame, end), frame, number, "cut at its number")
-
-    def _called_on_what_divides(self, origins: Origins, frame: Frame) -> bool:
-        """Is it a data set's own ``shard``, which is only called where the rest was taken care of."""
-        if frame.code.function.name not in SHARDERS:
-            return False
-        edges = origins.reach.callers.get(frame.ref, ())
-        calls = [(e.caller, origins.ev.function(e.caller).operations[e.site.number]) for e in edges]
-        return bool(calls) and all(isinstance(c, s.Call) and self._shares_what_divides(origins, f, c) for f, c in calls)
-
-    def _shares_what_divides(self, origins: Origins, frame: Frame, operation: s.Call) -> bool:
-        """Is it a data set's own method that shares out what was made longer or shorter on purpose before."""
-        method = origins.ev.function(frame).operations[operation.function]
-        shards = isinstance(method, s.Attribute) and method.name in SHARDERS
-        return shards and isinstance(method, s.Attribute) and self._extended(origins, frame, method.base)
-
-    @staticmethod
-    def _extended(origins: Origins, frame: Frame, base: int) -> bool:
-        """Was a data set made longer or shorter on purpose before it is shared out: it may well divide."""
-        function = origins.ev.function(frame)
-        pending, seen = [base], {base}
-        while pending:
-            number = pending.pop()
-            operation = function.operations[number]
-            found: list[int] = []
-            if isinstance(operation, s.Load) and function.binds(operation.name):
-                found = sorted(origins.ev.flow(frame.ref).reaching(number, operation.name))
-            elif isinstance(operation, s.Store):
-                found = [operation.value]
-            elif isinstance(operation, s.Call):
-                method = function.operations[operation.function]
-                if isinstance(method, s.Attribute):
-                    if method.name in _RESIZERS or "pad" in method.name:
-                        return True
-                    found = [method.base]
-            pending += [n for n in found if n not in seen]
-            seen.update(found)
-        return False
-
-    def _divided(self, origins: Origins, split: Applied) -> bool:
-        """Is what is split made longer or shorter just before."""
-        frame = origins.ev.free_frame(split.site.ref)
-        call = frame.code.operations[split.site.number]
-        given = call.arguments[0].value if isinstance(call, s.Call) and call.arguments else None
-        return given is not None and self._padded(origins, frame, given)
-
-    @staticmethod
-    def _padded(origins: Origins, frame: Frame, base: int) -> bool:
-        """Is something added to the list, or cut off it, just before it is shared out: it may well divide."""
-        function = origins.ev.function(frame)
-        operation = function.operations[base]
-        if isinstance(operation, s.Load) and function.binds(operation.name):
-            stores = [function.operations[n] for n in origins.ev.flow(frame.ref).reaching(base, operation.name)]
-            values = [store.value for store in stores if isinstance(store, s.Store)]
-            operation = function.operations[values[0]] if len(values) == 1 else operation
-        while isinstance(operation, s.Call):
-            method = function.operations[operation.function]
-            if not isinstance(method, s.Attribute) or method.name not in _ARRANGING:
-                return False
-            operation = function.operations[frame.code.root_of(method.base)]
-        if isinstance(operation, s.Subscript):
-            return isinstance(function.operations[operation.index], s.Slice)
-        return isinstance(operation, s.Binary) and operation.operator == "+"
 
     @staticmethod
     def _data(found: Reason | None, frame: Frame, number: int, how: str) -> Reason | None:
@@ -247,7 +214,7 @@ class Length(Property):
             if isinstance(callee, External):
                 return self._external(origins, frame, number, callee.name, arguments)
             if isinstance(callee, FunctionValue):
-                if self._shares_what_divides(origins, frame, operation):
+                if shares_what_divides(origins, frame, operation):
                     return None
                 found = origins.in_generator(frame, number, operation, callee, partial(self.of_yields, origins))
                 return found if found is not None else CONTINUE
@@ -256,11 +223,14 @@ class Length(Property):
             if method.name in SHARDERS:
                 found = self.content.any_of(frame, arguments)
                 how = "a shard, and the rest of the division is not spread"
-                if self._extended(origins, frame, method.base):
+                if extended(origins, frame, method.base):
                     return None
                 return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
             if method.name in _METHODS_KEEP:
                 return origins.of(frame, method.base)
+            if method.name in LISTING_METHODS:
+                text = f".{method.name}() may find other files on every process"
+                return Reason(Site(frame.ref, number), text, "files")
         return None
 
     def _external(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
@@ -292,7 +262,7 @@ class Length(Property):
             return self._by_library(origins, frame, number, name, arguments)
         if name == "itertools.islice" and len(arguments) == 4:
             shared = resolved(self.content.ev, frame, arguments[0])
-            if self._islice(frame, shared) is not None or self._padded(origins, frame, arguments[0]):
+            if self._islice(frame, shared) is not None or padded(origins, frame, arguments[0]):
                 return None  # what was cut before it is shared out may well divide
             how = "a stride by its number, and the rest of the division is not spread"
             found = self.content.of(frame, arguments[1])
@@ -366,6 +336,16 @@ class Length(Property):
 
     # -- iteration over the project's own objects
 
+    def _of_property(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
+        """A property that is a generator."""
+        objects = origins.ev.objects
+        owners = objects.by_name.owners(origins.ev.value(frame, field.base), field.name, frame.ref.path)
+        for owner in ordered(owners):
+            getter = objects.getter(owner, field.name) if isinstance(owner, Instance) else None
+            if getter is not None and origins.ev.project.function(getter.ref).generator:
+                return self.of_yields(origins, origins.ev.free_frame(getter.ref))
+        return None
+
     def of_iteration(self, origins: Origins, frame: Frame, iterable: int) -> Reason | None:
         """Why a loop over a value makes another number of steps; objects are asked for their ``__iter__``."""
         found = origins.of(frame, iterable)
@@ -402,7 +382,7 @@ class Length(Property):
                 found = self.content.of(frame, test)
                 if found is not None and found.kind == "data":
                     return origins.step(frame, test, f"{name}() yields as long as this holds", found)
-        return None
+        return self._dealt(origins, frame, [n for n, o in enumerate(function.operations) if isinstance(o, s.Yield)])
 
 
 def _starts_empty(function: s.Function, name: str) -> bool:

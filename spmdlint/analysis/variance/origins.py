@@ -26,6 +26,7 @@ from spmdlint.analysis.evaluation.values import (
     ModuleValue,
     Site,
 )
+from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.defaults import default_values, factories
 from spmdlint.analysis.variance.options import Options
 from spmdlint.analysis.variance.outside import OutsideStores
@@ -82,6 +83,7 @@ class Origins:
         self._uniform = Uniform(evaluator.project)
         self._outside = OutsideStores(evaluator)
         self._options = Options(evaluator)
+        self._alone = Alone(evaluator)
 
     def of(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it has not, as far as is known."""
@@ -161,7 +163,7 @@ class Origins:
         if scope is function:
             live = self.ev.live_blocks(frame)
             reaching = sorted(self.ev.flow(frame.ref).reaching(number, operation.name))
-            stores = [n for n in reaching if function.block_of[n] in live]
+            stores = [n for n in reaching if function.block_of[n] in live and not self._alone.at(frame, n)]
             found = self.any_of(frame, stores)
             return found or self._chosen(frame, operation.name, stores, function.block_of[number])
         if scope is not None:
@@ -353,7 +355,7 @@ class Origins:
         for block in sorted(self.ev.live_blocks(frame)):
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
-                if isinstance(operation, s.Return):
+                if isinstance(operation, s.Return) and not self._alone.at(frame, number):
                     returns.append((number, operation.value))
                     if operation.value is not None:
                         found = self.of(frame, operation.value)

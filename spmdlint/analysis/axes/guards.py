@@ -1,0 +1,42 @@
+"""Conditions that ask about a spec before it is put on a mesh: ``if names_of(spec) <= set(mesh.axis_names)``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.variance.control import Control
+from spmdlint.program import summary as s
+
+
+def asked_before(evaluator: Evaluator, frame: Frame, number: int, values: list[int]) -> bool:
+    """Does an undecided condition around an operation ask about one of these values, more than whether it is None."""
+    wanted = {name for value in values for name in _names(frame, value)}
+    if not wanted:
+        return False
+    live = evaluator.live_blocks(frame)
+    for branch in Control(evaluator).choosing(frame, (number,), None):
+        both = not live.isdisjoint(branch.yes) and not live.isdisjoint(branch.no | {branch.block})
+        if both and not wanted.isdisjoint(_names(frame, branch.test, asked=True)):
+            return True
+    return False
+
+
+def _names(frame: Frame, number: int, *, asked: bool = False) -> Iterator[str]:
+    """The names that a value is made of; ``asked``: those that a call or a comparison other than with None gets."""
+    operation = frame.code.operations[number]
+    if isinstance(operation, s.Load):
+        if not asked:
+            yield operation.name
+        return
+    if isinstance(operation, s.Compare) and set(operation.operators) <= {"is", "is not"}:
+        return
+    inner = operands(operation)
+    if isinstance(operation, s.Call):
+        inner = tuple(argument.value for argument in operation.arguments)
+    if isinstance(operation, (s.Call, s.Compare)):
+        asked = False
+    for value in inner:
+        yield from _names(frame, value, asked=asked)

@@ -1,0 +1,67 @@
+"""Elements that are dealt to the processes one by one, by ``if i % n == rank`` in the loop that goes over all of them.
+
+Whoever keeps them has one more than others, unless the division leaves no remainder: as with the stride ``x[rank::n]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.windows import resolved
+from spmdlint.program import summary as s
+
+
+class Dealt:
+    """Asks whether operations in a loop run for one process's elements only. One per run."""
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+
+    def of(self, content: Origins, frame: Frame, places: Iterable[int]) -> tuple[Reason, int, int] | None:
+        """The number of the process that decides on it, the condition, and what all elements are taken from."""
+        flow = content.ev.flow(frame.ref)
+        for branch in self.control.choosing(frame, places, None):
+            around = [header for header, body in flow.loops.items() if branch.block in body]
+            if not around:
+                continue
+            found = _compared(content, frame, branch.test)
+            # The innermost loop is the one with the fewest blocks.
+            header = min(around, key=lambda each: len(flow.loops[each]))
+            each = self._goes_over(content, frame, header)
+            if found is not None and each is not None:
+                return found, branch.test, each
+        return None
+
+    def _goes_over(self, content: Origins, frame: Frame, header: int) -> int | None:
+        """What a loop goes over, or counts."""
+        function = content.ev.function(frame)
+        test = function.blocks[header].test
+        step = function.operations[test] if test is not None else None
+        if not isinstance(step, s.Next):
+            return None
+        call = function.operations[resolved(content.ev, frame, step.iterable)]
+        if isinstance(call, s.Call) and call.arguments:
+            callees = content.ev.value(frame, call.function)
+            if any(isinstance(v, External) and v.name == "builtins.enumerate" for v in callees):
+                return call.arguments[0].value
+        return step.iterable
+
+
+def _compared(content: Origins, frame: Frame, test: int) -> Reason | None:
+    """``i % n == rank``, or that it is not."""
+    operations = content.ev.function(frame).operations
+    operation = operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return _compared(content, frame, operation.operand)
+    if not isinstance(operation, s.Compare) or operation.operators not in (("==",), ("!=",)):
+        return None
+    for one, other in (operation.operands, operation.operands[::-1]):
+        rest = operations[resolved(content.ev, frame, one)]
+        if isinstance(rest, s.Binary) and rest.operator == "%":
+            found = content.of(frame, other)
+            if found is not None and found.kind == "identity" and content.of(frame, rest.right) is None:
+                return found
+    return None

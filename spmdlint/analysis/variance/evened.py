@@ -1,0 +1,99 @@
+"""What was made longer or shorter on purpose before it is shared out: it may well divide by the number of processes."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Frame
+from spmdlint.analysis.variance.origins import Origins
+from spmdlint.analysis.variance.windows import resolved
+from spmdlint.program import summary as s
+
+SHARDERS = frozenset(("shard",))
+_ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
+_RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
+
+
+def called_on_what_divides(origins: Origins, frame: Frame) -> bool:
+    """Is it a data set's own ``shard``, which is only called where the rest was taken care of."""
+    if frame.code.function.name not in SHARDERS:
+        return False
+    edges = origins.reach.callers.get(frame.ref, ())
+    calls = [(e.caller, origins.ev.function(e.caller).operations[e.site.number]) for e in edges]
+    return bool(calls) and all(isinstance(c, s.Call) and shares_what_divides(origins, f, c) for f, c in calls)
+
+
+def shares_what_divides(origins: Origins, frame: Frame, operation: s.Call) -> bool:
+    """Is it a data set's own method that shares out what was made longer or shorter on purpose before."""
+    method = origins.ev.function(frame).operations[operation.function]
+    shards = isinstance(method, s.Attribute) and method.name in SHARDERS
+    return shards and isinstance(method, s.Attribute) and extended(origins, frame, method.base)
+
+
+def extended(origins: Origins, frame: Frame, base: int) -> bool:
+    """Was a data set made longer or shorter on purpose before it is shared out: it may well divide."""
+    function = origins.ev.function(frame)
+    pending, seen = [base], {base}
+    while pending:
+        number = pending.pop()
+        operation = function.operations[number]
+        found: list[int] = []
+        if isinstance(operation, s.Load) and function.binds(operation.name):
+            found = sorted(origins.ev.flow(frame.ref).reaching(number, operation.name))
+        elif isinstance(operation, s.Store):
+            found = [operation.value]
+        elif isinstance(operation, s.Call):
+            method = function.operations[operation.function]
+            if isinstance(method, s.Attribute):
+                if method.name in _RESIZERS or "pad" in method.name:
+                    return True
+                found = [method.base]
+        pending += [n for n in found if n not in seen]
+        seen.update(found)
+    return False
+
+
+def divided(origins: Origins, split: Applied) -> bool:
+    """Is what is split made longer or shorter just before."""
+    frame = origins.ev.free_frame(split.site.ref)
+    call = frame.code.operations[split.site.number]
+    given = call.arguments[0].value if isinstance(call, s.Call) and call.arguments else None
+    return given is not None and padded(origins, frame, given)
+
+
+def padded(origins: Origins, frame: Frame, base: int) -> bool:
+    """Is something added to the list, or cut off it, just before it is shared out: it may well divide."""
+    function = origins.ev.function(frame)
+    operation = function.operations[base]
+    if isinstance(operation, s.Load) and function.binds(operation.name):
+        stores = [function.operations[n] for n in origins.ev.flow(frame.ref).reaching(base, operation.name)]
+        values = [store.value for store in stores if isinstance(store, s.Store)]
+        operation = function.operations[values[0]] if len(values) == 1 else operation
+    while isinstance(operation, s.Call):
+        method = function.operations[operation.function]
+        if not isinstance(method, s.Attribute) or method.name not in _ARRANGING:
+            return False
+        operation = function.operations[frame.code.root_of(method.base)]
+    if isinstance(operation, s.Subscript):
+        return isinstance(function.operations[operation.index], s.Slice)
+    return isinstance(operation, s.Binary) and operation.operator == "+"
+
+
+def topped_up(ev: Evaluator, frame: Frame, rows: int, padding: int) -> int | None:
+    """The size up to which a list is filled by what is put behind or before it."""
+    operations = ev.function(frame).operations
+    repeated = operations[resolved(ev, frame, padding)]
+    if not isinstance(repeated, s.Binary) or repeated.operator != "*":
+        return None
+    for one, count in ((repeated.left, repeated.right), (repeated.right, repeated.left)):
+        missing = operations[resolved(ev, frame, count)]
+        if not isinstance(operations[one], s.Display) or not isinstance(missing, s.Binary):
+            continue
+        taken = operations[missing.right]
+        counts = isinstance(taken, s.Call) and len(taken.arguments) == 1 and missing.operator == "-"
+        if counts and isinstance(taken, s.Call) and _same(ev, frame, taken.arguments[0].value, rows):
+            return missing.left
+    return None
+
+
+def _same(ev: Evaluator, frame: Frame, one: int, other: int) -> bool:
+    return resolved(ev, frame, one) == resolved(ev, frame, other)
