@@ -28,6 +28,17 @@ def elements(evaluator: Evaluator, frame: Frame, base: int, index: int) -> Itera
     return _followed(evaluator, frame, base, written, _DEPTH)
 
 
+def written_out(evaluator: Evaluator, frame: Frame, base: int) -> Iterator[Place]:
+    """Where the elements of a tuple or list are written, all of them."""
+
+    def written(frame: Frame, number: int) -> Iterator[Place]:
+        operation = evaluator.function(frame).operations[number]
+        if isinstance(operation, s.Display) and not operation.starred and operation.kind != "set":
+            yield from ((frame, element) for element in operation.elements)
+
+    return _followed(evaluator, frame, base, written, _DEPTH)
+
+
 def fields(evaluator: Evaluator, frame: Frame, base: int, name: str) -> Iterator[Place]:
     """Where the field of a record, as of a dataclass or a named tuple, is written: where the record is made."""
 

@@ -11,6 +11,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
+from spmdlint.analysis.order.shares import names_a_share
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -98,10 +99,24 @@ class Listings:
         if reason is None:
             return
         share = self.variance.any_of(frame, ends)
+        if share is None and isinstance(index, s.Slice):
+            share = self._named_share(frame, index)
         # One place after another of a share of all places is a share, too.
         chosen = not isinstance(index, s.Slice) and not self._is_slice(frame, operation.index)
-        if share is not None and share.kind == ("data" if chosen else "identity"):
+        if share is not None and share.kind in (("data",) if chosen else ("identity", "named")):
             yield ListingShare(Site(frame.ref, number), reason, share)
+
+    def _named_share(self, frame: Frame, index: s.Slice) -> Reason | None:
+        """``[shard.index :: shard.num_shards]``: the share of one process, in a program that speaks of processes."""
+        if index.lower is None or index.step is None or not (self.preview or self.multi.around(frame.ref.path)):
+            return None
+        operations = frame.code.operations
+        place, count = operations[index.lower], operations[index.step]
+        if not isinstance(place, (s.Load, s.Attribute)) or not isinstance(count, (s.Load, s.Attribute)):
+            return None
+        if not names_a_share(frame.code, place, count):
+            return None
+        return Reason(Site(frame.ref, index.lower), f"{place.name!r} is the number of one process's share", "named")
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:
         """``files.shard(process_count(), process_index())``, ``rows.skip(start).take(size)``."""

@@ -12,6 +12,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.elements import written_out
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -219,6 +220,8 @@ class SetLoops:
         for argument in operation.arguments:
             if argument.keyword is not None:
                 continue  # axes that are summed, or not, in no order
+            if argument.star:
+                yield from self._dimensions(frame, number, argument.value)
             made = frame.code.operations[frame.code.root_of(argument.value)]
             if argument.star and (len(operation.arguments) > 1 or not isinstance(made, s.Call)):
                 continue  # some of the dimensions: often one at the most, by the rank of the array
@@ -227,6 +230,19 @@ class SetLoops:
                 site = Site(frame.ref, argument.value)
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
                 return
+
+    def _dimensions(self, frame: Frame, number: int, dimensions: int) -> Iterator[SetLoop]:
+        """One of the dimensions that a tuple lists: ``P(*(("data",) + rest(rules)))``."""
+        operation = frame.code.operations[frame.code.root_of(dimensions)]
+        if isinstance(operation, s.Binary) and operation.operator == "+":
+            for side in (operation.left, operation.right):
+                yield from self._dimensions(frame, number, side)
+            return
+        for where, element in written_out(self.ev, frame, dimensions):
+            reason = self.order.of(where, element)
+            if reason is not None and not self._single(self.ev.value(where, element)):
+                site = Site(where.ref, element)
+                yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
 
     def _single(self, values: Values) -> bool:
         """One axis alone has one order."""
