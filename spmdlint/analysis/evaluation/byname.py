@@ -1,7 +1,8 @@
 """What an attribute is asked of where nothing is known of the object: the only class that has one of this name.
 
-Python programs give a method of their own a name of its own, but for those of :data:`_COMMON`. An annotation leaves
-fewer classes to choose from, and an object that a method hands its own call on to is not the one that the method is of.
+Python programs give a method of their own a name of its own, but for those of :data:`_COMMON`; of these, and where
+several classes have one, the name of the object tells: a `learner` is a `Learner`. An annotation leaves fewer classes
+to choose from, and an object that a method hands its own call on to is not the one that the method is of.
 """
 
 from __future__ import annotations
@@ -48,11 +49,16 @@ class ByName:
 
     def method(self, base: Value, name: str, frame: Frame) -> Values:
         """The only method of this name, in the file that uses it or else in the project, of an unknown object."""
-        if is_common(name):
+        called = base.name.replace("_", "").lower() if isinstance(base, Free) else ""
+        if is_common(name) and not called:
             return ANYTHING
         owners = [o for o in self.project.methods_by_name.get(name, ()) if o != frame.ref]
         classes = [cls for o in owners if (cls := self.project.enclosing_class(o)) is not None]
-        owner = self._only(self._admitted(base, classes), frame.ref.path)
+        # What is called `learner` is a `Learner`.
+        namesakes = [cls for cls in classes if self.project.function(cls).name.lower() == called] if called else []
+        if is_common(name) and not namesakes:
+            return ANYTHING
+        owner = self._only(self._admitted(base, namesakes or classes), frame.ref.path)
         if owner is None:
             return ANYTHING
         return self.ev.objects.in_lineage([owner], name, Instance(owner)) or ANYTHING
