@@ -301,11 +301,26 @@ class FreeAxes:
 
     @cached_property
     def _mapped_here(self) -> dict[Frame, frozenset[str]]:
-        """The axes of the maps over devices that each frame makes: it does not run inside of one over the same axis."""
+        """The axes of the maps over devices that each frame makes, or what it surely calls.
+
+        It does not run inside of a map over the same axis.
+        """
         found: dict[Frame, frozenset[str]] = {}
         for use in self.reach.uses:
             if self._spans(use.applied):
                 found[use.frame] = found.get(use.frame, frozenset()) | self.calls.bound(use.applied).names
+        callers: dict[Frame, list[Frame]] = {}
+        for frame, edges in self.reach.edges.items():
+            for edge in edges:
+                if edge.certain and edge.target.way == "call":
+                    callers.setdefault(edge.target.frame, []).append(frame)
+        pending = list(found)
+        while pending:
+            frame = pending.pop()
+            for caller in callers.get(frame, ()):
+                if not found[frame] <= found.get(caller, frozenset()):
+                    found[caller] = found.get(caller, frozenset()) | found[frame]
+                    pending.append(caller)
         return found
 
     def _is_host(self, frame: Frame) -> bool:
