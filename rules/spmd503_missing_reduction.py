@@ -176,13 +176,15 @@ class MissingReduction(Rule):
             place = program.place(site)
             what = "The gradient" if found.gradient is not None else "A sum or mean"
             way = "On one way through the body, " if found.mixed else ""
-            if found.spec is not None:
+            if found.spec == found.map:
+                ends = f"leaves {found.body!r} under out_axes=None, which says that it is the same on all devices"
+            elif found.spec is not None:
                 ends = f"leaves {found.body!r} under an out spec that says that it is the same on all devices"
             else:
                 ends = f"is applied in {found.body!r}"
             message = f"{way}{what} of this device's share along {found.axis!r} {ends}, and nothing reduces it."
             related = [Related(program.place(found.map), f"The {found.library} runs the body.")]
-            if found.spec is not None:
+            if found.spec is not None and found.spec != found.map:
                 related.append(Related(program.place(found.spec), f"This spec does not name {found.axis!r}."))
             if found.origin is not None:
                 related.append(Related(program.place(found.origin), f"From here it varies along {found.axis!r}."))

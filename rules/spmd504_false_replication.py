@@ -17,7 +17,7 @@ class FalseReplication(Rule):
 
     Types the bodies of `shard_map` over the axes of the mesh, as JAX's `check_vma` does, through functions, branches
     and loops. Reports an output that varies along an axis which its out spec does not name: on every way through the
-    body, or on one of two.
+    body, or on one of two. So does an output of a `pmap` under `out_axes=None`.
 
     ## Why it matters
 
@@ -72,10 +72,12 @@ class FalseReplication(Rule):
             told.add((found.map, found.axis))
             place = program.place(found.spec)
             way = " on one way through it" if found.mixed else ""
+            says = "out_axes=None says" if found.spec == found.map else "The spec says"
             if found.checked:
                 then = "JAX raises, unless only a branch's predicate varies, which its check does not count"
             else:
-                then = "JAX takes the copy of one device, because the check is off"
+                why = "" if found.spec == found.map else ", because the check is off"
+                then = f"JAX takes the copy of one device{why}"
             related = [Related(program.place(found.map), f"The {found.library} of {found.body!r}.")]
             if found.origin is not None:
                 text = "This way gives" if found.mixed else "From here it is"
@@ -85,7 +87,7 @@ class FalseReplication(Rule):
                 name=self.name,
                 severity=self.severity,
                 message=(
-                    f"The spec says that this output of {found.body!r} is the same on all devices along "
+                    f"{says} that this output of {found.body!r} is the same on all devices along "
                     f"{found.axis!r}, but it varies{way}: {then}."
                 ),
                 place=place,

@@ -13,6 +13,7 @@ from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
 from spmdlint.analysis.evaluation.values import (
+    NOTHING,
     Applied,
     Arguments,
     Collection,
@@ -29,7 +30,7 @@ from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
 from spmdlint.analysis.meshtypes.primitives import Event
 from spmdlint.analysis.meshtypes.rows import Rows, carried, copied_first, replicated
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
-from spmdlint.analysis.meshtypes.specs import Claim, claims, prefix, rows_type, spec_type
+from spmdlint.analysis.meshtypes.specs import Claim, claims, claims_of_axes, prefix, rows_type, spec_type
 from spmdlint.analysis.meshtypes.states import (
     ALIKE,
     ALL_ALIKE,
@@ -53,8 +54,8 @@ class Unreduced(Struct, frozen=True):
     """An output that is claimed to be alike along an axis, or applied to parameters, and is not.
 
     ``mixed``: on one way through the body only. ``share``: it is a gradient or a partial sum, which a reduction makes
-    right; ``gradient`` says where it was taken. ``spec`` is None for a map that claims nothing. ``ambient``: the mesh
-    is that of the context, of whose axes nothing is known.
+    right; ``gradient`` says where it was taken. ``spec`` is None for a map that claims nothing, and the map where its
+    `out_axes` do. ``ambient``: the mesh is that of the context, of whose axes nothing is known.
     """
 
     map: Site
@@ -251,6 +252,9 @@ class Bodies:
                 name = use.applied.name.rpartition(".")[2]
                 body = self._name(function)
                 yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
+        for claim in claims_of_axes(self.ev.argument(use.applied, "out_axes") or NOTHING, result, axis, use.site):
+            if rows.of_some_data(claim.given.rows):
+                yield from self._broken(use, typer, claim, self._name(function))
 
     def _rows(self, use: MapUse, function: Value, axis: str, copies: frozenset[int]) -> tuple[Typer, Type, Rows]:
         """The body of a map over rows, some of which are copies, typed, and what that says of its arguments."""

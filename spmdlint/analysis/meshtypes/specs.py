@@ -122,6 +122,25 @@ def claims(evaluator: Evaluator, values: Values, given: Type) -> list[Claim]:
     return [Claim(value.site, named, leaf) for leaf in _under(given)]
 
 
+def claims_of_axes(values: Values, given: Type, axis: str, site: Site) -> list[Claim]:
+    """The claims of `out_axes`, made at a site: what has None there is one value for all devices."""
+    if len(values) != 1:
+        return []
+    value = next(iter(values))
+    if isinstance(value, Collection) and not value.open and value.kind != "set":
+        if isinstance(given, Row) and len(given.elements) != len(value.elements):
+            return []
+        return [
+            claim
+            for position, element in enumerate(value.elements)
+            for claim in claims_of_axes(element, _element(given, position), axis, site)
+        ]
+    if isinstance(value, DictionaryValue):
+        return [c for key, each in value.items for c in claims_of_axes(each, _at(given, key), axis, site)]
+    known = constant(values)
+    return [Claim(site, frozenset(), leaf) for leaf in _under(given)] if known == Constant(None) else []
+
+
 def _element(given: Type, position: int) -> Type:
     return given.elements[position] if isinstance(given, Row) else UNKNOWN if isinstance(given, Leaf) else flat(given)
 
