@@ -6,6 +6,7 @@ the size counts that is aimed at. An array of a process's share has the share's 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import passed
@@ -55,9 +56,23 @@ class Shape(Property):
             return self._combined(origins, frame, operation)
         if isinstance(operation, s.Unary):
             return origins.of(frame, operation.operand) if operation.operator == "-" else None
-        if isinstance(operation, (s.Load, s.Store, s.Parameter, s.Attribute, s.Await, s.IfExp, s.Import)):
+        if isinstance(operation, s.Load):
+            return self._filled(origins, frame, operation.name) or CONTINUE
+        if isinstance(operation, (s.Store, s.Parameter, s.Attribute, s.Await, s.IfExp, s.Import)):
             return CONTINUE
         return None
+
+    @staticmethod
+    def _filled(origins: Origins, frame: Frame, name: str) -> Reason | None:
+        """What is put into a dictionary under a key."""
+        operations = frame.code.operations
+        put = [operations[number] for number in frame.code.filling.get(name, ())]
+        given = [each.value for each in put if isinstance(each, s.StoreSubscript)]
+        stores = [operations[number] for number in frame.code.function.stores.get(name, ())] if given else []
+        made = [_written(operations, store.value) for store in stores if isinstance(store, s.Store)]
+        if not made or len(made) < len(stores) or not all(isinstance(each, s.DictDisplay) for each in made):
+            return None
+        return origins.any_of(frame, given)
 
     @staticmethod
     def _of_entry(origins: Origins, frame: Frame, operation: s.Item) -> Reason | None:
@@ -235,6 +250,15 @@ class Shape(Property):
             if found is not None:
                 return origins.step(frame, operation.function, "an object that is called here returns it", found)
         return None
+
+
+def _written(operations: Sequence[s.Operation], number: int) -> s.Operation:
+    """What is stored; of ``batch, rows = {}, []`` the part."""
+    made = operations[number]
+    display = operations[made.value] if isinstance(made, s.Item) else None
+    if not isinstance(made, s.Item) or not isinstance(display, s.Display) or display.starred:
+        return made
+    return operations[display.elements[made.index]] if made.index < len(display.elements) else made
 
 
 def _has_rest(function: s.Function, sizes: list[int]) -> bool:
