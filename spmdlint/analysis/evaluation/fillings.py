@@ -9,9 +9,21 @@ from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.program import summary as s
 
 
-def fillings(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, int]]:
-    """Operations that put an element into a name's value, each with what the loops around it go over."""
-    yield from _in_loops(evaluator, frame, frame.code.filling.get(name, []))
+def fillings(evaluator: Evaluator, frame: Frame, load: int) -> Iterator[tuple[int, int]]:
+    """Operations that put an element into the value of a name, each with what the loops around it go over."""
+    yield from _in_loops(evaluator, frame, filling_of(evaluator, frame, load))
+
+
+def filling_of(evaluator: Evaluator, frame: Frame, load: int) -> list[int]:
+    """Operations that put an element into the value that a name has at an operation, and not into one before it."""
+    operation = frame.code.operations[load]
+    filling = frame.code.filling.get(operation.name, []) if isinstance(operation, s.Load) else []
+    if not filling or not isinstance(operation, s.Load) or not frame.code.function.binds(operation.name):
+        return filling
+    flow = evaluator.flow(frame.ref)
+    here = flow.reaching(load, operation.name)
+    bases = dict(frame.code.fillings)
+    return [n for n in filling if not here or here & (flow.reaching(bases.get(n, n), operation.name) or here)]
 
 
 def fillings_of_field(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import fillings
+from spmdlint.analysis.evaluation.fillings import filling_of, fillings
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -21,7 +21,7 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
     if not function.binds(operation.name) or operation.name in frame.code.sorted_names:
         return None
     lists = _are_lists(origins.ev, frame, operation.name)
-    for filled, iterable in fillings(origins.ev, frame, operation.name):
+    for filled, iterable in fillings(origins.ev, frame, load):
         if lists and isinstance(function.operations[filled], s.StoreSubscript):
             continue  # what is put into a place of its own stands there, whenever that is done
         found = origins.of(frame, iterable)
@@ -32,7 +32,7 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         found = origins.of(frame, put)
         if found is not None:
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
-    for filled, loop in _drained(origins.ev, frame, operation.name):
+    for filled, loop in _drained(origins.ev, frame, load):
         found = order_of_pops(origins, frame, loop)
         if found is not None:
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
@@ -104,11 +104,11 @@ def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s
     return None
 
 
-def _drained(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, frozenset[int]]]:
+def _drained(evaluator: Evaluator, frame: Frame, load: int) -> Iterator[tuple[int, frozenset[int]]]:
     """Operations that put an element into a name's value inside a ``while``, each with the blocks of that loop."""
     function = evaluator.function(frame)
     flow = evaluator.flow(frame.ref)
-    filling = frame.code.filling.get(name, ())
+    filling = filling_of(evaluator, frame, load)
     for header, block in enumerate(function.blocks) if filling else ():
         if block.test is None or isinstance(function.operations[block.test], s.Next):
             continue

@@ -55,6 +55,9 @@ def _calls(ev: Evaluator, frame: Frame, number: int, names: tuple[str, ...] | No
     """Does an expression call one of these functions; without names, one by which processes agree."""
     operation = frame.code.operations[number]
     inside = operands(operation)
+    if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
+        stores = [frame.code.operations[n] for n in ev.flow(frame.ref).reaching(number, operation.name)]
+        inside = tuple(store.value for store in stores if isinstance(store, s.Store)) if len(stores) == 1 else ()
     if isinstance(operation, s.Call):
         for callee in ev.value(frame, operation.function):
             if isinstance(callee, External):

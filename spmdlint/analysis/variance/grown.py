@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import is_own_field
+from spmdlint.analysis.evaluation.fillings import filling_of, is_own_field
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Collection,
@@ -35,7 +35,7 @@ class Grown:
 
     def of_name(self, content: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
         """Why the value of a name has more elements on some processes."""
-        filling = frame.code.filling.get(load.name, ())
+        filling = filling_of(content.ev, frame, number)
         return self._filled(content, frame, filling, number, repr(load.name)) if filling else None
 
     def of_field(self, content: Origins, frame: Frame, field: s.Attribute) -> Reason | None:

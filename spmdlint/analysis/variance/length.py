@@ -79,7 +79,7 @@ class Length(Property):
         if isinstance(operation, s.Binary):
             return self._joined(origins, frame, operation) if operation.operator == "+" else None
         if isinstance(operation, s.Load):
-            found = self._filled(origins, frame, operation)
+            found = self._filled(origins, frame, number, operation)
             return found or self.grown.of_name(self.content, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
             found = self._filled_field(origins, frame, operation) or self._of_property(origins, frame, operation)
@@ -125,12 +125,12 @@ class Length(Property):
                 return self.content.of(frame, size)
         return origins.any_of(frame, (operation.left, operation.right))
 
-    def _filled(self, origins: Origins, frame: Frame, load: s.Load) -> Reason | None:
+    def _filled(self, origins: Origins, frame: Frame, place: int, load: s.Load) -> Reason | None:
         """A list that a loop fills has an element for each round."""
         function = origins.ev.function(frame)
         if not function.binds(load.name) or not _starts_empty(function, load.name):
             return None
-        for number, iterable in fillings(origins.ev, frame, load.name):
+        for number, iterable in fillings(origins.ev, frame, place):
             found = self.of_iteration(origins, frame, iterable)
             if found is not None:
                 return origins.step(frame, number, f"{load.name!r} gets an element for each of these", found)

@@ -57,7 +57,7 @@ def by_filling(ev: Evaluator, frame: Frame, number: int) -> Reason | None:
     """A list that takes up elements that meet a condition: in a comprehension, or by `append` below an `if`."""
     operation = ev.function(frame).operations[number]
     if isinstance(operation, s.Load):
-        found = _appended(ev, frame, operation.name) if frame.code.function.binds(operation.name) else None
+        found = _appended(ev, frame, number, operation.name) if frame.code.function.binds(operation.name) else None
         if found is not None:
             return found
     place = resolved(ev, frame, number)
@@ -69,9 +69,9 @@ def by_filling(ev: Evaluator, frame: Frame, number: int) -> Reason | None:
     return None
 
 
-def _appended(ev: Evaluator, frame: Frame, name: str) -> Reason | None:
+def _appended(ev: Evaluator, frame: Frame, load: int, name: str) -> Reason | None:
     function = frame.code.function
-    for number, _ in fillings(ev, frame, name):
+    for number, _ in fillings(ev, frame, load):
         for loop, operation in enumerate(function.operations):
             if isinstance(operation, s.Next) and _left_out(ev, frame, loop, function.block_of[number]):
                 text = f"{name!r} takes as many elements as meet the condition"

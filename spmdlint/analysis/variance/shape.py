@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
 from spmdlint.analysis.variance.element import of_element
@@ -57,16 +58,16 @@ class Shape(Property):
         if isinstance(operation, s.Unary):
             return origins.of(frame, operation.operand) if operation.operator == "-" else None
         if isinstance(operation, s.Load):
-            return self._filled(origins, frame, operation.name) or CONTINUE
+            return self._filled(origins, frame, number, operation.name) or CONTINUE
         if isinstance(operation, (s.Store, s.Parameter, s.Attribute, s.Await, s.IfExp, s.Import)):
             return CONTINUE
         return None
 
     @staticmethod
-    def _filled(origins: Origins, frame: Frame, name: str) -> Reason | None:
+    def _filled(origins: Origins, frame: Frame, load: int, name: str) -> Reason | None:
         """What is put into a dictionary under a key."""
         operations = frame.code.operations
-        put = [operations[number] for number in frame.code.filling.get(name, ())]
+        put = [operations[number] for number in filling_of(origins.ev, frame, load)]
         given = [each.value for each in put if isinstance(each, s.StoreSubscript)]
         stores = [operations[number] for number in frame.code.function.stores.get(name, ())] if given else []
         made = [_written(operations, store.value) for store in stores if isinstance(store, s.Store)]
