@@ -13,6 +13,7 @@ from msgspec import Struct
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
 from spmdlint.analysis.inputs.localkeys import split_for_own_devices
+from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
@@ -31,7 +32,7 @@ class SharedSplit(Struct, frozen=True):
 
 def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
     """Every such split whose keys go to a map over the devices of all processes."""
-    search = _Search(evaluator, content)
+    search, alone = _Search(evaluator, content), Alone(evaluator)
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for given, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
@@ -40,6 +41,8 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
             for argument in call.arguments if known is not None and known.by_hand else ():
                 site = split_for_own_devices(table, evaluator.value(frame, argument.value))
                 split = frame.code.operations[site.number] if site is not None and site.ref == ref else None
+                if site is not None and alone.at(frame, site.number if site.ref == ref else given):
+                    continue
                 if site is not None and isinstance(split, s.Call) and split.arguments:
                     made = search.made(frame, split.arguments[0].value, _DEPTH)
                     if made is not None:

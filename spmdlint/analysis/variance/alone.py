@@ -8,7 +8,7 @@ from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.program import summary as s
 
-_COUNTS = frozenset(("process_count", "host_count"))
+_COUNTS = frozenset(("process_count", "host_count", "device_count"))
 
 
 class Alone:

@@ -36,6 +36,9 @@ _NORMAL = {
     "<=": ("<", True, True),
 }
 _COUNT: Key = ("call", "jax.process_count")
+_DEVICES: Key = ("call", "jax.device_count")
+_OWN_DEVICES: Key = ("call", "jax.local_device_count")
+_COUNTED = {key[1]: key for key in (_COUNT, _DEVICES, _OWN_DEVICES)}
 _NUMBER: Key = ("number of the process",)
 _ZERO: Key = ("constant", "0")
 # Comparisons of a process's number that ask whether it is 0, and whether they hold then.
@@ -89,6 +92,8 @@ class Conditions:
             return self._comparison(frame, operation, depth)
         if isinstance(operation, s.Binary):
             sides = [self._value(frame, side, depth - 1) for side in (operation.left, operation.right)]
+            if operation.operator == "//" and sides == [_DEVICES, _OWN_DEVICES]:
+                return _COUNT
             return None if None in sides else ("binary", operation.operator, *sides)
         if isinstance(operation, s.Load):
             return self._name(frame, number, operation, depth)
@@ -152,7 +157,7 @@ class Conditions:
                 return self._value(frame, arguments[0], depth - 1)
             if callee.name in _ENVIRONMENT and arguments and self._is_rank(frame, arguments[0]):
                 return _NUMBER
-            return _COUNT if callee.name == _COUNT[1] and not arguments else None
+            return _COUNTED.get(callee.name) if not arguments else None
         if not isinstance(callee, FunctionValue):
             return None
         keys = [self._value(frame, argument.value, depth - 1) for argument in operation.arguments]
@@ -282,6 +287,8 @@ class Conditions:
     def one_process(assumptions: Assumptions) -> bool:
         """Do these say that the job has one process."""
         one: Key = ("constant", "1")
+        if assumptions.get(("<", _OWN_DEVICES, _DEVICES)) is False:
+            return True  # all devices are this process's own
         return assumptions.get(("==", _COUNT, one)) is True or assumptions.get(("<", one, _COUNT)) is False
 
     def _test(self, frame: Frame, block: int) -> int:
