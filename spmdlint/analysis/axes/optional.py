@@ -8,8 +8,18 @@ from msgspec import Struct
 
 from spmdlint.analysis.axes.inside import Region
 from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Arguments, Constant, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import (
+    Arguments,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    certain,
+)
 from spmdlint.program import summary as s
 
 _DEPTH = 6
@@ -71,9 +81,14 @@ class OptionalAxes:
                 continue
             for target in self.calls.targets(callee, self.ev.arguments(frame, operation), frame.depth + 1):
                 left = self._left_out(target.frame) if target.way == "call" else None
-                if left is not None and all(argument.keyword != left[0] for argument in operation.arguments):
+                if left is not None and not self._says_none(target.frame, callee, operation, left[0]):
                     yield Site(frame.ref, number), *left
                 yield from self._in(target.frame, depth - 1, seen)
+
+    def _says_none(self, frame: Frame, callee: Value, call: s.Call, parameter: str) -> bool:
+        """Does a call pass the None itself: its author has thought of it."""
+        bound = isinstance(callee, FunctionValue) and callee.receiver is not None
+        return passed_to(self.ev.function(frame), call, parameter, bound=bound) is not None
 
     def _left_out(self, frame: Frame, *, handed: bool = False) -> tuple[str, Site, str] | None:
         """A parameter that is None by default here, and the collective over it that is not made for that.

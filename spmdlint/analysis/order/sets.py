@@ -77,7 +77,8 @@ class SetOrder(Property):
     def _combined(origins: Origins, frame: Frame, number: int, operation: s.Binary) -> Reason | None:
         sides = (operation.left, operation.right)
         if operation.operator == "+":
-            return origins.any_of(frame, sides)
+            fails = any(_is_set(origins.ev, frame, side) for side in sides)
+            return origins.any_of(frame, sides) if not fails else None
         if operation.operator not in _SET_OPERATORS or any(_numeric_set(origins.ev, frame, side) for side in sides):
             return None
         found = origins.any_of(frame, sides)
@@ -144,6 +145,14 @@ class SetOrder(Property):
         if not arguments and numbers_added(origins.ev, frame, site.number):
             return None
         return Reason(site, f"{name.removeprefix('builtins.')}() makes a set here", "set")
+
+
+def _is_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    """Is it written as a set, which cannot be added to anything."""
+    made = evaluator.function(frame).operations[number]
+    if isinstance(made, s.Call):
+        return any(isinstance(v, External) and v.name in _MAKERS for v in evaluator.value(frame, made.function))
+    return isinstance(made, (s.Display, s.Collected)) and made.kind == "set"
 
 
 def _is_view(evaluator: Evaluator, frame: Frame, *sides: int) -> bool:

@@ -30,6 +30,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.knowledge.startup import Startup
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -179,7 +180,7 @@ class Starting:
             fails = [FAILURE in flow.reachable(arm) and EXIT not in flow.reachable(arm) for arm in arms]
             if (calls[0] is None) == (calls[1] is None) or any(fails):
                 continue
-            reason = self.variance.of(frame, block.test)
+            reason = of_truth(self.variance, frame, block.test)
             event = calls[0] or calls[1]
             if reason is not None and reason.kind == "identity" and event is not None:
                 yield RepeatedInitialize(event, branch=Site(ref, block.test), reason=reason)

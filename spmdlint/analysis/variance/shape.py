@@ -17,6 +17,7 @@ from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
+from spmdlint.analysis.variance.windows import Windows
 from spmdlint.program import summary as s
 
 _FILLED = ("zeros", "ones", "full", "empty", "arange")
@@ -152,7 +153,7 @@ class Shape(Property):
             if selected is not None:
                 return selected
             if name in _FILLED:
-                return self._made(origins, frame, number, self.content.of(frame, arguments[0]))
+                return self._made(origins, frame, number, self._of_first(frame, name, arguments))
             if name in _STACKED:
                 found = origins.of(frame, arguments[0]) or self.length.of(frame, arguments[0])
                 found = found or by_filling(origins.ev, frame, arguments[0])
@@ -173,6 +174,16 @@ class Shape(Property):
             if made != CONTINUE:
                 return made
         return self._callable(origins, frame, operation) or CONTINUE
+
+    def _of_first(self, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
+        """Why what is made of a shape, or between two ends, has another shape."""
+        if name != "arange" or len(arguments) < 2:
+            return self.content.of(frame, arguments[0])
+        windows = Windows(self.content)
+        found = windows.differs(frame, *arguments[:2], cut=False)
+        if found is None and (len(arguments) > 2 or not windows.follows(frame, *arguments[:2])):
+            found = self.content.any_of(frame, arguments)
+        return found
 
     def _size(self, origins: Origins, frame: Frame, array: int) -> Reason | None:
         """Why an array has another number of elements."""
@@ -215,7 +226,10 @@ class Shape(Property):
                 pending.extend(operation.elements)
             else:
                 sizes.append(number)
-        return next((found for size in sizes if (found := self._aimed_at(frame, size, function)) is not None), None)
+        found = next((found for size in sizes if (found := self._aimed_at(frame, size, function)) is not None), None)
+        even = found is not None and not any(_differs(function, size) for size in sizes)
+        # What is of another size everywhere, and gets another number of rows, is padded to be of one size.
+        return None if even and (self._size(origins, frame, arguments[0]) is not None) else found
 
     def _elsewhere(self, origins: Origins, frame: Frame, number: int, name: str, operation: s.Call) -> Reason | None:
         arguments = [argument.value for argument in operation.arguments]
@@ -251,6 +265,15 @@ class Shape(Property):
             if found is not None:
                 return origins.step(frame, operation.function, "an object that is called here returns it", found)
         return None
+
+
+def _differs(function: s.Function, number: int) -> bool:
+    """Is a number of rows to add the difference of a size that is aimed at and of another one."""
+    operation = function.operations[number]
+    if isinstance(operation, s.Load):
+        stores = [function.operations[n] for n in function.stores.get(operation.name, ())]
+        return len(stores) == 1 and isinstance(stores[0], s.Store) and _differs(function, stores[0].value)
+    return isinstance(operation, s.Binary) and operation.operator == "-"
 
 
 def _written(operations: Sequence[s.Operation], number: int) -> s.Operation:

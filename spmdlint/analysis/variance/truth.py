@@ -9,6 +9,7 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
 _JOINS = "os.path.join"
+_ENVIRONMENT = ("os.getenv", "os.environ.get")
 _DEPTH = 3
 
 
@@ -28,12 +29,20 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
         return None if only_named else content.of(frame, test)
     if isinstance(operation, s.Store):
         return of_truth(content, frame, operation.value, depth)
-    if _is_text(ev, frame, operation):
+    if _is_text(ev, frame, operation) or _is_setting(ev, frame, operation):
         return None
     found = content.of(frame, test)
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
     return found if _passed(content, frame, operation, depth) else None
+
+
+def _is_setting(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
+    """Is it an environment variable as it stands: a text that is set or not, and "0" is true, too."""
+    if isinstance(operation, s.Subscript):
+        return any(isinstance(v, External) and v.name == "os.environ" for v in ev.value(frame, operation.base))
+    callee = certain(ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
+    return isinstance(callee, External) and callee.name in _ENVIRONMENT
 
 
 def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) -> bool:
