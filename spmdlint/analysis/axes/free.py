@@ -178,7 +178,7 @@ class FreeAxes:
         by_root: dict[tuple[str, Site], Unbound] = {}
         for found in (*self._at_maps(), *self._at_calls()):
             # A jit made here may be called where the axis is bound: in the function of a map.
-            called = self.reach.use_calls.get(found.root, ())
+            called = (*self.reach.use_calls.get(found.root, ()), *self.reach.use_handed.get(found.root, ()))
             places = (found.root.ref, *(site.ref for site in called))
             if not any(self._bound_outside(ref, found.need.axis) for ref in places) and not decorated_with(
                 self.ev, self.ev.free_frame(found.root.ref), found.need.axis

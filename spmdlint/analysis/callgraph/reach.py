@@ -66,6 +66,7 @@ class Reach(Struct):
     assumed of its callers, or if it is entered without an undecided branch from one that is: what a test passes to a
     trainer says little about code that the trainer reaches under other settings only. ``inner`` maps are the function
     of another one: the axes of that are bound around them. ``spanning`` frames may make parallel calls themselves.
+    ``use_calls`` are the calls of each map or jit, ``use_handed`` those that hand one on, as to `jax.lax.scan`.
     """
 
     certainty: Certainty
@@ -78,6 +79,7 @@ class Reach(Struct):
     inner: set[Site] = field(default_factory=set)
     spanning: set[Frame] = field(default_factory=set)
     use_calls: dict[Site, list[Site]] = field(default_factory=dict)
+    use_handed: dict[Site, list[Site]] = field(default_factory=dict)
     library_calls: dict[str, set[FunctionRef]] = field(default_factory=dict)
     around: dict[FunctionRef, Axes] = field(default_factory=dict)
     trusted: set[Frame] = field(default_factory=set)
@@ -155,7 +157,7 @@ class Visitor:
 
     def _of_call(self, frame: Frame, number: int, operation: s.Call, callees: Values, sure: bool) -> Iterator[CallEdge]:
         site = Site(frame.ref, number)
-        made = False
+        made, known = False, None
         for callee in self.ev.in_order(callees):
             if isinstance(callee, (Unknown, Free, Called)):
                 continue
@@ -171,6 +173,10 @@ class Visitor:
             if isinstance(callee, Applied):
                 self.reach.use_calls.setdefault(callee.site, []).append(site)
             arguments = self.ev.arguments(frame, operation)
+            if isinstance(callee, External) and known is not None:
+                for handed in self.calls.functions_in(known, arguments):
+                    if isinstance(handed, Applied):
+                        self.reach.use_handed.setdefault(handed.site, []).append(site)
             self._make(callee, arguments)
             for target in self.calls.targets(callee, arguments, frame.depth + 1):
                 yield CallEdge(frame, site, target, sure)

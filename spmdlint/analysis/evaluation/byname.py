@@ -36,6 +36,9 @@ _COMMON = frozenset(name for kind in (dict, list, set, str, bytes, int, float) f
     mean min max reshape astype at shape dtype size T item tolist replace call update flush log info lower compile trace
     eval train reset next send put fit build create register name state params config model forward""".split()
 )
+# What programs call their settings: a field of theirs may be called as one of any class. And their classes.
+_SETTINGS = frozenset("args config cfg conf flags opt opts options hparams hps settings namespace FLAGS".split())
+_SETTINGS_CLASSES = ("config", "args", "argument", "option", "setting", "param", "flag", "spec")
 # Annotations that say nothing of the class.
 _OPEN = ("typing.", "typing_extensions.", "collections.abc.", "builtins.", "types.")
 
@@ -68,10 +71,17 @@ class ByName:
         if not all(isinstance(base, (Free, Unknown)) for base in bases) or is_common(name):
             return bases
         classes = self._owners.get(name, [])
+        if any(isinstance(base, Free) and base.name in _SETTINGS for base in bases):
+            classes = [cls for cls in classes if self._holds_settings(cls)]
         for base in bases:
             classes = self._admitted(base, classes)
         owner = self._only(classes, user)
         return frozenset((Instance(owner),)) if owner is not None else bases
+
+    def _holds_settings(self, cls: FunctionRef) -> bool:
+        """Is a class one for settings, by its name."""
+        name = self.project.function(cls).name.lower()
+        return any(word in name for word in _SETTINGS_CLASSES)
 
     def _only(self, classes: list[FunctionRef], user: Path) -> ClassValue | None:
         """The only one of some classes, in the file that uses it or among those that it goes with."""

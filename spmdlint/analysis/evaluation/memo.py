@@ -105,7 +105,8 @@ class Memo(Generic[Result]):
         """The result for a key, of a kind of its own, kept at a place in a store.
 
         Computing it may come back to the key, which :meth:`came_back` tells, and go on an assumption there; what was
-        found on the way stands only if the result is the one ``assumed``.
+        found on the way stands only if the result is the one ``assumed``. If it is another one, that is a better
+        assumption, and the result is computed once more with it.
         """
         active = self._active
         depth = len(active)
@@ -126,4 +127,10 @@ class Memo(Generic[Result]):
                     other.pop(provisional, None)
             del self._provisional[kept:]
         store[place] = result
+        if reached == depth and not assumed(result):
+            outer, self._cycle = self._cycle, _NO_CYCLE
+            again = compute()
+            if self._cycle == _NO_CYCLE:
+                store[place] = result = again
+            self._cycle = min(outer, self._cycle)
         return result

@@ -24,6 +24,8 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
     for filled, iterable in fillings(origins.ev, frame, load):
         if lists and isinstance(function.operations[filled], s.StoreSubscript):
             continue  # what is put into a place of its own stands there, whenever that is done
+        if isinstance(function.operations[filled], s.StoreSubscript) and _own_keys(frame, operation.name, iterable):
+            continue  # a key that is there already keeps its place
         found = origins.of(frame, iterable)
         if found is not None:
             found = origins.step(frame, iterable, "this loop goes over it", found)
@@ -37,6 +39,19 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         if found is not None:
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
     return None
+
+
+def _own_keys(frame: Frame, name: str, iterable: int) -> bool:
+    """Is what a loop goes over a part of the keys of a dictionary: ``wanted & rows.keys()``."""
+    operations = frame.code.operations
+    made = operations[frame.code.root_of(iterable)]
+    sides = (made.left, made.right) if isinstance(made, s.Binary) and made.operator == "&" else ()
+    for call in (operations[side] for side in sides):
+        method = operations[call.function] if isinstance(call, s.Call) else None
+        base = operations[method.base] if isinstance(method, s.Attribute) and method.name == "keys" else None
+        if isinstance(base, s.Load) and base.name == name:
+            return True
+    return False
 
 
 def _are_lists(ev: Evaluator, frame: Frame, name: str) -> bool:
