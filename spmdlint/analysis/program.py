@@ -136,7 +136,18 @@ class Program:
     def _set_loops(self) -> tuple[SetLoop, ...]:
         order, variance = self.set_order, self.variance
         held = Origins(self.evaluator, self.calls, self.reach, HeldOrder())
-        return tuple(SetLoops(self.evaluator, self.calls, self.reach, self.effects, order, held, variance).loops())
+        found = SetLoops(
+            self.evaluator,
+            self.calls,
+            self.reach,
+            self.effects,
+            order,
+            held,
+            variance,
+            self._multi,
+            preview=self.preview,
+        )
+        return tuple(found.loops())
 
     def listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
         """Where the order of a folder's listing decides what a process gets or calls."""

@@ -308,6 +308,8 @@ class Divergences:
         several = self.multi.written_for(frame.ref.path)
         if several and self.preview and reason.kind not in ("data", "ragged", "named"):
             return calls
+        if not self.preview and not self.multi.around(frame.ref.path):
+            calls = tuple(c for c in calls if not c.checkpoint)  # programs of one process save, too
         return tuple(c for c in calls if c.strength == "strong" or (c.carried and (several or self.preview)))
 
     def _is_unsure(self, frame: Frame, reason: Reason) -> bool:

@@ -129,6 +129,8 @@ class Seeds:
     def labels(self) -> Iterator[VaryingSeed]:
         """Names of barriers and the like that differ between processes."""
         for frame, number, known, value in self._given("label"):
+            if known.checkpoint and not self.preview and not self.multi.around(frame.ref.path):
+                continue  # a program of one process names its folders as it likes
             reason = self.facets.content.of(frame, value)
             if reason is not None and reason.kind in _LABELS:
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import operands
@@ -57,8 +58,13 @@ class SetLoops:
         order: Origins,
         held: Origins,
         variance: Origins,
+        multi: MultiProcess,
+        *,
+        preview: bool,
     ) -> None:
         self.ev = evaluator
+        self.multi = multi
+        self.preview = preview
         self.variance = variance
         self.calls = calls
         self.reach = reach
@@ -121,6 +127,8 @@ class SetLoops:
         body = sorted(self.ev.flow(ref).loop_body(header) & self.ev.live_blocks(frame))
         if ref in self.reach.host:
             calls = self.effects.of_blocks(frame, body)
+            if not self.preview and not self.multi.around(ref.path):
+                calls = tuple(c for c in calls if c.strength == "strong" and not c.checkpoint)
             if calls:
                 return "parallel call", calls[0].name, calls[0]
             if self._pairs_keys(frame, operation.iterable):
