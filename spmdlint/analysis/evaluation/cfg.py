@@ -7,7 +7,7 @@ Post-dominators by the iterative algorithm of Cooper, Harvey and Kennedy ("A Sim
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Delete, Function, Store, ValueId
@@ -244,6 +244,63 @@ class Flow:
             self._postdominator = self._postdominators()
         return self._postdominator.get(block, EXIT)
 
+    def dominators_of(self, block: int) -> Iterator[int]:
+        """The other blocks that every way to a block passes, nearest first; none for one that no way leads to."""
+        immediate = self._dominators
+        while immediate.get(block, block) != block:
+            block = immediate[block]
+            yield block
+
+    def dominates(self, one: int, other: int) -> bool:
+        """Does every way to the other block pass this one, or are they the same."""
+        first, last = self._dominated.get(one, (0, -1))
+        return first <= self._dominated.get(other, (-1, -1))[0] <= last
+
+    def leads(self, one: int, target: int, block: int) -> bool:
+        """Does every way to a block take the edge from one block to its target."""
+        if not self.dominates(target, block):
+            return False
+        others = (source for source in self.predecessors[target] if source != one and source in self._dominated)
+        return all(self.dominates(target, source) for source in others)
+
+    @cached_property
+    def _dominated(self) -> dict[int, tuple[int, int]]:
+        """The place of each block in a walk through the tree of dominators, and the last one below it."""
+        below: dict[int, list[int]] = {}
+        for block, immediate in self._dominators.items():
+            if block != immediate:
+                below.setdefault(immediate, []).append(block)
+        found: dict[int, tuple[int, int]] = {}
+        stack = [(ENTRY, True)]
+        while stack:
+            block, entering = stack.pop()
+            if entering:
+                found[block] = (len(found), -1)
+                stack.append((block, False))
+                stack.extend((each, True) for each in below.get(block, ()))
+            else:
+                found[block] = (found[block][0], len(found) - 1)
+        return found
+
+    @cached_property
+    def _dominators(self) -> dict[int, int]:
+        """The immediate dominator of each block that control comes to."""
+        order = _reverse_postorder(ENTRY, self.successors)
+        rank = {block: position for position, block in enumerate(order)}
+        immediate: dict[int, int] = {ENTRY: ENTRY}
+        changed = True
+        while changed:
+            changed = False
+            for block in order[1:]:
+                new: int | None = None
+                for source in self.predecessors[block]:
+                    if source in immediate and source in rank:
+                        new = source if new is None else self._meet(new, source, immediate, rank)
+                if new is not None and immediate.get(block) != new:
+                    immediate[block] = new
+                    changed = True
+        return immediate
+
     def on_every_way(self) -> set[int]:
         """The blocks that every way through the function passes."""
         found: set[int] = set()
@@ -283,19 +340,22 @@ class Flow:
 
     def _backward_order(self) -> list[int]:
         """Reverse postorder of the reversed graph from the exit; blocks that only fail are not in it."""
-        seen = {EXIT}
-        out: list[int] = []
-        stack: list[tuple[int, int]] = [(EXIT, 0)]
-        while stack:
-            block, position = stack[-1]
-            sources = self.predecessors[block]
-            if position < len(sources):
-                stack[-1] = (block, position + 1)
-                source = sources[position]
-                if source not in seen and source != FAILURE:
-                    seen.add(source)
-                    stack.append((source, 0))
-            else:
-                stack.pop()
-                out.append(block)
-        return out[::-1]
+        return _reverse_postorder(EXIT, self.predecessors, without=FAILURE)
+
+
+def _reverse_postorder(start: int, targets: Sequence[Sequence[int]], without: int | None = None) -> list[int]:
+    seen = {start}
+    out: list[int] = []
+    stack: list[tuple[int, int]] = [(start, 0)]
+    while stack:
+        block, position = stack[-1]
+        if position < len(targets[block]):
+            stack[-1] = (block, position + 1)
+            target = targets[block][position]
+            if target not in seen and target != without:
+                seen.add(target)
+                stack.append((target, 0))
+        else:
+            stack.pop()
+            out.append(block)
+    return out[::-1]

@@ -14,7 +14,6 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, certain, constant
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
-from spmdlint.program.summary import ENTRY
 
 Key: TypeAlias = tuple[object, ...]
 Assumptions: TypeAlias = Mapping[Key, bool]
@@ -197,9 +196,10 @@ class Conditions:
     def assumed(self, frame: Frame, block: int) -> dict[Key, bool] | None:
         """The conditions that hold, or do not, whenever control comes to a block; None if no process comes there."""
         found: dict[Key, bool] = {}
-        for number, targets in self._branches(frame):
-            for answer, target in targets.items():
-                if number != block and not self._comes(frame, block, frozenset(((number, target),))):
+        branches, flow = dict(self._branches(frame)), self.ev.flow(frame.ref)
+        for number in sorted(flow.dominators_of(block)):
+            for answer, target in branches.get(number, {}).items():
+                if flow.leads(number, target, block):
                     facts = self.facts(frame, self._test(frame, number), answer)
                     # Other conditions may have changed between the two.
                     if any(found.get(key, holds) != holds and _about_number(key) for key, holds in facts.items()):
@@ -301,10 +301,6 @@ class Conditions:
             arms = {edge.kind == "true": edge.target for edge in block.edges if edge.kind in ("true", "false")}
             if block.test is not None and len(arms) == 2:
                 yield number, arms
-
-    def _comes(self, frame: Frame, block: int, closed: Closed) -> bool:
-        """Does control come to a block without these edges."""
-        return block in self.ev.flow(frame.ref).reachable_by(ENTRY, lambda one, other: (one, other) not in closed)
 
 
 def _about_number(key: Key) -> bool:
