@@ -99,7 +99,7 @@ class ExceptionPaths:
             return
         if not own or not self._goes_on(frame, target):
             return
-        tried = self._calls(frame, tried_by(function, block))
+        tried = self._calls(frame, tried_by(self.ev.flow(frame.ref), block))
         handled = [call for call in self._calls(frame, sorted(own)) if call.everyone and not call.checkpoint]
         if handled and not tried:
             yield ExceptionPath(handled[0], site, "in a handler")

@@ -136,7 +136,7 @@ class Raised:
         function = self.ev.function(frame)
         caught = function.operations[number]
         kinds = self.ev.value(frame, caught.kind) if isinstance(caught, s.Caught) and caught.kind is not None else None
-        tried = tried_by(function, function.block_of[number]) if kinds is not None else []
+        tried = tried_by(frame.code.flow, function.block_of[number]) if kinds is not None else []
         for at, call in frame.code.calls_in(tried):
             for callee in ordered(self.ev.value(frame, call.function)):
                 if isinstance(callee, FunctionValue):
@@ -162,7 +162,7 @@ class Raised:
 
     def may_fail(self, frame: Frame, block: int, fails: FailingCall) -> bool:
         """Is there a call in the `try` of a clause that may fail, itself or in a function of the project it calls."""
-        return any(self._fails_in(frame, tried, fails, _DEPTH) for tried in tried_by(self.ev.function(frame), block))
+        return any(self._fails_in(frame, tried, fails, _DEPTH) for tried in tried_by(frame.code.flow, block))
 
     def _fails_in(self, frame: Frame, block: int, fails: FailingCall, depth: int) -> bool:
         operations = self.ev.function(frame).operations
@@ -217,31 +217,29 @@ def _flat(kinds: Values) -> Iterator[object]:
 # -- control flow
 
 
-def tried_by(function: s.Function, block: int) -> list[int]:
+def tried_by(flow: Flow, block: int) -> list[int]:
     """The blocks of the `try` that a clause belongs to: those with a way to it, or to a clause before it."""
-    clauses = {block}
-    while True:
-        before = {
-            number
-            for number, other in enumerate(function.blocks)
-            if any(edge.kind == "false" and edge.target in clauses for edge in other.edges)
-            and other.test is not None
-            and isinstance(function.operations[other.test], s.Caught)
-        }
-        if before <= clauses:
-            break
-        clauses |= before
+    function = flow.function
+    clauses, pending = {block}, [block]
+    while pending:
+        clause = pending.pop()
+        for number in flow.predecessors[clause]:
+            goes_on = any(edge.kind == "false" and edge.target == clause for edge in function.blocks[number].edges)
+            if goes_on and number not in clauses and flow.is_clause(number):
+                clauses.add(number)
+                pending.append(number)
+    sources = {number for clause in clauses for number in flow.predecessors[clause]} - clauses
     return [
         number
-        for number, other in enumerate(function.blocks)
-        if number not in clauses and any(edge.kind == "except" and edge.target in clauses for edge in other.edges)
+        for number in sorted(sources)
+        if any(edge.kind == "except" and edge.target in clauses for edge in function.blocks[number].edges)
     ]
 
 
 def ways(function: s.Function, flow: Flow, block: int) -> tuple[int, int, list[int]] | None:
     """Where a clause leads, where that meets the way without an exception, and the blocks of the `try`."""
     target = next((edge.target for edge in function.blocks[block].edges if edge.kind == "except"), None)
-    tried = tried_by(function, block)
+    tried = tried_by(flow, block)
     if target is None or not tried:
         return None
     return target, flow.joins_at(tried[0]), tried
