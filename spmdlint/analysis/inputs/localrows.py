@@ -15,7 +15,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site
 from spmdlint.analysis.meshtypes.outputs import Outputs
 from spmdlint.analysis.setup.reading import Reads
 from spmdlint.analysis.variance.control import Control
@@ -30,6 +30,7 @@ MAX_STEPS = 4
 _CARRIERS = frozenset(f"builtins.{name}" for name in "int float list tuple dict sum min max sorted zip".split())
 _CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
 _FILLERS = frozenset(("append", "extend"))
+_HELD = "these are the parts that this process holds"
 _PARTS = frozenset(("addressable_shards", "addressable_data"))
 
 
@@ -68,7 +69,7 @@ class LocalRows(Property):
                 return Reason(Site(frame.ref, number), text, "rows") if differs else None
         if isinstance(operation, s.Attribute) and operation.name in _PARTS:
             if self.reads.spans(origins.ev.value(frame, operation.base)):
-                return Reason(Site(frame.ref, number), "these are the parts that this process holds", "rows")
+                return Reason(Site(frame.ref, number), _HELD, "rows")
             return None
         if isinstance(operation, s.Call):
             return self._call(origins, frame, operation)
@@ -205,8 +206,10 @@ class LocalNumbers:
                 guard = self.variance.of(frame, branch.test)
                 if guard is not None and guard.kind == "identity":
                     for block in sorted((branch.yes | branch.no) & live):
+                        arm = branch.yes if block in branch.yes else branch.no
                         for number, reason in self._told(frame, block):
-                            yield LocalNumber(Site(ref, number), Site(ref, branch.test), reason)
+                            if not _made_in(frame, arm, reason):
+                                yield LocalNumber(Site(ref, number), Site(ref, branch.test), reason)
 
     def _told(self, frame: Frame, block: int) -> Iterator[tuple[int, Reason]]:
         """The calls in a block that are given rows of this process, and why these are."""
@@ -223,5 +226,18 @@ class LocalNumbers:
         return not any(
             isinstance(callee, FunctionValue)
             or (isinstance(callee, External) and callee.name.startswith((*_CARRYING, "builtins.")))
+            or (isinstance(callee, Applied) and self._is_mapped(callee))
             for callee in callees
         )
+
+    def _is_mapped(self, made: Applied) -> bool:
+        known = self.ev.knowledge.get(made.name)
+        return known is not None and known.kind in ("map", "jit", "transform")
+
+
+def _made_in(frame: Frame, arm: frozenset[int], reason: Reason) -> bool:
+    """Are the rows computed behind the branch: the other processes have none that could be left out."""
+    if reason.source.text == _HELD:
+        return False  # they are only asked for there
+    here = [step.site.number for step in reason.chain() if step.site.ref == frame.ref]
+    return bool(here) and all(frame.code.function.block_of[number] in arm for number in here)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, certain
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
@@ -31,6 +32,26 @@ class Meant:
                 return True
             if known is not None and known.name == _FOLDS:
                 return any(self._names_process(frame, argument.value, _DEPTH) for argument in call.arguments)
+            if self._folded_in_helper(frame, call, key):
+                return True
+        return False
+
+    def _folded_in_helper(self, frame: Frame, call: s.Call, key: int) -> bool:
+        """Does a function of the project that gets the key fold the number of the process into it."""
+        helper = certain(self.ev.value(frame, call.function))
+        if not isinstance(helper, FunctionValue):
+            return False
+        function, inner = self.ev.project.function(helper.ref), self.ev.free_frame(helper.ref)
+        bound = helper.receiver is not None
+        passed = {f.name: passed_to(function, call, f.name, bound=bound) for f in function.formals}
+        names = {name for name, value in passed.items() if value is not None and self._is(frame, value, key)}
+        for _, folding in inner.code.calls_in(sorted(self.ev.live_blocks(inner))):
+            known = self._known(inner, folding)
+            if known is None or known.name != _FOLDS or not folding.arguments:
+                continue
+            folded = inner.code.operations[inner.code.root_of(folding.arguments[0].value)]
+            if isinstance(folded, s.Parameter) and folded.name in names:
+                return any(self._names_process(inner, argument.value, _DEPTH) for argument in folding.arguments)
         return False
 
     def _known(self, frame: Frame, call: s.Call) -> Known | None:
