@@ -16,6 +16,7 @@ from spmdlint.analysis.evaluation.values import (
     Frame,
     FunctionValue,
     Site,
+    Value,
     Values,
     constant,
 )
@@ -23,6 +24,8 @@ from spmdlint.analysis.variance.origins import Reason
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+
+_BUCKETS = ("gcsfs.", "s3fs.", "google.cloud.storage.", "boto3.")
 
 
 class Sources:
@@ -84,6 +87,8 @@ class Sources:
         callees = self.ev.value(frame, operation.function)
         if any(isinstance(callee, (FunctionValue, External)) for callee in callees):
             return None
+        if known.source == "files" and any(map(_in_a_bucket, self.ev.value(frame, method.base))):
+            return None  # which all processes see alike
         return Reason(Site(frame.ref, number), f".{method.name}() may differ between processes", known.source)
 
     def _imported(self, path: Path) -> frozenset[str]:
@@ -140,6 +145,11 @@ class Sources:
                 elif isinstance(value, Applied):
                     found.update((f.ref, known.source) for f in _functions(value.arguments))
         return found
+
+
+def _in_a_bucket(value: Value) -> bool:
+    """Is it a store of objects, which a library made."""
+    return isinstance(value, Applied) and value.name.startswith(_BUCKETS)
 
 
 def _functions(arguments: Arguments) -> list[FunctionValue]:
