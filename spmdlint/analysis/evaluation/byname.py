@@ -52,6 +52,8 @@ class ByName:
 
     def method(self, base: Value, name: str, frame: Frame) -> Values:
         """The only method of this name, in the file that uses it or else in the project, of an unknown object."""
+        if isinstance(base, Unknown) and ("_" not in name or name in self.ev.knowledge.methods):
+            return ANYTHING  # any library may have one word for it
         called = base.name.replace("_", "").lower() if isinstance(base, Free) else ""
         if is_common(name) and not called:
             return ANYTHING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.bindings import passed_to
+from spmdlint.analysis.evaluation.elements import elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, certain
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -29,6 +30,10 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
         return None if only_named else content.of(frame, test)
     if isinstance(operation, s.Store):
         return of_truth(content, frame, operation.value, depth)
+    if isinstance(operation, s.Item):
+        places = list(elements(ev, frame, operation.value, operation.index))
+        if places and all(of_truth(content, where, value, depth) is None for where, value in places):
+            return None
     if _is_text(ev, frame, operation) or _is_setting(ev, frame, operation):
         return None
     found = content.of(frame, test)
