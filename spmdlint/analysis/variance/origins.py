@@ -192,11 +192,13 @@ class Origins:
 
     def _global(self, name: str, number: int, frame: Frame) -> Reason | None:
         module = self.ev.project.modules[frame.ref.path]
-        stores = module.top.stores.get(name)
+        stores: Sequence[int] = module.top.stores.get(name, ())
         if not stores:
             return None
         top = self.ev.free_frame(FunctionRef(module.path, 0))
-        found = self.any_of(top, stores) or self._chosen(top, name, stores, None)
+        # What the module itself reads is what it stored last; a function of it may run at any time.
+        before = sorted(self.ev.flow(top.ref).reaching(number, name)) if frame.ref == top.ref else []
+        found = self.any_of(top, before or stores) or self._chosen(top, name, before or stores, None)
         for ref, store in self._stores_elsewhere(module.path).get(name, ()):
             if found is None and not self._uniform.stored(ref, store):
                 found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), store)
