@@ -1,8 +1,4 @@
-"""Queries on a function's control-flow graph: predecessors, dominance from behind, reaching definitions.
-
-Post-dominators by the iterative algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm",
-2001), run on the reversed graph.
-"""
+"""Queries on a function's control-flow graph: predecessors, dominance both ways, reaching definitions."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
+from spmdlint.analysis.evaluation.dominance import immediate_dominators
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Delete, Function, Store, ValueId
 
 _NONE: frozenset[ValueId] = frozenset()
@@ -29,7 +26,6 @@ class Flow:
         self._reaching: dict[tuple[int, str], frozenset[ValueId]] = {}
         self._stores: dict[str, Sequence[ValueId]] = {}
         self._last: dict[str, dict[int, ValueId]] = {}
-        self._postdominator: dict[int, int] | None = None
         self._bodies: dict[int, frozenset[int]] = {}
         self._guarded: dict[tuple[int, int], frozenset[int]] = {}
 
@@ -240,9 +236,12 @@ class Flow:
 
         A way that ends in an exception stops the job and does not count, unless there is no other.
         """
-        if self._postdominator is None:
-            self._postdominator = self._postdominators()
-        return self._postdominator.get(block, EXIT)
+        return self._postdominators.get(block, EXIT)
+
+    @cached_property
+    def _postdominators(self) -> dict[int, int]:
+        """The same of the reversed graph from the exit; blocks that only fail are not in it."""
+        return immediate_dominators(EXIT, self.predecessors, self.successors, without=FAILURE)
 
     def dominators_of(self, block: int) -> Iterator[int]:
         """The other blocks that every way to a block passes, nearest first; none for one that no way leads to."""
@@ -285,21 +284,7 @@ class Flow:
     @cached_property
     def _dominators(self) -> dict[int, int]:
         """The immediate dominator of each block that control comes to."""
-        order = _reverse_postorder(ENTRY, self.successors)
-        rank = {block: position for position, block in enumerate(order)}
-        immediate: dict[int, int] = {ENTRY: ENTRY}
-        changed = True
-        while changed:
-            changed = False
-            for block in order[1:]:
-                new: int | None = None
-                for source in self.predecessors[block]:
-                    if source in immediate and source in rank:
-                        new = source if new is None else self._meet(new, source, immediate, rank)
-                if new is not None and immediate.get(block) != new:
-                    immediate[block] = new
-                    changed = True
-        return immediate
+        return immediate_dominators(ENTRY, self.successors, self.predecessors)
 
     def on_every_way(self) -> set[int]:
         """The blocks that every way through the function passes."""
@@ -309,53 +294,3 @@ class Flow:
             found.add(block)
             block = self.joins_at(block)
         return found
-
-    def _postdominators(self) -> dict[int, int]:
-        order = self._backward_order()
-        rank = {block: position for position, block in enumerate(order)}
-        immediate: dict[int, int] = {EXIT: EXIT}
-        changed = True
-        while changed:
-            changed = False
-            for block in order:
-                if block == EXIT:
-                    continue
-                new: int | None = None
-                for target in self.successors[block]:
-                    if target in immediate and target in rank:
-                        new = target if new is None else self._meet(new, target, immediate, rank)
-                if new is not None and immediate.get(block) != new:
-                    immediate[block] = new
-                    changed = True
-        return immediate
-
-    @staticmethod
-    def _meet(a: int, b: int, immediate: dict[int, int], rank: dict[int, int]) -> int:
-        while a != b:
-            while rank[a] > rank[b]:
-                a = immediate[a]
-            while rank[b] > rank[a]:
-                b = immediate[b]
-        return a
-
-    def _backward_order(self) -> list[int]:
-        """Reverse postorder of the reversed graph from the exit; blocks that only fail are not in it."""
-        return _reverse_postorder(EXIT, self.predecessors, without=FAILURE)
-
-
-def _reverse_postorder(start: int, targets: Sequence[Sequence[int]], without: int | None = None) -> list[int]:
-    seen = {start}
-    out: list[int] = []
-    stack: list[tuple[int, int]] = [(start, 0)]
-    while stack:
-        block, position = stack[-1]
-        if position < len(targets[block]):
-            stack[-1] = (block, position + 1)
-            target = targets[block][position]
-            if target not in seen and target != without:
-                seen.add(target)
-                stack.append((target, 0))
-        else:
-            stack.pop()
-            out.append(block)
-    return out[::-1]

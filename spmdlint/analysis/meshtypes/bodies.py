@@ -252,7 +252,7 @@ class Bodies:
                 name = use.applied.name.rpartition(".")[2]
                 body = self._name(function)
                 yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
-        for claim in claims_of_axes(self.ev.argument(use.applied, "out_axes") or NOTHING, result, axis, use.site):
+        for claim in claims_of_axes(self.ev.argument(use.applied, "out_axes") or NOTHING, result, use.site):
             if rows.of_some_data(claim.given.rows):
                 yield from self._broken(use, typer, claim, self._name(function))
 

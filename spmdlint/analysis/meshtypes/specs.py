@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, DictionaryValue, Site, Values, constant
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Collection,
+    Constant,
+    DictionaryValue,
+    Site,
+    Value,
+    Values,
+    constant,
+)
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
     UNKNOWN,
@@ -103,27 +114,27 @@ def prefix(given: Type, count: int) -> list[Type]:
 
 def claims(evaluator: Evaluator, values: Values, given: Type) -> list[Claim]:
     """The claims of `out_specs` about what a body returns, as far as both are known."""
-    if len(values) != 1:
-        return []
-    value = next(iter(values))
-    if isinstance(value, Collection) and not value.open and value.kind != "set":
-        if isinstance(given, Row) and len(given.elements) != len(value.elements):
+
+    def of_spec(value: Value, part: Type) -> list[Claim]:
+        named = names_of(evaluator, value)
+        if named is None or not isinstance(value, Applied):
             return []
-        return [
-            claim
-            for position, element in enumerate(value.elements)
-            for claim in claims(evaluator, element, _element(given, position))
-        ]
-    if isinstance(value, DictionaryValue):
-        return [c for key, each in value.items for c in claims(evaluator, each, _at(given, key))]
-    named = names_of(evaluator, value)
-    if named is None or not isinstance(value, Applied):
-        return []
-    return [Claim(value.site, named, leaf) for leaf in _under(given)]
+        return [Claim(value.site, named, leaf) for leaf in _under(part)]
+
+    return _claims(values, given, of_spec)
 
 
-def claims_of_axes(values: Values, given: Type, axis: str, site: Site) -> list[Claim]:
+def claims_of_axes(values: Values, given: Type, site: Site) -> list[Claim]:
     """The claims of `out_axes`, made at a site: what has None there is one value for all devices."""
+
+    def of_axis(value: Value, part: Type) -> list[Claim]:
+        return [Claim(site, frozenset(), leaf) for leaf in _under(part)] if value == Constant(None) else []
+
+    return _claims(values, given, of_axis)
+
+
+def _claims(values: Values, given: Type, of_one: Callable[[Value, Type], list[Claim]]) -> list[Claim]:
+    """What each entry of a tree says of its part of what is given."""
     if len(values) != 1:
         return []
     value = next(iter(values))
@@ -133,12 +144,11 @@ def claims_of_axes(values: Values, given: Type, axis: str, site: Site) -> list[C
         return [
             claim
             for position, element in enumerate(value.elements)
-            for claim in claims_of_axes(element, _element(given, position), axis, site)
+            for claim in _claims(element, _element(given, position), of_one)
         ]
     if isinstance(value, DictionaryValue):
-        return [c for key, each in value.items for c in claims_of_axes(each, _at(given, key), axis, site)]
-    known = constant(values)
-    return [Claim(site, frozenset(), leaf) for leaf in _under(given)] if known == Constant(None) else []
+        return [c for key, each in value.items for c in _claims(each, _at(given, key), of_one)]
+    return of_one(value, given)
 
 
 def _element(given: Type, position: int) -> Type:
