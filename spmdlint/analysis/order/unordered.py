@@ -179,7 +179,7 @@ class SetLoops:
                 operation = function.operations[number]
                 if isinstance(operation, s.StoreSubscript):
                     kept = function.operations[operation.value]
-                    if isinstance(kept, s.Binary) and kept.operator in _ARITHMETIC:
+                    if isinstance(kept, s.Binary) and kept.operator in _ARITHMETIC and not _counts(function, kept):
                         return f"an operation ({kept.operator})"
         return None
 
@@ -256,6 +256,11 @@ class SetLoops:
         """One axis alone has one order."""
         axes = self.calls.names(values)
         return not axes.open and len(axes.names) < 2
+
+
+def _counts(function: s.Function, sum_: s.Binary) -> bool:
+    """Does it add to a count: ``numbers[name] += 1``."""
+    return any(isinstance(function.operations[side], s.Const) for side in (sum_.left, sum_.right))
 
 
 def _calls(evaluator: Evaluator, frame: Frame, call: s.Call, names: tuple[str, ...]) -> bool:
