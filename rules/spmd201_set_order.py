@@ -57,7 +57,8 @@ class SetOrder(Rule):
 
     Sets of numbers have one order on all processes and are not reported. Neither is what does not depend on order:
     membership, `len`, `sum`, `any`, `sorted`, building another set or a dictionary that JAX is given (it sorts the
-    keys). Lists and dictionaries that a loop over a set fills are followed to where they are iterated over.
+    keys). Lists and dictionaries that a loop over a set fills are followed to where they are iterated over. In files
+    that say nothing of several processes, calls of a bare `jit` and checkpoints count with `--preview` only.
     """
 
     code = "SPMD201"

@@ -45,7 +45,7 @@ class VaryingName(Rule):
 
     ## Limits
 
-    Names of checkpoints are not looked at: a folder for each process can be meant.
+    Names of checkpoints are looked at in programs that speak of several processes, and with `--preview` in all.
     """
 
     code = "SPMD308"

@@ -44,7 +44,8 @@ class LoneCheckpoint(BranchRule):
     ## Limits
 
     A manager that is told to run on some processes only (`MultiprocessingOptions(active_processes=...)`) is not known
-    apart from others.
+    apart from others. Behind what is not the number of a process, only programs that speak of several processes are
+    looked at, unless with `--preview`.
     """
 
     code = "SPMD309"
