@@ -59,8 +59,8 @@ class ListingOrder(Rule):
 
     ## Limits
 
-    Listings by other libraries are not known, nor shares that a data loader takes of a list that it is given. A share by
-    its names (`files[shard_index::num_shards]`) counts where a file that belongs to it speaks of several processes.
+    Listings by other libraries are not known, nor shares that a data loader takes of a list that it is given. A share
+    by its names (`files[shard_index::num_shards]`) counts where a file that belongs to it speaks of several processes.
     """
 
     code = "SPMD202"
