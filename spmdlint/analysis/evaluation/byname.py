@@ -59,8 +59,9 @@ class ByName:
             return ANYTHING
         owners = [o for o in self.project.methods_by_name.get(name, ()) if o != frame.ref]
         classes = [cls for o in owners if (cls := self.project.enclosing_class(o)) is not None]
-        # What is called `learner` is a `Learner`.
-        namesakes = [cls for cls in classes if self.project.function(cls).name.lower() == called] if called else []
+        # What is called `learner` is a `Learner`, if there is no `SlowLearner` that it may be as well.
+        namesakes = [cls for cls in classes if self.project.function(cls).name.lower().endswith(called or "?")]
+        namesakes = namesakes if all(self.project.function(c).name.lower() == called for c in namesakes) else []
         if is_common(name) and not namesakes:
             return ANYTHING
         owner = self._only(self._admitted(base, namesakes or classes), frame.ref.path)

@@ -253,7 +253,8 @@ class Bodies:
                 body = self._name(function)
                 yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
         for claim in claims_of_axes(self.ev.argument(use.applied, "out_axes") or NOTHING, result, use.site):
-            if rows.of_some_data(claim.given.rows):
+            # Which way is taken may well depend on whether there is a map at all.
+            if claim.given.state(axis) in DIFFERENT and rows.of_some_data(claim.given.rows):
                 yield from self._broken(use, typer, claim, self._name(function))
 
     def _rows(self, use: MapUse, function: Value, axis: str, copies: frozenset[int]) -> tuple[Typer, Type, Rows]:
