@@ -81,12 +81,12 @@ class OptionalAxes:
                 continue
             for target in self.calls.targets(callee, self.ev.arguments(frame, operation), frame.depth + 1):
                 left = self._left_out(target.frame) if target.way == "call" else None
-                if left is not None and not self._says_none(target.frame, callee, operation, left[0]):
+                if left is not None and not self._is_passed(target.frame, callee, operation, left[0]):
                     yield Site(frame.ref, number), *left
                 yield from self._in(target.frame, depth - 1, seen)
 
-    def _says_none(self, frame: Frame, callee: Value, call: s.Call, parameter: str) -> bool:
-        """Does a call pass the None itself: its author has thought of it."""
+    def _is_passed(self, frame: Frame, callee: Value, call: s.Call, parameter: str) -> bool:
+        """Does a call pass something for a parameter, be it None: its author has thought of it."""
         bound = isinstance(callee, FunctionValue) and callee.receiver is not None
         return passed_to(self.ev.function(frame), call, parameter, bound=bound) is not None
 

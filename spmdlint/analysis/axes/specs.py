@@ -92,8 +92,9 @@ class Specs:
                 continue
             for spec in self.specs_of(use.applied):
                 unknown = [name for name in self.names_in(spec) if name not in axes.names]
-                for name in unknown if not (unknown and self._asked_before(use, spec)) else ():
-                    yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
+                if unknown and not self._asked_before(use, spec):
+                    for name in unknown:
+                        yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
 
     def _asked_before(self, use: MapUse, spec: Applied) -> bool:
         """Is a spec from elsewhere only put on the mesh if a condition that asks about it says so."""

@@ -157,7 +157,7 @@ class Visitor:
 
     def _of_call(self, frame: Frame, number: int, operation: s.Call, callees: Values, sure: bool) -> Iterator[CallEdge]:
         site = Site(frame.ref, number)
-        made, known = False, None
+        made = False
         for callee in self.ev.in_order(callees):
             if isinstance(callee, (Unknown, Free, Called)):
                 continue
@@ -173,16 +173,21 @@ class Visitor:
             if isinstance(callee, Applied):
                 self.reach.use_calls.setdefault(callee.site, []).append(site)
             arguments = self.ev.arguments(frame, operation)
-            if isinstance(callee, External) and known is not None:
-                for handed in self.calls.functions_in(known, arguments):
-                    if isinstance(handed, Applied):
-                        self.reach.use_handed.setdefault(handed.site, []).append(site)
+            if isinstance(callee, External):
+                self._hand_on(callee, arguments, site)
             self._make(callee, arguments)
             for target in self.calls.targets(callee, arguments, frame.depth + 1):
                 yield CallEdge(frame, site, target, sure)
         # What is unknown, or a function of the project, makes nothing here that the linter knows.
         for value in self.ev.in_order(self.ev.value(frame, number)) if made else ():
             yield from self._use(frame, site, value, sure)
+
+    def _hand_on(self, callee: External, arguments: Arguments, site: Site) -> None:
+        """Note the maps and jits that a library's function is given to call."""
+        known = self.ev.knowledge.get(callee.name)
+        for handed in self.calls.functions_in(known, arguments) if known is not None else ():
+            if isinstance(handed, Applied):
+                self.reach.use_handed.setdefault(handed.site, []).append(site)
 
     def _wrap(self, frame: Frame, number: int) -> None:
         """Note the function that a decorator put in the place of another one."""

@@ -36,7 +36,7 @@ _COMMON = frozenset(name for kind in (dict, list, set, str, bytes, int, float) f
     mean min max reshape astype at shape dtype size T item tolist replace call update flush log info lower compile trace
     eval train reset next send put fit build create register name state params config model forward""".split()
 )
-# What programs call their settings: a field of theirs may be called as one of any class. And their classes.
+# What programs call their settings, a field of which may be called as one of any class, and words for their classes.
 _SETTINGS = frozenset("args config cfg conf flags opt opts options hparams hps settings namespace FLAGS".split())
 _SETTINGS_CLASSES = ("config", "args", "argument", "option", "setting", "param", "flag", "spec")
 # Annotations that say nothing of the class.
@@ -59,15 +59,19 @@ class ByName:
             return ANYTHING
         owners = [o for o in self.project.methods_by_name.get(name, ()) if o != frame.ref]
         classes = [cls for o in owners if (cls := self.project.enclosing_class(o)) is not None]
-        # What is called `learner` is a `Learner`, if there is no `SlowLearner` that it may be as well.
-        namesakes = [cls for cls in classes if self.project.function(cls).name.lower().endswith(called or "?")]
-        namesakes = namesakes if all(self.project.function(c).name.lower() == called for c in namesakes) else []
+        namesakes = self._namesakes(called, classes) if called else []
         if is_common(name) and not namesakes:
             return ANYTHING
         owner = self._only(self._admitted(base, namesakes or classes), frame.ref.path)
         if owner is None:
             return ANYTHING
         return self.ev.objects.in_lineage([owner], name, Instance(owner)) or ANYTHING
+
+    def _namesakes(self, called: str, classes: list[FunctionRef]) -> list[FunctionRef]:
+        """What is called `learner` is a `Learner`, if there is no `SlowLearner` that it may be as well."""
+        named = [(self.project.function(cls).name.lower(), cls) for cls in classes]
+        alike = [(name, cls) for name, cls in named if name.endswith(called)]
+        return [cls for _, cls in alike] if all(name == called for name, _ in alike) else []
 
     def owners(self, bases: Values, name: str, user: Path) -> Values:
         """What an attribute is asked of: where nothing is known of it, the only class that has one of that name."""

@@ -20,10 +20,23 @@ def filling_of(evaluator: Evaluator, frame: Frame, load: int) -> list[int]:
     filling = frame.code.filling.get(operation.name, []) if isinstance(operation, s.Load) else []
     if not filling or not isinstance(operation, s.Load) or not frame.code.function.binds(operation.name):
         return filling
-    flow = evaluator.flow(frame.ref)
+    flow, bases = evaluator.flow(frame.ref), dict(frame.code.fillings)
     here = flow.reaching(load, operation.name)
-    bases = dict(frame.code.fillings)
-    return [n for n in filling if not here or here & (flow.reaching(bases.get(n, n), operation.name) or here)]
+    filled = {number: flow.reaching(bases[number], operation.name) for number in filling}
+    return [number for number in filling if not here or not filled[number] or here & filled[number]]
+
+
+def given_to(function: s.Function, name: str) -> list[s.Operation]:
+    """What each store to a name puts there, as far as it is written: of ``batch, rows = {}, []`` the part."""
+    operations = function.operations
+    found: list[s.Operation] = []
+    for store in (operations[number] for number in function.stores.get(name, ())):
+        made = operations[store.value] if isinstance(store, s.Store) else store
+        display = operations[made.value] if isinstance(made, s.Item) else None
+        if isinstance(made, s.Item) and isinstance(display, s.Display) and not display.starred:
+            made = operations[display.elements[made.index]] if made.index < len(display.elements) else made
+        found.append(made)
+    return found
 
 
 def fillings_of_field(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, int]]:

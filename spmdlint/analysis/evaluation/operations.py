@@ -21,6 +21,7 @@ class Operations:
         self.operations = function.operations
         self._each: dict[tuple[type, ...], tuple[Any, ...]] = {}
         self._named: dict[frozenset[str], dict[int, s.Call]] = {}
+        self._mentioned: dict[frozenset[str], bool] = {}
 
     def of_kind(self, kind: type[Kind]) -> Iterator[tuple[int, Kind]]:
         """The operations of a kind, in the order of the text."""
@@ -61,6 +62,15 @@ class Operations:
             calls = self.of_kind(s.Call)
             found = {number: call for number, call in calls if self._last_name(call.function) in names}
             self._named[names] = found
+        return found
+
+    def mentions(self, names: frozenset[str]) -> bool:
+        """Does the function read one of these names, or ask for an attribute of that name."""
+        found = self._mentioned.get(names)
+        if found is None:
+            asked, read = self.of_kind(s.Attribute), self.of_kind(s.Load)
+            found = any(o.name in names for _, o in asked) or any(o.name in names for _, o in read)
+            self._mentioned[names] = found
         return found
 
     def _last_name(self, number: int) -> str:

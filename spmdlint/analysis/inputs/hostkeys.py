@@ -41,9 +41,9 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
             for argument in call.arguments if known is not None and known.by_hand else ():
                 site = split_for_own_devices(table, evaluator.value(frame, argument.value))
                 split = frame.code.operations[site.number] if site is not None and site.ref == ref else None
-                if site is not None and alone.at(frame, site.number if site.ref == ref else given):
+                if site is None or not isinstance(split, s.Call) or alone.at(frame, site.number):
                     continue
-                if site is not None and isinstance(split, s.Call) and split.arguments:
+                if split.arguments:
                     made = search.made(frame, split.arguments[0].value, _DEPTH)
                     if made is not None:
                         yield SharedSplit(site, Site(ref, given), made)

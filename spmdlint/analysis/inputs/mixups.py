@@ -15,7 +15,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
-from spmdlint.analysis.inputs.portions import Portion, Whole, divided_twice
+from spmdlint.analysis.inputs.portions import Portion, Whole
 from spmdlint.analysis.inputs.quantities import Quantities, Quantity
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.origins import Origins
@@ -65,7 +65,8 @@ class Mixups:
         if isinstance(operation, s.Compare):
             return self._compared(frame, number, operation)
         if isinstance(operation, s.Binary) and operation.operator in ("/", "//", "%"):
-            return self._mean(frame, number, operation) or self._twice(frame, number, operation)
+            mean = self._mean(frame, number, operation) if operation.operator != "%" else None
+            return mean or self._twice(frame, number, operation)
         if isinstance(operation, s.Call) and not operation.decorator:
             return self._called(frame, number, operation)
         return None
@@ -221,7 +222,7 @@ class Mixups:
         count = self.quantities.of(frame, operation.right)
         if count is None or (count.role, count.unit) != ("count", "local"):
             return None
-        total = certain(self.ev.value(frame, operation.left)) if operation.operator != "%" else None
+        total = certain(self.ev.value(frame, operation.left))
         if not isinstance(total, Applied) or total.name not in self.table.sums:
             return None
         if not self.multi.acts_for(frame.ref.path) or self.ev.argument(total, "axis_index_groups") is not None:
@@ -230,12 +231,13 @@ class Mixups:
 
     def _twice(self, frame: Frame, number: int, operation: s.Binary) -> Mixup | None:
         """What one process has of something, divided by the number of all devices."""
-        found = divided_twice(self._portion, self._whole, frame, operation)
-        if found is None:
+        whole = self._whole.of(frame, operation.right)
+        portion = self._portion.of(frame, operation.left) if whole is not None else None
+        if whole is None or portion is None:
             return None
-        portion, whole = (reason.source for reason in found)
-        by = Quantity("count", "process", portion.site, portion.text)
-        return Mixup("twice", Site(frame.ref, number), by, Quantity("count", "device", whole.site, whole.text))
+        by = Quantity("count", "process", portion.source.site, portion.source.text)
+        every = Quantity("count", "device", whole.source.site, whole.source.text)
+        return Mixup("twice", Site(frame.ref, number), by, every)
 
 
 def _is_one(operation: s.Operation) -> bool:

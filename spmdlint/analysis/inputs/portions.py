@@ -64,12 +64,3 @@ def _kept(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal
             kept = callee.name in _KEEPS
             return origins.any_of(frame, [argument.value for argument in operation.arguments]) if kept else None
     return CONTINUE
-
-
-def divided_twice(portion: Origins, whole: Origins, frame: Frame, operation: s.Binary) -> tuple[Reason, Reason] | None:
-    """Why a division is one of a process's portion by what counts the devices of all processes, if it is."""
-    if operation.operator not in ("/", "//", "%"):
-        return None
-    by = whole.of(frame, operation.right)
-    of = portion.of(frame, operation.left) if by is not None else None
-    return (of, by) if of is not None and by is not None else None

@@ -99,11 +99,13 @@ class Listings:
         if reason is None:
             return
         share = self.variance.any_of(frame, ends)
-        if share is None and isinstance(index, s.Slice):
-            share = self._named_share(frame, index)
         # One place after another of a share of all places is a share, too.
         chosen = not isinstance(index, s.Slice) and not self._is_slice(frame, operation.index)
-        if share is not None and share.kind in (("data",) if chosen else ("identity", "named")):
+        if share is None and isinstance(index, s.Slice):
+            share = self._named_share(frame, index)
+        elif share is not None and share.kind != ("data" if chosen else "identity"):
+            share = None
+        if share is not None:
             yield ListingShare(Site(frame.ref, number), reason, share)
 
     def _named_share(self, frame: Frame, index: s.Slice) -> Reason | None:

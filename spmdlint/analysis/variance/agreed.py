@@ -10,7 +10,6 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.control import Control
 from spmdlint.program import summary as s
-from spmdlint.program.link import FunctionRef
 
 _COUNTS = ("jax.process_count", "jax.host_count")
 _NAMES = frozenset(name.rpartition(".")[2] for name in _COUNTS)
@@ -22,13 +21,12 @@ class AgreedNames:
 
     def __init__(self, control: Control) -> None:
         self.control = control
-        self._asks: dict[FunctionRef, bool] = {}
 
     def is_one(self, frame: Frame, number: int, load: s.Load) -> bool:
         """Is one of the values that a name may have agreed on, in code for several processes alone."""
         ev = self.control.ev
         function = ev.function(frame)
-        if not self._asks_for_count(frame) or not function.binds(load.name):
+        if not frame.code.mentions(_NAMES) or not function.binds(load.name):
             return False
         stores = ev.flow(frame.ref).reaching(number, load.name)
         if len(stores) < 2:
@@ -40,15 +38,6 @@ class AgreedNames:
                 if any(_calls(ev, frame, branch.test, _COUNTS, _DEPTH) for branch in branches):
                     return True
         return False
-
-    def _asks_for_count(self, frame: Frame) -> bool:
-        """Does a function name what counts the processes: few do, and that is told soonest."""
-        found = self._asks.get(frame.ref)
-        if found is None:
-            named = {operation.name for _, operation in frame.code.of_kind(s.Attribute)}
-            named.update(operation.name for _, operation in frame.code.of_kind(s.Load))
-            found = self._asks[frame.ref] = not _NAMES.isdisjoint(named)
-        return found
 
 
 def _calls(ev: Evaluator, frame: Frame, number: int, names: tuple[str, ...] | None, depth: int) -> bool:

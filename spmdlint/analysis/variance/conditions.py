@@ -196,9 +196,9 @@ class Conditions:
     def assumed(self, frame: Frame, block: int) -> dict[Key, bool] | None:
         """The conditions that hold, or do not, whenever control comes to a block; None if no process comes there."""
         found: dict[Key, bool] = {}
-        branches, flow = dict(self._branches(frame)), self.ev.flow(frame.ref)
+        flow = self.ev.flow(frame.ref)
         for number in sorted(flow.dominators_of(block)):
-            for answer, target in branches.get(number, {}).items():
+            for answer, target in self._arms(frame, number).items():
                 if flow.leads(number, target, block):
                     facts = self.facts(frame, self._test(frame, number), answer)
                     # Other conditions may have changed between the two.
@@ -297,10 +297,16 @@ class Conditions:
         return test
 
     def _branches(self, frame: Frame) -> Iterator[tuple[int, dict[bool, int]]]:
-        for number, block in enumerate(self.ev.function(frame).blocks):
-            arms = {edge.kind == "true": edge.target for edge in block.edges if edge.kind in ("true", "false")}
-            if block.test is not None and len(arms) == 2:
+        for number in range(len(self.ev.function(frame).blocks)):
+            arms = self._arms(frame, number)
+            if arms:
                 yield number, arms
+
+    def _arms(self, frame: Frame, number: int) -> dict[bool, int]:
+        """Where a block goes if its condition holds and if not; nothing if it is no branch."""
+        block = self.ev.function(frame).blocks[number]
+        arms = {edge.kind == "true": edge.target for edge in block.edges if edge.kind in ("true", "false")}
+        return arms if block.test is not None and len(arms) == 2 else {}
 
 
 def _about_number(key: Key) -> bool:

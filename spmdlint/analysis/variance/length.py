@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field
+from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance, Site
 from spmdlint.analysis.variance.control import Control
@@ -387,17 +387,8 @@ class Length(Property):
 
 def _starts_empty(function: s.Function, name: str) -> bool:
     """Is an empty list all that a name is ever given, alone or as in ``rows, names = [], []``."""
-    stores = [function.operations[number] for number in function.stores.get(name, ())]
-    for store in stores:
-        made = function.operations[store.value] if isinstance(store, s.Store) else None
-        if isinstance(made, s.Item):
-            written = function.operations[made.value]
-            if not isinstance(written, s.Display) or written.starred or made.index >= len(written.elements):
-                return False
-            made = function.operations[written.elements[made.index]]
-        if not isinstance(made, s.Display) or made.kind != "list" or made.elements:
-            return False
-    return bool(stores)
+    made = given_to(function, name)
+    return bool(made) and all(isinstance(o, s.Display) and o.kind == "list" and not o.elements for o in made)
 
 
 def _names_a_share(name: str) -> bool:

@@ -6,11 +6,10 @@ the size counts that is aimed at. An array of a process's share has the share's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import passed
-from spmdlint.analysis.evaluation.fillings import filling_of
+from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
 from spmdlint.analysis.variance.element import of_element
@@ -70,11 +69,9 @@ class Shape(Property):
         operations = frame.code.operations
         put = [operations[number] for number in filling_of(origins.ev, frame, load)]
         given = [each.value for each in put if isinstance(each, s.StoreSubscript)]
-        stores = [operations[number] for number in frame.code.function.stores.get(name, ())] if given else []
-        made = [_written(operations, store.value) for store in stores if isinstance(store, s.Store)]
-        if not made or len(made) < len(stores) or not all(isinstance(each, s.DictDisplay) for each in made):
-            return None
-        return origins.any_of(frame, given)
+        made = given_to(frame.code.function, name) if given else []
+        only_dictionaries = bool(made) and all(isinstance(each, s.DictDisplay) for each in made)
+        return origins.any_of(frame, given) if only_dictionaries else None
 
     @staticmethod
     def _of_entry(origins: Origins, frame: Frame, operation: s.Item) -> Reason | None:
@@ -274,15 +271,6 @@ def _differs(function: s.Function, number: int) -> bool:
         stores = [function.operations[n] for n in function.stores.get(operation.name, ())]
         return len(stores) == 1 and isinstance(stores[0], s.Store) and _differs(function, stores[0].value)
     return isinstance(operation, s.Binary) and operation.operator == "-"
-
-
-def _written(operations: Sequence[s.Operation], number: int) -> s.Operation:
-    """What is stored; of ``batch, rows = {}, []`` the part."""
-    made = operations[number]
-    display = operations[made.value] if isinstance(made, s.Item) else None
-    if not isinstance(made, s.Item) or not isinstance(display, s.Display) or display.starred:
-        return made
-    return operations[display.elements[made.index]] if made.index < len(display.elements) else made
 
 
 def _has_rest(function: s.Function, sizes: list[int]) -> bool:
