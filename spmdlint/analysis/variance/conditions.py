@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, certain, constant
+from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -48,7 +49,6 @@ _FIRST: dict[Key, bool] = {
 }
 _IS_FIRST: Key = ("==", _NUMBER, _ZERO)
 _ARITHMETIC = {"+": op.add, "-": op.sub, "*": op.mul, "//": op.floordiv, "%": op.mod}
-_ENVIRONMENT = frozenset(("os.environ.get", "os.getenv"))
 
 
 class Conditions:
@@ -101,7 +101,7 @@ class Conditions:
         if isinstance(operation, s.Parameter):
             return ("parameter", frame.ref, operation.name)
         if isinstance(operation, s.Subscript):
-            return _NUMBER if self._names_rank(frame, operation.base, operation.index) else None
+            return _NUMBER if self._reads_rank(frame, operation) else None
         if isinstance(operation, s.Attribute):
             kept = self._field(frame, operation, depth)
             if kept is not None:
@@ -154,7 +154,7 @@ class Conditions:
                 return _NUMBER
             if callee.name == "builtins.int" and len(arguments) == 1:
                 return self._value(frame, arguments[0], depth - 1)
-            if callee.name in _ENVIRONMENT and arguments and self._is_rank(frame, arguments[0]):
+            if self._reads_rank(frame, operation):
                 return _NUMBER
             return _COUNTED.get(callee.name) if not arguments else None
         if not isinstance(callee, FunctionValue):
@@ -162,12 +162,9 @@ class Conditions:
         keys = [self._value(frame, argument.value, depth - 1) for argument in operation.arguments]
         return None if any(key is None for key in keys) else ("call", callee.ref, *keys)
 
-    def _names_rank(self, frame: Frame, base: int, index: int) -> bool:
-        bases = self.ev.value(frame, base)
-        return any(isinstance(b, External) and b.name == "os.environ" for b in bases) and self._is_rank(frame, index)
-
-    def _is_rank(self, frame: Frame, name: int) -> bool:
-        variable = constant(self.ev.value(frame, name))
+    def _reads_rank(self, frame: Frame, operation: s.Operation) -> bool:
+        name = variable_read(self.ev, frame, operation)
+        variable = constant(self.ev.value(frame, name)) if name is not None else None
         return variable is not None and variable.value in self.ev.knowledge.ranks
 
     def _field(self, frame: Frame, operation: s.Attribute, depth: int) -> Key | None:

@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
     constant,
 )
+from spmdlint.analysis.variance.environment import GETTERS, variable_read
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -47,7 +48,7 @@ class Sources:
             if not names_something(self.ev, frame, operation.arguments[0].value):
                 return None
             return Reason(site, "hash() of a string is seeded anew in every process", "hash")
-        if callee.name in ("os.getenv", "os.environ.get") and operation.arguments:
+        if callee.name in GETTERS and operation.arguments:
             return self._environment(self.ev.value(frame, operation.arguments[0].value), site)
         return None
 
@@ -103,10 +104,8 @@ class Sources:
         """Is a name or an element a source without being called."""
         operation = self.ev.function(frame).operations[number]
         if isinstance(operation, s.Subscript):
-            bases = self.ev.value(frame, operation.base)
-            if any(isinstance(base, External) and base.name == "os.environ" for base in bases):
-                return self._environment(self.ev.value(frame, operation.index), Site(frame.ref, number))
-            return None
+            name = variable_read(self.ev, frame, operation)
+            return self._environment(self.ev.value(frame, name), Site(frame.ref, number)) if name is not None else None
         for value in ordered(self.ev.value(frame, number)):
             if isinstance(value, External):
                 known = self.knowledge.get(value.name)

@@ -6,11 +6,11 @@ from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.elements import elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, certain
+from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
 _JOINS = "os.path.join"
-_ENVIRONMENT = ("os.getenv", "os.environ.get")
 _DEPTH = 3
 
 
@@ -34,20 +34,12 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
         places = list(elements(ev, frame, operation.value, operation.index))
         if places and all(of_truth(content, where, value, depth) is None for where, value in places):
             return None
-    if _is_text(ev, frame, operation) or _is_setting(ev, frame, operation):
-        return None
+    if _is_text(ev, frame, operation) or variable_read(ev, frame, operation) is not None:
+        return None  # an environment variable is a text that is set or not, and "0" is true, too
     found = content.of(frame, test)
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
     return found if _passed(content, frame, operation, depth) else None
-
-
-def _is_setting(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
-    """Is it an environment variable as it stands: a text that is set or not, and "0" is true, too."""
-    if isinstance(operation, s.Subscript):
-        return any(isinstance(v, External) and v.name == "os.environ" for v in ev.value(frame, operation.base))
-    callee = certain(ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
-    return isinstance(callee, External) and callee.name in _ENVIRONMENT
 
 
 def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) -> bool:
