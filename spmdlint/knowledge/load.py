@@ -63,7 +63,7 @@ class Known(Struct, frozen=True):
     ``gives_strings``: it gives a list of strings. ``stacks``: it puts a sequence into an array, element by element.
     ``composes``: it puts its arguments together to a program, in their order.
     ``gives_global``: it gives an array over the devices of a sharding, and ``local`` is the parameter that is this
-    process's own part of it.
+    process's own part of it. ``per_device``: it gives arrays with a row for each device of this process.
     ``batches``: the parameter that is the number of rows in a batch, of which the last one may be short.
     ``raised``: for an exception, what of the outside raises it; ``reads``: it reads a file, which can fail.
     ``ends``: it ends the process, at once or in a moment.
@@ -119,6 +119,7 @@ class Known(Struct, frozen=True):
     composes: bool = False
     gives_global: bool = False
     local: str | None = None
+    per_device: bool = False
     batches: str | None = None
     raised: Source | None = None
     reads: bool = False

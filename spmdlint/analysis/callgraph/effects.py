@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.byarguments import by_arguments
+from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.getters import Getters
 from spmdlint.analysis.callgraph.locality import global_data, local_arguments, on_local_devices, sharded
@@ -164,6 +165,11 @@ class Effects:
             return
         callees = self.ev.value(frame, operation.function)
         callee = certain(callees) or by_arguments(self.ev, frame, operation)
+        step = unknown_map(self.ev, frame, operation, callees)
+        if step is not None:
+            carried = carries(self.ev.function(frame), number, operation)
+            yield ParallelCall(step, "strong", (frame.ref.path, step), (Site(frame.ref, number),), carried=carried)
+            return
         if callee is None:
             for each in several(self.ev, callees):
                 yield from self._through(frame, number, operation, each)

@@ -87,7 +87,7 @@ def _spans(sharding: Value) -> bool:
     return True
 
 
-def _everywhere(
+def everywhere(
     evaluator: Evaluator,
     frame: Frame,
     number: int,
@@ -108,13 +108,13 @@ def _everywhere(
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Load):
         stores = evaluator.flow(frame.ref).reaching(number, operation.name)
-        return bool(stores) and all(_everywhere(evaluator, frame, store, depth, says, seen) for store in stores)
+        return bool(stores) and all(everywhere(evaluator, frame, store, depth, says, seen) for store in stores)
     if isinstance(operation, (s.Item, s.Store)):
-        return _everywhere(evaluator, frame, operation.value, depth - 1, says, seen)
+        return everywhere(evaluator, frame, operation.value, depth - 1, says, seen)
     if isinstance(operation, s.Subscript):
-        return _everywhere(evaluator, frame, operation.base, depth - 1, says, seen)
+        return everywhere(evaluator, frame, operation.base, depth - 1, says, seen)
     if isinstance(operation, s.Collected):
-        return _everywhere(evaluator, frame, operation.element, depth - 1, says, seen)
+        return everywhere(evaluator, frame, operation.element, depth - 1, says, seen)
     return says(operation, depth)
 
 
@@ -130,7 +130,7 @@ def local_data(
             return local or local_data(evaluator, frame, operation.base, depth - 1, visited)
         return isinstance(operation, s.Call) and _called_locally(evaluator, frame, operation, depth, visited)
 
-    return _everywhere(evaluator, frame, number, depth, says, visited)
+    return everywhere(evaluator, frame, number, depth, says, visited)
 
 
 def _called_locally(evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int, seen: set[int]) -> bool:
@@ -183,7 +183,7 @@ def _own_device(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> 
         callees = evaluator.value(frame, operation.function) if isinstance(operation, s.Call) else ()
         return any(isinstance(v, External) and v.name == "jax.local_devices" for v in callees)
 
-    return _everywhere(evaluator, frame, number, depth, says)
+    return everywhere(evaluator, frame, number, depth, says)
 
 
 def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
@@ -202,7 +202,7 @@ def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _D
                 return any(_makes_global(evaluator, value, depth) for value in mapped)
         return False
 
-    return _everywhere(evaluator, frame, number, depth, says)
+    return everywhere(evaluator, frame, number, depth, says)
 
 
 def _makes_global(evaluator: Evaluator, callee: Value, depth: int) -> bool:

@@ -13,6 +13,7 @@ from functools import cached_property
 from msgspec import Struct, field
 
 from spmdlint.analysis.callgraph.byarguments import by_arguments
+from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.constructed import Constructed
 from spmdlint.analysis.callgraph.objectsmade import holds_code, method_frames
@@ -207,7 +208,7 @@ class Visitor:
 
     def _any_spans(self, frame: Frame, call: s.Call, callees: Values) -> bool:
         """May what is called be a parallel call itself, as far as it is a library's."""
-        if any(map(self._spans, callees)):
+        if any(map(self._spans, callees)) or unknown_map(self.ev, frame, call, callees) is not None:
             return True
         method = frame.code.operations[call.function]
         if not isinstance(method, s.Attribute) or method.name not in self._spanning_methods:

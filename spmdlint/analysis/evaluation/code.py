@@ -37,6 +37,8 @@ _STATES: dict[type, int] = {
 }
 """The kinds of operations of which it is known at once whether their value changes with the frame."""
 
+_DEFAULTING = frozenset(("setdefault",))
+
 
 class Code(Operations):
     """One function, its control flow, and its values that are the same in every frame. One per run and function."""
@@ -131,6 +133,15 @@ class Code(Operations):
         operations = sorted((number, operation) for kind in kinds for number, operation in self.of_kind(kind))
         changed = ((number, changed_in_place(operation)) for number, operation in operations)
         return tuple((number, collection) for number, collection in changed if collection is not None)
+
+    @cached_property
+    def defaulting(self) -> dict[int, tuple[int, int]]:
+        """The calls of `setdefault` with a value, and that value, by what is called."""
+        return {
+            operation.function: (number, operation.arguments[1].value)
+            for number, operation in self.calls_named(_DEFAULTING).items()
+            if len(operation.arguments) == 2 and not any(argument.star for argument in operation.arguments)
+        }
 
     @cached_property
     def appending(self) -> dict[int, tuple[int, int]]:

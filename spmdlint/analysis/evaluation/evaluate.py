@@ -214,9 +214,10 @@ class Evaluator(Frames):
         if receiver is not None:
             return receiver
         formal = next((f for f in function.formals if f.name == operation.name), None)
-        if formal is not None and formal.default and frame.arrays:
+        if formal is not None and formal.default:
+            # Code that is a default runs, most likely; whether an option is left at its own, nobody can tell.
             default = self.default(frame.ref, frame.outer, operation.name)
-            if default is not None:
+            if default is not None and (frame.arrays or isinstance(certain(default), (FunctionValue, Instance))):
                 return default
         return self.objects.annotations.of_parameter(frame, operation.name) or one(Free(frame.ref, operation.name))
 

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, TypeGuard
 from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.code import Code
-from spmdlint.analysis.evaluation.values import Collection, DictionaryValue, Frame, Value, Values, certain, join, one
+from spmdlint.analysis.evaluation.values import (
+    Collection,
+    DictionaryValue,
+    Frame,
+    Value,
+    Values,
+    certain,
+    constant,
+    join,
+    one,
+)
 from spmdlint.program import summary as s
 
 if TYPE_CHECKING:
@@ -42,6 +52,10 @@ def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: 
     live = ev.live_blocks(frame)
     found = [(call, value) for call, value in appended if function.block_of[call] in live]
     block = function.block_of[stores[0]]
+    if isinstance(made, DictionaryValue):
+        put = _put_before(ev, frame, made, [call for call, _ in found], block, before)
+        if put is not None:
+            return one(put)
     if isinstance(made, Collection) and all(function.block_of[call] == block for call, _ in found):
         # Behind the list in its block, only what was appended before; elsewhere, and in another round, all.
         until = before if before is not None and stores[0] < before and function.block_of[before] == block else None
@@ -88,6 +102,46 @@ def put_into_attribute(
     return _appended(code, is_attribute) if isinstance(made, Collection) else _put(code, is_attribute)
 
 
+def _put_before(
+    ev: Evaluator, frame: Frame, made: DictionaryValue, stores: list[int], block: int, before: int | None
+) -> DictionaryValue | None:
+    """A dictionary after stores under constant keys that surely came before an operation, and no other ones.
+
+    They stand in the block that made the dictionary, or before the operation in its own.
+    """
+    if before is None:
+        return None
+    code = frame.code
+    here = code.function.block_of[before]
+    items = dict(made.items)
+    for store in stores:
+        place = code.function.block_of[store]
+        if place not in (block, here):
+            return None
+        if place == here and store > before:
+            if place != block:
+                return None  # another round may have made it
+            continue
+        kept = _stored(code, store)
+        key = constant(ev.value(frame, kept[0])) if kept is not None else None
+        if kept is None or key is None:
+            return None
+        if not (kept[2] and key.value in items):
+            items[key.value] = ev.value(frame, kept[1])
+    return DictionaryValue(tuple(items.items()))
+
+
+def _stored(code: Code, number: int) -> tuple[int, int, bool] | None:
+    """The key and the value that an operation stores, and whether only where there is none."""
+    operation = code.operations[number]
+    if isinstance(operation, s.StoreSubscript):
+        return operation.index, operation.value, False
+    if isinstance(operation, s.Call) and len(operation.arguments) == 2:
+        key, value = operation.arguments
+        return None if key.star or value.star else (key.value, value.value, True)
+    return None
+
+
 def _put(code: Code, is_it: _Is) -> list[tuple[int, int]] | None:
     """The stores into a dictionary, and what they store; None where it is changed in any other way."""
     found: list[tuple[int, int]] = []
@@ -97,6 +151,8 @@ def _put(code: Code, is_it: _Is) -> list[tuple[int, int]] | None:
             continue
         if isinstance(operation, s.StoreSubscript):
             found.append((number, operation.value))
+        elif number in code.defaulting:
+            found.append(code.defaulting[number])
         elif not isinstance(operation, s.Delete) and getattr(operation, "name", "") not in ("pop", "clear"):
             return None
     return found

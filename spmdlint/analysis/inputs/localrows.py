@@ -28,6 +28,7 @@ from spmdlint.program.link import FunctionRef
 MAX_STEPS = 4
 """Steps over which rows are followed from one file to a condition in another."""
 _CARRIERS = frozenset(f"builtins.{name}" for name in "int float list tuple dict sum min max sorted zip".split())
+_CARRIERS |= {"collections.Counter"}
 _CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
 _FILLERS = frozenset(("append", "extend"))
 _HELD = "these are the parts that this process holds"
@@ -71,6 +72,11 @@ class LocalRows(Property):
             if self.reads.spans(origins.ev.value(frame, operation.base)):
                 return Reason(Site(frame.ref, number), _HELD, "rows")
             return None
+        if isinstance(operation, s.Next):
+            # Whoever goes over all parts of an array wants its rows, not one of its copies.
+            parts = frame.code.operations[frame.code.root_of(operation.iterable)]
+            if isinstance(parts, s.Attribute) and parts.name == "addressable_shards":
+                return Reason(Site(frame.ref, operation.iterable), _HELD, "rows")
         if isinstance(operation, s.Call):
             return self._call(origins, frame, operation)
         if isinstance(operation, s.Load):
@@ -110,7 +116,7 @@ class LocalRows(Property):
 
 
 def _filled(origins: Origins, frame: Frame, load: s.Load) -> Reason | None:
-    """What a loop has put into a list."""
+    """What a loop has put into a list, or an array."""
     function = origins.ev.function(frame)
     if not function.binds(load.name):
         return None
@@ -122,6 +128,12 @@ def _filled(origins: Origins, frame: Frame, load: s.Load) -> Reason | None:
                 found = origins.any_of(frame, [argument.value for argument in operation.arguments])
                 if found is not None:
                     return origins.step(frame, number, f"it is put into {load.name!r}", found)
+    for number, stored in frame.code.of_kind(s.StoreSubscript):
+        base = function.operations[stored.base]
+        if isinstance(base, s.Load) and base.name == load.name:
+            found = origins.of(frame, stored.value)
+            if found is not None:
+                return origins.step(frame, number, f"it is put into {load.name!r}", found)
     return None
 
 

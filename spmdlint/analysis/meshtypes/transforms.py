@@ -11,6 +11,7 @@ from spmdlint.analysis.evaluation.values import UNKNOWN as UNKNOWN_VALUE
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
+    Free,
     FunctionValue,
     Site,
     Value,
@@ -108,6 +109,9 @@ def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, pa
     try:
         if isinstance(function, FunctionValue) and not passed.keywords:
             return changed(run(typer, scope, function, entered.types, site), leave)
+        if isinstance(function, Free):
+            # A function of single examples that somebody passed: hardly one that reduces over devices in there.
+            return changed(application.model(typer, [], entered, site), leave)
         return changed(application.apply(typer, scope, function, entered, site) or UNKNOWN, leave)
     finally:
         typer.vectorised -= 1

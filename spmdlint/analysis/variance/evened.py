@@ -44,7 +44,7 @@ def extended(origins: Origins, frame: Frame, base: int) -> bool:
         elif isinstance(operation, s.Call):
             method = function.operations[operation.function]
             if isinstance(method, s.Attribute):
-                if method.name in _RESIZERS or "pad" in method.name:
+                if method.name in _RESIZERS or ("pad" in method.name and "batch" not in method.name):
                     return True
                 found = [method.base]
         pending += [n for n in found if n not in seen]

@@ -22,7 +22,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.variance.control import Control
-from spmdlint.analysis.variance.guarded import tells_who
+from spmdlint.analysis.variance.guarded import tells_when, tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
@@ -62,13 +62,13 @@ class Grown:
             if not _adds(content.ev, frame, number, filling):
                 continue
             for branch in self.control.choosing(frame, (number,), where):
-                if any(branch.block in body for body in loops.values()):
-                    continue  # each process takes some of the elements, and most likely as many
+                # In a loop, each process takes some of the elements, and most likely as many.
+                in_loop = any(branch.block in body for body in loops.values())
                 arms = [[n for n in filling if function.block_of[n] in arm] for arm in (branch.yes, branch.no)]
                 if len(arms[0]) == len(arms[1]):
                     continue  # whoever does not come here puts something else into it
                 found = content.of(frame, branch.test)
-                if found is not None and tells_who(found):
+                if found is not None and (tells_when(found) or (tells_who(found) and not in_loop)):
                     text = f"only some processes put something into {name} here"
                     return Reason(Site(frame.ref, number), text, found.kind, found)
         return None

@@ -41,6 +41,11 @@ def tells_who(reason: Reason) -> bool:
     return reason.kind in ("identity", "group")
 
 
+def tells_when(reason: Reason) -> bool:
+    """Does what varies depend on the moment at which a process asks, or on chance: as good as never alike."""
+    return reason.kind in ("completion", "clock", "signal", "entropy")
+
+
 def called_by_some(origins: Origins, control: Control, ref: FunctionRef) -> Reason | None:
     """Why a method is only ever called on some processes: a branch on who one is lies around each of its calls.
 

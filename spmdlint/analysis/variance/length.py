@@ -17,6 +17,7 @@ from spmdlint.analysis.evaluation.values import Applied, External, Frame, Functi
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.dealt import Dealt
 from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import (
     SHARDERS,
     called_on_what_divides,
@@ -27,7 +28,7 @@ from spmdlint.analysis.variance.evened import (
     topped_up,
 )
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
-from spmdlint.analysis.variance.guarded import decided, tells_who
+from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
@@ -37,15 +38,17 @@ from spmdlint.program import summary as s
 _KEEPERS = frozenset(f"builtins.{name}" for name in "list tuple sorted iter enumerate reversed map filter zip".split())
 _METHODS_KEEP = frozenset(
     "batch map prefetch shuffle cache as_numpy_iterator padded_batch enumerate filter with_options items keys values "
-    "copy tolist".split()
+    "copy tolist to_iter_dataset".split()
 )
+_PERMUTING = frozenset(("permutation", "permuted"))
 _LISTS = frozenset(("builtins.list", "builtins.tuple"))
 _SPLITTERS = frozenset(("numpy.array_split",))
 _DISTINCT = frozenset(("builtins.set", "builtins.frozenset", "collections.Counter", "numpy.unique"))
 _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
 _SIZED = _FILLED | {"itertools.chain.from_iterable"}
 _READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
-_JOINED = frozenset(f"numpy.{name}" for name in "concatenate stack vstack hstack array asarray split".split())
+_PERMUTED = frozenset(("numpy.random.permutation", "jax.random.permutation"))
+_JOINED = _PERMUTED | {f"numpy.{name}" for name in "concatenate stack vstack hstack array asarray split".split()}
 # Methods of paths, on objects that the linter knows nothing of; no other common class has them.
 LISTING_METHODS = frozenset(("iterdir", "rglob"))
 
@@ -75,7 +78,7 @@ class Length(Property):
             function = origins.ev.function(frame)
             loops = [function.operations[loop] for loop in operation.loops]
             found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
-            return found or self._dealt(origins, frame, (operation.element,))
+            return found or self._dealt(origins, frame, (operation.element,)) or self._picked(frame, number, operation)
         if isinstance(operation, s.Binary):
             return self._joined(origins, frame, operation) if operation.operator == "+" else None
         if isinstance(operation, s.Load):
@@ -160,6 +163,12 @@ class Length(Property):
             return None
         return self._data(found[0], frame, found[1], "dealt to it by its number, and the rest is not spread")
 
+    def _picked(self, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
+        """Why a comprehension takes more elements on some processes: those that are done, or are drawn."""
+        found = self.content.any_of(frame, filters(self.content, frame, collected))
+        counts = found is not None and tells_when(found)
+        return self.content.step(frame, number, "how many it takes depends on it", found) if found and counts else None
+
     # -- slices and splits
 
     def _subscript(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
@@ -228,6 +237,8 @@ class Length(Property):
                 return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
             if method.name in _METHODS_KEEP:
                 return origins.of(frame, method.base)
+            if method.name in _PERMUTING and arguments:
+                return origins.of(frame, arguments[0])
             if method.name in LISTING_METHODS:
                 text = f".{method.name}() may find other files on every process"
                 return Reason(Site(frame.ref, number), text, "files")
@@ -243,7 +254,7 @@ class Length(Property):
             found = self.content.of(frame, arguments[0])
             return self._data(found, frame, number, "read from a file of its own")
         if name in _JOINED and arguments:
-            return origins.of(frame, arguments[0])
+            return origins.of(frame, arguments[-1 if name in _PERMUTED else 0])
         if name in _SIZED and arguments:
             return self._leading(frame, arguments[0]) if name in _FILLED else self._chained(origins, frame, number)
         if name in _DISTINCT and arguments:
@@ -352,10 +363,11 @@ class Length(Property):
         if found is not None:
             return found
         for value in ordered(origins.ev.value(frame, iterable)):
-            if isinstance(value, Instance):
-                method = origins.ev.objects.generator(value, "__iter__")
-                if method is not None:
-                    return self.of_yields(origins, origins.ev.free_frame(method.ref))
+            for iterates in origins.ev.objects.attribute(value, "__iter__") if isinstance(value, Instance) else ():
+                if isinstance(iterates, FunctionValue):
+                    inside = origins.ev.free_frame(iterates.ref)
+                    yields = origins.ev.project.function(iterates.ref).generator
+                    return self.of_yields(origins, inside) if yields else origins.of_returns(inside)
         cls = origins.ev.objects.by_name.only_class_with("__iter__", frame, iterable)
         if cls is not None:
             method = origins.ev.objects.generator(Instance(cls), "__iter__")

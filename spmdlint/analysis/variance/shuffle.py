@@ -10,6 +10,9 @@ from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
+_CONVERTERS = frozenset(("numpy.asarray", "numpy.array", "jax.numpy.asarray", "jax.numpy.array", "jax.device_get"))
+_ARRANGING = frozenset(("reshape", "tolist", "astype", "copy"))
+
 
 class ShuffledOrder(Property):
     """Comes in an order that a process's own seed made."""
@@ -41,6 +44,8 @@ class ShuffledOrder(Property):
             if isinstance(callee, External):
                 if callee.name in LISTERS:
                     return origins.any_of(frame, arguments)
+                if callee.name in _CONVERTERS:
+                    return origins.any_of(frame, arguments[:1])
                 if callee.name == "jax.random.permutation":
                     return self._step(origins, frame, number, self.content.any_of(frame, arguments[:1]))
                 if callee.name in ("numpy.random.permutation", "random.sample"):
@@ -49,7 +54,7 @@ class ShuffledOrder(Property):
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in ("permutation", "permuted", "sample"):
             return self._step(origins, frame, number, self.content.of(frame, method.base))
-        if isinstance(method, s.Attribute) and method.name == "reshape":
+        if isinstance(method, s.Attribute) and method.name in _ARRANGING:
             return origins.of(frame, method.base)
         return CONTINUE
 

@@ -1,0 +1,102 @@
+"""What an unknown function is, by what it is given: only a map takes arrays with a row for each local device.
+
+Trainers are given their step from outside, where the linter often sees no caller: ``p_step(state, shard(batch))``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from spmdlint.analysis.callgraph.locality import everywhere
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    Collection,
+    External,
+    Frame,
+    Free,
+    FunctionValue,
+    Unknown,
+    Value,
+    Values,
+    certain,
+)
+from spmdlint.program import summary as s
+
+_DEPTH = 12
+_STEP = re.compile(r"^p_|pmap|parallel|step|update|train|eval")
+_COUNT = "jax.local_device_count"
+_SHAPERS = ("jax.numpy.reshape", "numpy.reshape")
+
+
+def unknown_map(evaluator: Evaluator, frame: Frame, call: s.Call, callees: Values) -> str | None:
+    """The name of a function that nothing is known of, but that it must be a map over all devices.
+
+    It is called like a step of a program, and is given at least one array with a row for each device of this process.
+    """
+    called = frame.code.operations[call.function]
+    if not isinstance(called, (s.Load, s.Attribute)) or _STEP.search(called.name) is None:
+        return None
+    if not all(isinstance(callee, (Unknown, Free)) for callee in callees):
+        return None
+    rows = Rows(evaluator)
+    return called.name if any(rows.are(frame, argument.value) for argument in call.arguments) else None
+
+
+class Rows:
+    """Tells whether values have a row for each device of this process."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+
+    def are(self, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
+        """Is a value, as far as it can be followed, surely made with such rows."""
+
+        def says(operation: s.Operation, depth: int) -> bool:
+            return isinstance(operation, s.Call) and self._made(frame, operation, depth)
+
+        return everywhere(self.ev, frame, number, depth, says)
+
+    def _made(self, frame: Frame, call: s.Call, depth: int) -> bool:
+        callees = self.ev.value(frame, call.function)
+        method = frame.code.operations[call.function]
+        if isinstance(method, s.Attribute) and method.name == "reshape" and self._counts(frame, call, 0):
+            return True
+        return bool(callees) and all(self._makes(frame, call, callee, depth) for callee in callees)
+
+    def _makes(self, frame: Frame, call: s.Call, callee: Value, depth: int) -> bool:
+        if isinstance(callee, FunctionValue):
+            return self._returns(callee, depth)
+        if not isinstance(callee, External):
+            return False
+        if callee.name in _SHAPERS or callee.name == "jax.random.split":
+            return self._counts(frame, call, 1)
+        known = self.ev.knowledge.get(callee.name)
+        if known is None:
+            return False
+        if known.kind == "apply" and known.leaves is not None and call.arguments:
+            mapped = certain(self.ev.value(frame, call.arguments[0].value))
+            return mapped is not None and self._makes(frame, call, mapped, depth - 1)
+        return known.per_device
+
+    def _returns(self, function: FunctionValue, depth: int) -> bool:
+        if depth <= 0 or self.ev.project.function(function.ref).generator:
+            return False
+        inside = self.ev.entered_frame(function, Arguments(open=True), 1)
+        operations = inside.code.operations if inside is not None else ()
+        returned = [o.value for o in operations if isinstance(o, s.Return) and o.value is not None]
+        return inside is not None and bool(returned) and all(self.are(inside, n, depth - 2) for n in returned)
+
+    def _counts(self, frame: Frame, call: s.Call, position: int) -> bool:
+        """Is this argument the number of local devices, or a shape that begins with it."""
+        if len(call.arguments) <= position or call.arguments[position].star:
+            return False
+        number = call.arguments[position].value
+        shape = frame.code.operations[number]
+        if isinstance(shape, s.Binary) and shape.operator == "+":
+            number = shape.left
+        given = certain(self.ev.value(frame, number))
+        if isinstance(given, Collection) and given.elements and given.kind != "set":
+            given = certain(given.elements[0])
+        return isinstance(given, Applied) and given.name == _COUNT
