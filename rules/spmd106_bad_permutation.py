@@ -64,7 +64,13 @@ class BadPermutation(Rule):
             if found.site in told:
                 continue
             told.add(found.site)
-            if found.tried is not None:
+            if isinstance(found.device, str):
+                message = (
+                    f"All pairs of this permutation have the same {found.role}, {found.device}, however many devices "
+                    "there are."
+                )
+                way_out = "Gather with jax.lax.all_gather and pick one, or mask all but one device and sum with psum."
+            elif found.tried is not None:
                 message = (
                     f"Two pairs of this permutation have the same {found.role}, however many devices there are: "
                     f"{found.device}, if there are {found.tried}."

@@ -39,6 +39,7 @@ class OfRows(Struct, frozen=True):
     pick: frozenset[str]
     local_count: frozenset[str]
     counters: frozenset[str]
+    own_models: frozenset[str]
 
 
 class Typing(Struct, frozen=True):

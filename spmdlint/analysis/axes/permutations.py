@@ -11,11 +11,11 @@ from spmdlint.knowledge.load import Known
 
 class BadPermutation(Struct, frozen=True):
     """A permutation with two pairs of one ``role``, or a device that an axis of ``size`` has not; ``tried`` is a number
-    of devices for which ``device`` stands, where any other number is wrong, too.
+    of devices for which ``device`` stands, where any other number is wrong, too; a name stands for itself.
     """
 
     site: Site
-    device: int
+    device: int | str
     role: str
     size: int | None = None
     tried: int | None = None

@@ -47,6 +47,9 @@ class Trials:
         unknown = self._unknown(frame, operation)
         if unknown is None:
             return None
+        kept = self._kept(frame, operation) if not known.sources else None
+        if kept is not None:
+            return BadPermutation(site, kept[0], kept[1], tried=SIZES[0])
         found = [repeated(site, known, self._of_size(frame, operation, unknown, size)) for size in SIZES]
         first = found[0]
         if first is None or any(bad is None or bad.role != first.role for bad in found):
@@ -69,6 +72,17 @@ class Trials:
             if constant(self.ev.value(frame, end)) is None:
                 numbers = range(len(frame.code.operations))
                 return frozenset(number for number in numbers if self._same(frame, end, number))
+        return None
+
+    def _kept(self, frame: Frame, operation: s.Collected) -> tuple[str, str] | None:
+        """A name that is an end of every pair, whichever device it says, and the role of that end."""
+        pair = frame.code.operations[operation.element]
+        if not isinstance(pair, s.Display) or len(pair.elements) != 2:
+            return None
+        for end, role in zip(pair.elements, ("source", "destination"), strict=True):
+            load, made = frame.code.operations[end], frame.code.operations[frame.code.root_of(end)]
+            if isinstance(load, s.Load) and isinstance(made, s.Parameter):
+                return load.name, role
         return None
 
     def _callees(self, frame: Frame, call: s.Call) -> Values:

@@ -39,6 +39,7 @@ from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 # They give yes or no.
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 # Sources that differ by chance, if they do: preview tells of them.
+_TELLING = frozenset(("jax.experimental.multihost_utils.broadcast_one_to_all",))
 _UNSURE = ("files", "thread", "callback")
 MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5}
 """Steps over which what depends on time is followed, by the kind of the source.
@@ -176,7 +177,11 @@ class Divergences:
             return None
         reason = of_truth(self.facets.content, frame, test) or self.rows.of(frame, test)
         reason = reason or of_question(self.facets.emptiness, frame, test)
-        if reason is None or (self._is_unsure(frame, reason) and not self._agreed_later(frame, reason)):
+        if reason is None:
+            return None
+        if self._is_unsure(frame, reason) and not (
+            self._agreed_later(frame, reason) or self._told_by_one(reason, first, second)
+        ):
             return None
         if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):
             return None
@@ -273,6 +278,11 @@ class Divergences:
                     if seen is not None and seen.kind == "files":
                         return True
         return False
+
+    @staticmethod
+    def _told_by_one(reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
+        """Does one process tell the others what it has, where each has looked for the file: so they may not see it."""
+        return reason.kind == "files" and any(call.same in _TELLING for calls in arms for call in calls)
 
     def _leaves_a_loop(self, frame: Frame, branch: int) -> bool:
         """Does one arm of a branch leave a loop that the other stays in: how often it runs depends on it."""

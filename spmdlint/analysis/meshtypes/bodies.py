@@ -246,7 +246,8 @@ class Bodies:
             again, _, rows_left = self._rows(use, function, axis, copies | first)
             self._keep(again, use, rows_left, only="shared")
         self._mapped.setdefault(use.applied, Mapped(use, axis, rows, result))
-        for leaf in leaves_of(result):
+        own = not self.table.rows.own_models.isdisjoint(axis.lower().split("_"))
+        for leaf in leaves_of(result) if not own else ():
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
             if gradient is not None and applied is not None and rows.of_step(leaf.rows):
                 name = use.applied.name.rpartition(".")[2]

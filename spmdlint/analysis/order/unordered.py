@@ -231,7 +231,8 @@ class SetLoops:
             if argument.star:
                 yield from self._dimensions(frame, number, argument.value)
             made = frame.code.operations[frame.code.root_of(argument.value)]
-            if argument.star and (len(operation.arguments) > 1 or not isinstance(made, s.Call)):
+            listed = isinstance(made, s.Call) or (isinstance(made, s.Collected) and made.kind != "set")
+            if argument.star and (len(operation.arguments) > 1 or not listed):
                 continue  # some of the dimensions: often one at the most, by the rank of the array
             reason = self.order.of(frame, argument.value)
             if reason is not None and not self._single(self.ev.value(frame, argument.value)):
