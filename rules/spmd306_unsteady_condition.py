@@ -11,8 +11,8 @@ class UnsteadyCondition(BranchRule):
     Finds branches and `while` loops whose condition comes from a clock (`time.time()`, `datetime.now()`), from entropy
     (`uuid4`, `os.urandom`), from the host's name or the process's id, and that make other parallel calls on one side
     than on the other. A handler of `queue.Empty` or of a timeout that leaves out calls behind its `try` is such a
-    branch. With `--preview`, tests of files (`os.path.exists`, `os.listdir`) and handlers of `OSError` and its kin
-    count, too.
+    branch. So is a test of files (`os.path.exists`) on one side of which a process broadcasts something: the others may
+    not see the file. With `--preview`, all tests of files and handlers of `OSError` and its kin count.
 
     ## Why it matters
 

@@ -47,6 +47,32 @@ def say(text):
         print(text)
 """
 
+TELLS = """
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+
+def resume(path, state, shared):
+    if not path.exists():
+        return state
+    {rest}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "found"),
+    [
+        ("return multihost_utils.broadcast_one_to_all(np.load(path))", ["SPMD306"]),
+        ("return multihost_utils.process_allgather(np.load(path))[0]", []),
+    ],
+)
+def test_files_that_one_process_tells_the_others_of(project, rest, found):
+    """Where the content of a file is broadcast, the others may not see it; elsewhere it may well be shared."""
+    project.write({"program.py": TELLS.format(rest=rest)})
+    assert [code for _, _, code in project.check().found] == found
+    assert "SPMD306" in {code for _, _, code in project.check("--preview").found}
+
 
 @pytest.mark.parametrize(("text", "code"), [(SAVES, "SPMD308"), (LOADS, "SPMD309"), (FITS, "SPMD201")])
 def test_a_program_without_a_sign_of_processes(project, text, code):

@@ -282,7 +282,9 @@ class Divergences:
     @staticmethod
     def _told_by_one(reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
         """Does one process tell the others what it has, where each has looked for the file: so they may not see it."""
-        return reason.kind == "files" and any(call.same in _TELLING for calls in arms for call in calls)
+        if reason.kind != "files":
+            return False
+        return any(call.same in _TELLING and len(call.path) == 1 for calls in arms for call in calls)
 
     def _leaves_a_loop(self, frame: Frame, branch: int) -> bool:
         """Does one arm of a branch leave a loop that the other stays in: how often it runs depends on it."""

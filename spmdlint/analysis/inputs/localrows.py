@@ -32,6 +32,9 @@ _CARRIERS |= {"collections.Counter"}
 _CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
 _FILLERS = frozenset(("append", "extend"))
 _HELD = "these are the parts that this process holds"
+PARTS = "parts"
+LISTED = "listed parts"
+"""Kinds of reasons: parts of an array over the devices of all processes, and parts of one that is most likely so."""
 _PARTS = frozenset(("addressable_shards", "addressable_data"))
 
 
@@ -70,13 +73,13 @@ class LocalRows(Property):
                 return Reason(Site(frame.ref, number), text, "rows") if differs else None
         if isinstance(operation, s.Attribute) and operation.name in _PARTS:
             if self.reads.spans(origins.ev.value(frame, operation.base)):
-                return Reason(Site(frame.ref, number), _HELD, "rows")
+                return Reason(Site(frame.ref, number), _HELD, PARTS)
             return None
         if isinstance(operation, s.Next):
             # Whoever goes over all parts of an array wants its rows, not one of its copies.
             parts = frame.code.operations[frame.code.root_of(operation.iterable)]
             if isinstance(parts, s.Attribute) and parts.name == "addressable_shards":
-                return Reason(Site(frame.ref, operation.iterable), _HELD, "rows")
+                return Reason(Site(frame.ref, operation.iterable), _HELD, LISTED)
         if isinstance(operation, s.Call):
             return self._call(origins, frame, operation)
         if isinstance(operation, s.Load):
@@ -172,7 +175,7 @@ class RowConditions:
         if self._component[frame.ref.path] not in self._possible:
             return None
         found = self.rows.of(frame, test)
-        if found is None:
+        if found is None or found.source.kind == LISTED:
             return None
         steps = list(found.chain())
         if found.source.site.ref.path != frame.ref.path and len(steps) > MAX_STEPS:
@@ -229,7 +232,7 @@ class LocalNumbers:
             if operation.decorator or not self._tells(frame, operation):
                 continue
             found = self.rows.any_of(frame, [argument.value for argument in operation.arguments])
-            if found is not None:
+            if found is not None and (found.source.kind != LISTED or found.source.site.ref.path == frame.ref.path):
                 yield number, found
 
     def _tells(self, frame: Frame, operation: s.Call) -> bool:
@@ -249,7 +252,7 @@ class LocalNumbers:
 
 def _made_in(frame: Frame, arm: frozenset[int], reason: Reason) -> bool:
     """Are the rows computed behind the branch: the other processes have none that could be left out."""
-    if reason.source.text == _HELD:
+    if reason.source.kind in (PARTS, LISTED):
         return False  # they are only asked for there
     here = [step.site.number for step in reason.chain() if step.site.ref == frame.ref]
     return bool(here) and all(frame.code.function.block_of[number] in arm for number in here)

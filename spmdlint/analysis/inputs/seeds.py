@@ -21,6 +21,7 @@ from spmdlint.program import summary as s
 
 # A key made from the number of a process is what every process needs for its own noise.
 _NEVER_MEANT = ("clock", STAMP, "entropy", "host", "hash")
+_BROADCAST = "jax.experimental.multihost_utils.broadcast_one_to_all"
 _USERS = 3
 # Methods that make the parameters of a model, and words that a key is called by.
 _INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
@@ -82,8 +83,28 @@ class Seeds:
             reason = self.facets.content.of(frame, value)
             if reason is None or reason.kind not in _NEVER_MEANT or not self._counts(frame, reason):
                 continue
-            if not self.meant.is_own(frame, number, value):
+            if not self.meant.is_own(frame, number, value) and not self._is_agreed_on(frame, reason):
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason, self._users(frame, number))
+
+    def _is_agreed_on(self, frame: Frame, reason: Reason) -> bool:
+        """Does the program broadcast what it makes with the key that this function returns, in place of its seed."""
+        calls = {edge.site for edge in self.reach.callers.get(frame.ref, ())}
+        return any(
+            made.source.site == reason.source.site and not calls.isdisjoint(step.site for step in made.chain())
+            for made in self._broadcast
+        )
+
+    @cached_property
+    def _broadcast(self) -> tuple[Reason, ...]:
+        """Why what the program broadcasts is another value on every process before."""
+        found: list[Reason] = []
+        for ref in self.reach.calling((_BROADCAST,)):
+            frame = self.ev.free_frame(ref)
+            for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+                if any(isinstance(c, External) and c.name == _BROADCAST for c in self.ev.value(frame, call.function)):
+                    reason = self.facets.content.any_of(frame, [argument.value for argument in call.arguments])
+                    found += [reason] if reason is not None else []
+        return tuple(found)
 
     def states(self) -> Iterator[VaryingSeed]:
         """Keys that parameters are made with, where the process's number is in them. Only with ``preview``."""

@@ -43,6 +43,7 @@ from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reas
 from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
 from spmdlint.analysis.variance.raised import Raised
+from spmdlint.analysis.variance.rounds import side_by_side
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
@@ -102,6 +103,9 @@ class Variance(Property):
             found = own or of_element(origins, frame, operation)
             if found != CONTINUE:
                 return found
+            beside = side_by_side(origins, frame, operation) if isinstance(operation, s.Item) else None
+            if beside is not None:
+                return origins.of(frame, beside)
         if isinstance(operation, (s.Unary, s.Binary, s.FString, s.Subscript, s.Item)):
             return self._made_of(origins, frame, number, operation)
         if isinstance(operation, s.Slice):

@@ -68,7 +68,9 @@ class Grown:
                 if len(arms[0]) == len(arms[1]):
                     continue  # whoever does not come here puts something else into it
                 found = content.of(frame, branch.test)
-                if found is not None and (tells_when(found) or (tells_who(found) and not in_loop)):
+                if found is None or (in_loop and found.source is not found):
+                    continue
+                if tells_when(found) or (tells_who(found) and not in_loop):
                     text = f"only some processes put something into {name} here"
                     return Reason(Site(frame.ref, number), text, found.kind, found)
         return None

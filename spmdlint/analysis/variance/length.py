@@ -166,7 +166,7 @@ class Length(Property):
     def _picked(self, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
         """Why a comprehension takes more elements on some processes: those that are done, or are drawn."""
         found = self.content.any_of(frame, filters(self.content, frame, collected))
-        counts = found is not None and tells_when(found)
+        counts = found is not None and tells_when(found) and found.source is found  # asked in the condition itself
         return self.content.step(frame, number, "how many it takes depends on it", found) if found and counts else None
 
     # -- slices and splits

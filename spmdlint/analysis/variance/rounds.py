@@ -23,6 +23,19 @@ def of_round(origins: Origins, frame: Frame, number: int, index: object = None) 
     return _yielded(origins, frame, loop.iterable, [p for p in (place, index) if p is not None], _DEPTH)
 
 
+def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | None:
+    """What a loop goes over that gives this part of each round: ``y`` of ``for x, _ in zip(y, z)``."""
+    loop = frame.code.operations[operation.value]
+    call = frame.code.operations[frame.code.root_of(loop.iterable)] if isinstance(loop, s.Next) else None
+    if not isinstance(call, s.Call):
+        return None
+    for callee in ordered(origins.ev.value(frame, call.function)):
+        inner = _inside(call, callee.name, [operation.index]) if isinstance(callee, External) else None
+        if inner is not None and not inner[1]:
+            return inner[0]
+    return None
+
+
 def _yielded(origins: Origins, frame: Frame, iterable: int, path: list[object], depth: int) -> Reason | None:
     """The same of what an iterable of the project's yields, at the end of a path of indices."""
     root = frame.code.root_of(iterable)

@@ -6,18 +6,22 @@ from functools import cached_property
 from pathlib import Path
 
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import names_something
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
+    Constant,
     External,
     Frame,
+    Free,
     FunctionValue,
     Site,
     Value,
     Values,
+    certain,
     constant,
 )
 from spmdlint.analysis.variance.environment import GETTERS, variable_read
@@ -26,6 +30,7 @@ from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+_DEPTH = 4
 _BUCKETS = ("gcsfs.", "s3fs.", "google.cloud.storage.", "boto3.")
 
 
@@ -69,11 +74,40 @@ class Sources:
 
     def _seeded(self, known: Known) -> bool:
         """Does the program give the generator behind a function a seed: then it is its author's to choose it."""
-        return bool(known.seeded_by) and known.seeded_by in self._called
+        return bool(known.seeded_by) and known.seeded_by in self._seeding
 
     @cached_property
-    def _called(self) -> frozenset[str]:
-        return frozenset(use.applied.name for use in self.reach.applications)
+    def _seeding(self) -> frozenset[str]:
+        """What gives a generator its seed, where a call of it is given something that is not None by default."""
+        wanted = {known.seeded_by for known in self.knowledge.functions.values() if known.seeded_by}
+        uses = (use for use in self.reach.applications if use.applied.name in wanted)
+        return frozenset(use.applied.name for use in uses if self._is_given(use.applied.arguments))
+
+    def _is_given(self, arguments: Arguments) -> bool:
+        given = [*arguments.positional[:1], *(values for _, values in arguments.keywords[:1])]
+        if not given:
+            return arguments.open
+        value = certain(given[0])
+        if isinstance(value, Constant):
+            return value.value is not None
+        return not isinstance(value, Free) or self._is_passed(value, _DEPTH)
+
+    def _is_passed(self, parameter: Free, depth: int) -> bool:
+        """Does any call pass something for a parameter that is None by default; of others, whoever calls does."""
+        function, frame = self.ev.project.function(parameter.ref), self.ev.free_frame(parameter.ref)
+        default = self.ev.default(parameter.ref, frame.outer, parameter.name)
+        if default is None or constant(default) != Constant(None) or depth == 0:
+            return True
+        bound = self.ev.project.enclosing_class(parameter.ref) is not None
+        for edge in self.reach.callers.get(parameter.ref, ()):
+            call = edge.caller.code.operations[edge.site.number]
+            if not isinstance(call, s.Call) or any(argument.star for argument in call.arguments):
+                return True
+            number = passed_to(function, call, parameter.name, bound=bound)
+            value = certain(self.ev.value(edge.caller, number)) if number is not None else None
+            if number is not None and not (isinstance(value, Free) and not self._is_passed(value, depth - 1)):
+                return True
+        return False
 
     def of_method(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
         """Is a call of a method a source by its name, on an object that the linter knows nothing of."""
