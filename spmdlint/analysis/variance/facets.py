@@ -54,4 +54,4 @@ class Facets:
 
     def of_loop(self, frame: Frame, iterable: int) -> Reason | None:
         """Why a loop over a value makes another number of steps on every process."""
-        return self._length.of_iteration(self.length, frame, iterable)
+        return self._length.iterated.of(self.length, frame, iterable)

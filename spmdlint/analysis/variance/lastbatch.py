@@ -52,7 +52,7 @@ class LastBatch(Property):
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Next):
-            if self.lengths.of_iteration(self.length, frame, operation.iterable) is not None:
+            if self.lengths.iterated.of(self.length, frame, operation.iterable) is not None:
                 return None  # the loop itself runs another number of times, and is told as such
             return origins.of(frame, operation.iterable)
         if isinstance(operation, s.Item):

@@ -13,7 +13,15 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance, Site
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    ClassValue,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Site,
+)
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.dealt import Dealt
 from spmdlint.analysis.variance.element import of_element
@@ -29,6 +37,7 @@ from spmdlint.analysis.variance.evened import (
 )
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
+from spmdlint.analysis.variance.iterated import Iterated
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
@@ -63,6 +72,7 @@ class Length(Property):
         self.control = control
         self.grown = Grown(control)
         self.dealt = Dealt(control)
+        self.iterated = Iterated(self)
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -78,14 +88,16 @@ class Length(Property):
             function = origins.ev.function(frame)
             loops = [function.operations[loop] for loop in operation.loops]
             found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
-            return found or self._dealt(origins, frame, (operation.element,)) or self._picked(frame, number, operation)
+            found = found or self.of_dealt(origins, frame, (operation.element,))
+            return found or self._picked(frame, number, operation)
         if isinstance(operation, s.Binary):
             return self._joined(origins, frame, operation) if operation.operator == "+" else None
         if isinstance(operation, s.Load):
             found = self._filled(origins, frame, number, operation)
             return found or self.grown.of_name(self.content, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
-            found = self._filled_field(origins, frame, operation) or self._of_property(origins, frame, operation)
+            found = self._filled_field(origins, frame, operation)
+            found = found or self.iterated.of_property(origins, frame, operation)
             return found or self.grown.of_field(self.content, frame, operation) or CONTINUE
         if isinstance(operation, s.IfExp):
             arms = [origins.ev.value(frame, arm) for arm in (operation.body, operation.orelse)]
@@ -134,10 +146,10 @@ class Length(Property):
         if not function.binds(load.name) or not _starts_empty(function, load.name):
             return None
         for number, iterable in fillings(origins.ev, frame, place):
-            found = self.of_iteration(origins, frame, iterable)
+            found = self.iterated.of(origins, frame, iterable)
             if found is not None:
                 return origins.step(frame, number, f"{load.name!r} gets an element for each of these", found)
-            found = self._dealt(origins, frame, (number,))
+            found = self.of_dealt(origins, frame, (number,))
             if found is not None:
                 return found
         return None
@@ -150,13 +162,13 @@ class Length(Property):
                 for method in sorted({m for m, _ in objects.attribute_stores(cls.ref).get(field.name, ())}):
                     inside = origins.frame_of(method)
                     for number, iterable in fillings_of_field(origins.ev, inside, field.name):
-                        found = self.of_iteration(origins, inside, iterable)
+                        found = self.iterated.of(origins, inside, iterable)
                         if found is not None:
                             text = f"{field.name!r} gets elements for each of these"
                             return origins.step(inside, number, text, found)
         return None
 
-    def _dealt(self, origins: Origins, frame: Frame, places: Sequence[int]) -> Reason | None:
+    def of_dealt(self, origins: Origins, frame: Frame, places: Sequence[int]) -> Reason | None:
         """Why what is kept of a loop's elements are those whose turn it is: ``if i % n == rank``."""
         found = self.dealt.of(self.content, frame, places)
         if found is None or padded(origins, frame, found[2]):
@@ -222,10 +234,14 @@ class Length(Property):
         for callee in ordered(callees):
             if isinstance(callee, External):
                 return self._external(origins, frame, number, callee.name, arguments)
+            if isinstance(callee, ClassValue):
+                objects = [v for v in ordered(origins.ev.value(frame, number)) if isinstance(v, Instance)]
+                return next((r for v in objects if (r := self.iterated.of_object(origins, v)) is not None), None)
             if isinstance(callee, FunctionValue):
                 if shares_what_divides(origins, frame, operation):
                     return None
-                found = origins.in_generator(frame, number, operation, callee, partial(self.of_yields, origins))
+                ask = partial(self.iterated.of_yields, origins)
+                found = origins.in_generator(frame, number, operation, callee, ask)
                 return found if found is not None else CONTINUE
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute):
@@ -266,7 +282,7 @@ class Length(Property):
         if name in _LISTS and arguments:
             cut = self._islice(frame, arguments[0])
             if cut is not None:
-                return self.of_iteration(origins, frame, cut)
+                return self.iterated.of(origins, frame, cut)
         if name in _KEEPERS:
             return self._kept(origins, frame, name, arguments)
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
@@ -282,7 +298,7 @@ class Length(Property):
 
     def _kept(self, origins: Origins, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
         """What gives as many elements as it is given, or as the shortest of several."""
-        found = next((each for a in arguments if (each := self.of_iteration(origins, frame, a)) is not None), None)
+        found = next((each for a in arguments if (each := self.iterated.of(origins, frame, a)) is not None), None)
         if found is None or found.kind != "named" or name != "builtins.zip":
             return found
         # Of what is local by its name alone, a count beside it says that there is as much everywhere.
@@ -344,57 +360,6 @@ class Length(Property):
         if found is None or found.kind not in ("data", "ragged", "identity"):
             return None
         return Reason(Site(frame.ref, number), f"{short} goes over this process's part of the data", "ragged", found)
-
-    # -- iteration over the project's own objects
-
-    def _of_property(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
-        """A property that is a generator."""
-        objects = origins.ev.objects
-        owners = objects.by_name.owners(origins.ev.value(frame, field.base), field.name, frame.ref.path)
-        for owner in ordered(owners):
-            getter = objects.getter(owner, field.name) if isinstance(owner, Instance) else None
-            if getter is not None and origins.ev.project.function(getter.ref).generator:
-                return self.of_yields(origins, origins.ev.free_frame(getter.ref))
-        return None
-
-    def of_iteration(self, origins: Origins, frame: Frame, iterable: int) -> Reason | None:
-        """Why a loop over a value makes another number of steps; objects are asked for their ``__iter__``."""
-        found = origins.of(frame, iterable)
-        if found is not None:
-            return found
-        for value in ordered(origins.ev.value(frame, iterable)):
-            for iterates in origins.ev.objects.attribute(value, "__iter__") if isinstance(value, Instance) else ():
-                if isinstance(iterates, FunctionValue):
-                    inside = origins.ev.free_frame(iterates.ref)
-                    yields = origins.ev.project.function(iterates.ref).generator
-                    return self.of_yields(origins, inside) if yields else origins.of_returns(inside)
-        cls = origins.ev.objects.by_name.only_class_with("__iter__", frame, iterable)
-        if cls is not None:
-            method = origins.ev.objects.generator(Instance(cls), "__iter__")
-            if method is not None:
-                return self.of_yields(origins, origins.ev.free_frame(method.ref))
-        return None
-
-    def of_yields(self, origins: Origins, frame: Frame) -> Reason | None:
-        """The loops around the yields of a generator decide how often it yields."""
-        function = origins.ev.function(frame)
-        flow = origins.ev.flow(frame.ref)
-        yields = {function.block_of[n] for n, o in enumerate(function.operations) if isinstance(o, s.Yield)}
-        for number in sorted(origins.ev.live_blocks(frame)):
-            test = function.blocks[number].test
-            operation = function.operations[test] if test is not None else None
-            if test is None or not flow.loop_body(number) & yields:
-                continue
-            name = function.name
-            if isinstance(operation, s.Next):
-                found = origins.of(frame, operation.iterable)
-                if found is not None:
-                    return origins.step(frame, operation.iterable, f"{name}() yields once for each of these", found)
-            else:
-                found = self.content.of(frame, test)
-                if found is not None and found.kind == "data":
-                    return origins.step(frame, test, f"{name}() yields as long as this holds", found)
-        return self._dealt(origins, frame, [n for n, o in enumerate(function.operations) if isinstance(o, s.Yield)])
 
 
 def _starts_empty(function: s.Function, name: str) -> bool:

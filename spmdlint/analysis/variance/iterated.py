@@ -1,0 +1,92 @@
+"""How often a loop goes round over the project's own objects: generators, and classes that iterate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.evaluation.intent import handles
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.variance.length import Length
+
+_NEXT = frozenset(("next",))
+
+
+class Iterated:
+    """Asks generators and iterators how many elements they give. One with its property; two files for the reader."""
+
+    def __init__(self, length: Length) -> None:
+        self.length = length
+
+    def of(self, origins: Origins, frame: Frame, iterable: int) -> Reason | None:
+        """Why a loop over a value makes another number of steps; objects are asked for their ``__iter__``."""
+        found = origins.of(frame, iterable)
+        if found is not None:
+            return found
+        for value in ordered(origins.ev.value(frame, iterable)):
+            if isinstance(value, Instance):
+                found = self.of_object(origins, value)
+                if found is not None:
+                    return found
+        cls = origins.ev.objects.by_name.only_class_with("__iter__", frame, iterable)
+        return self.of_object(origins, Instance(cls)) if cls is not None else None
+
+    def of_object(self, origins: Origins, value: Instance) -> Reason | None:
+        """The same of an object, by its ``__iter__``."""
+        for method in origins.ev.objects.attribute(value, "__iter__"):
+            if isinstance(method, FunctionValue):
+                inside = origins.ev.free_frame(method.ref)
+                if origins.ev.project.function(method.ref).generator:
+                    return self.of_yields(origins, inside)
+                return origins.of_returns(inside) or self._of_steps(origins, value)
+        return None
+
+    def _of_steps(self, origins: Origins, iterator: Instance) -> Reason | None:
+        """Why an object that is its own iterator ends: its ``__next__`` lets an inner iterator end it."""
+        for step in origins.ev.objects.attribute(iterator, "__next__"):
+            if not isinstance(step, FunctionValue) or origins.ev.project.function(step.ref).generator:
+                continue
+            inside = origins.ev.free_frame(step.ref)
+            for number, call in inside.code.calls_named(_NEXT).items():
+                callees = origins.ev.value(inside, call.function)
+                ends = len(call.arguments) == 1 and not handles(origins.ev, inside, number, "StopIteration")
+                if ends and any(isinstance(c, External) and c.name == "builtins.next" for c in callees):
+                    found = self.of(origins, inside, call.arguments[0].value)
+                    if found is not None:
+                        return origins.step(inside, number, "it ends where this does", found)
+        return None
+
+    def of_property(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
+        """A property that is a generator."""
+        objects = origins.ev.objects
+        owners = objects.by_name.owners(origins.ev.value(frame, field.base), field.name, frame.ref.path)
+        for owner in ordered(owners):
+            getter = objects.getter(owner, field.name) if isinstance(owner, Instance) else None
+            if getter is not None and origins.ev.project.function(getter.ref).generator:
+                return self.of_yields(origins, origins.ev.free_frame(getter.ref))
+        return None
+
+    def of_yields(self, origins: Origins, frame: Frame) -> Reason | None:
+        """The loops around the yields of a generator decide how often it yields."""
+        function = origins.ev.function(frame)
+        flow = origins.ev.flow(frame.ref)
+        yields = {function.block_of[number]: number for number, _ in frame.code.of_kind(s.Yield)}
+        for number in sorted(origins.ev.live_blocks(frame)):
+            test = function.blocks[number].test
+            operation = function.operations[test] if test is not None else None
+            if test is None or flow.loop_body(number).isdisjoint(yields):
+                continue
+            name = function.name
+            if isinstance(operation, s.Next):
+                found = origins.of(frame, operation.iterable)
+                if found is not None:
+                    return origins.step(frame, operation.iterable, f"{name}() yields once for each of these", found)
+            else:
+                found = self.length.content.of(frame, test)
+                if found is not None and found.kind == "data":
+                    return origins.step(frame, test, f"{name}() yields as long as this holds", found)
+        return self.length.of_dealt(origins, frame, sorted(yields.values()))
