@@ -33,13 +33,16 @@ _SHAPERS = ("jax.numpy.reshape", "numpy.reshape")
 def unknown_map(evaluator: Evaluator, frame: Frame, call: s.Call, callees: Values) -> str | None:
     """The name of a function that nothing is known of, but that it must be a map over all devices.
 
-    It is called like a step of a program, and is given at least one array with a row for each device of this process.
+    It is called like a step of a program, and is given at least one array with a row for each device of this process;
+    or its name says so.
     """
     called = frame.code.operations[call.function]
     if not isinstance(called, (s.Load, s.Attribute)) or _STEP.search(called.name) is None:
         return None
     if not all(isinstance(callee, (Unknown, Free)) for callee in callees):
         return None
+    if "pmap" in called.name:
+        return called.name
     rows = Rows(evaluator)
     return called.name if any(rows.are(frame, argument.value) for argument in call.arguments) else None
 

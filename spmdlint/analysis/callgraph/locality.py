@@ -15,6 +15,7 @@ from spmdlint.analysis.evaluation.values import (
     External,
     Frame,
     FunctionValue,
+    Instance,
     Member,
     Value,
     certain,
@@ -24,6 +25,7 @@ from spmdlint.program import summary as s
 _DEPTH = 24
 _ONE_DEVICE = "jax.sharding.SingleDeviceSharding"
 _MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
+_PASSING = ("builtins.enumerate", "builtins.iter")
 _PLACES = ("device", "backend", "devices")
 # Called outside of jit, these make an array on this process alone.
 _MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.local_devices")
@@ -190,6 +192,8 @@ def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _D
     """Is a value surely an array over the devices of several processes, or a tree of them: made as one, just before."""
 
     def says(operation: s.Operation, depth: int) -> bool:
+        if isinstance(operation, s.Next):
+            return _gives_global(evaluator, frame, operation.iterable, depth - 1)
         if not isinstance(operation, s.Call):
             return False
         callees = evaluator.value(frame, operation.function)
@@ -203,6 +207,30 @@ def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _D
         return False
 
     return everywhere(evaluator, frame, number, depth, says)
+
+
+def _gives_global(evaluator: Evaluator, frame: Frame, iterable: int, depth: int) -> bool:
+    """Does whoever goes over this get such arrays: from a generator, or an object of the project's."""
+    number = frame.code.root_of(iterable)
+    call = frame.code.operations[number]
+    makers: list[Value] = []
+    for callee in ordered(evaluator.value(frame, call.function)) if isinstance(call, s.Call) else ():
+        if isinstance(callee, External) and callee.name in _PASSING and isinstance(call, s.Call) and call.arguments:
+            return depth > 0 and _gives_global(evaluator, frame, call.arguments[0].value, depth - 1)
+        makers.append(callee)
+    for value in evaluator.value(frame, number):
+        if isinstance(value, Instance):
+            makers += evaluator.objects.attribute(value, "__next__") or evaluator.objects.attribute(value, "__iter__")
+    functions = [maker for maker in makers if isinstance(maker, FunctionValue)]
+    return bool(functions) and depth > 0 and all(_each_is_global(evaluator, each, depth) for each in functions)
+
+
+def _each_is_global(evaluator: Evaluator, function: FunctionValue, depth: int) -> bool:
+    """Is all that a generator yields, or ``__next__`` returns, such an array."""
+    inner = evaluator.free_frame(function.ref)
+    yields = evaluator.project.function(function.ref).generator
+    given = [o.value for o in inner.code.operations if isinstance(o, s.Yield if yields else s.Return)]
+    return bool(given) and all(n is not None and global_data(evaluator, inner, n, depth - 2) for n in given)
 
 
 def _makes_global(evaluator: Evaluator, callee: Value, depth: int) -> bool:

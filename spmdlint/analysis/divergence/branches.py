@@ -132,7 +132,13 @@ class Divergences:
         tests = [blocks[b].test for b in sorted(self.ev.live_blocks(frame)) if len(blocks[b].edges) > 1]
         operations = self.ev.function(frame).operations
         asked = [t for t in tests if t is not None and not isinstance(operations[t], (s.Next, s.Caught, s.Matches))]
-        return [entered for entered in frames if self.facets.content.any_of(entered, asked) is not None]
+        loops = [o.iterable for t in tests if t is not None and isinstance(o := operations[t], s.Next)]
+        return [
+            entered
+            for entered in frames
+            if self.facets.content.any_of(entered, asked) is not None
+            or any(self.facets.of_loop(entered, iterable) is not None for iterable in loops)
+        ]
 
     def _in_frame(self, frame: Frame, told: set[Site]) -> Iterator[Divergence]:
         ref = frame.ref

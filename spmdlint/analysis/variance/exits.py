@@ -24,14 +24,14 @@ def left_early(content: Origins, frame: Frame, places: Sequence[int], use: int |
     for body in frame.code.flow.loops.values():
         if use in body or body.isdisjoint(blocks):
             continue
-        for block, test in _exits(function, body):
+        for block, test in exits(function, body):
             found = of_truth(content, frame, test) if block in content.ev.live_blocks(frame) else None
             if found is not None:
                 return Reason(Site(frame.ref, test), text, found.kind, found)
     return None
 
 
-def _exits(function: s.Function, body: frozenset[int]) -> Sequence[tuple[int, int]]:
+def exits(function: s.Function, body: frozenset[int]) -> Sequence[tuple[int, int]]:
     """The blocks of a loop, with their conditions, that lead out of it in one arm and go on with it in the other."""
     found: list[tuple[int, int]] = []
     for number in sorted(body):

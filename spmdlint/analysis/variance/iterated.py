@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from spmdlint.analysis.evaluation.intent import handles
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
+from spmdlint.analysis.variance.exits import exits
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
 
 if TYPE_CHECKING:
     from spmdlint.analysis.variance.length import Length
 
+_OWN = frozenset(("data", "ragged", "identity", "group"))
 _NEXT = frozenset(("next",))
 
 
@@ -89,4 +93,15 @@ class Iterated:
                 found = self.length.content.of(frame, test)
                 if found is not None and found.kind == "data":
                     return origins.step(frame, test, f"{name}() yields as long as this holds", found)
-        return self.length.of_dealt(origins, frame, sorted(yields.values()))
+        return self._until_left(frame, yields) or self.length.of_dealt(origins, frame, sorted(yields.values()))
+
+    def _until_left(self, frame: Frame, yields: Mapping[int, int]) -> Reason | None:
+        """Why a loop around a yield is left, or returned from, in another round on every process."""
+        content, function = self.length.content, frame.code.function
+        for body in frame.code.flow.loops.values():
+            for _, test in exits(function, body) if not body.isdisjoint(yields) else ():
+                found = of_truth(content, frame, test)
+                if found is not None and found.kind in _OWN:
+                    site = Site(frame.ref, test)
+                    return Reason(site, f"{function.name}() yields until this tells it to end", "data", found)
+        return None
