@@ -16,6 +16,7 @@ class Startup(Struct, frozen=True):
     shutdown: frozenset[str]
     work: frozenset[str]
     harmless: frozenset[str]
+    elsewhere: frozenset[str]
 
     def works(self, name: str) -> bool:
         """Does a call of this start the backend."""

@@ -26,6 +26,7 @@ _DEPTH = 24
 _ONE_DEVICE = "jax.sharding.SingleDeviceSharding"
 _MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
 _PASSING = ("builtins.enumerate", "builtins.iter")
+_SHAPED = ("jax.experimental.mesh_utils.create_device_mesh", "jax.make_mesh")
 _PLACES = ("device", "backend", "devices")
 # Called outside of jit, these make an array on this process alone.
 _MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.local_devices")
@@ -38,7 +39,7 @@ def on_local_devices(value: Value, depth: int = _DEPTH) -> bool:
     """Is a map or jit given devices that are this process's own or few, or one device or backend by name."""
     if not isinstance(value, Applied) or depth == 0:
         return False
-    if value.name in ("jax.local_devices", _ONE_DEVICE) or _on_listed_devices(value):
+    if value.name in ("jax.local_devices", _ONE_DEVICE) or _on_listed_devices(value) or _of_own_size(value):
         return True
     inside = [*value.arguments.positional, *(v for _, v in value.arguments.keywords)]
     for name, values in value.arguments.keywords:
@@ -59,6 +60,15 @@ def _on_listed_devices(mesh: Applied) -> bool:
     if given is None and mesh.name == _MESHES[0] and mesh.arguments.positional:
         given = mesh.arguments.positional[0]
     return given is not None and bool(given) and all(map(_is_written_out, given))
+
+
+def _of_own_size(mesh: Applied) -> bool:
+    """Is it a mesh of as many devices as this process has: with several processes, JAX refuses to make it."""
+    if mesh.name not in _SHAPED:
+        return False
+    shapes = [certain(values) for values in (*mesh.arguments.positional[:1], *(v for _, v in mesh.arguments.keywords))]
+    sizes = [certain(each) for shape in shapes if isinstance(shape, Collection) for each in shape.elements]
+    return any(isinstance(size, Applied) and size.name == "jax.local_device_count" for size in sizes)
 
 
 def _is_written_out(devices: Value) -> bool:

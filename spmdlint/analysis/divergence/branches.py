@@ -27,6 +27,7 @@ from spmdlint.analysis.evaluation.values import External, Frame, Member, Site, c
 from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.content import STAMP
+from spmdlint.analysis.variance.dealt import dealt_by
 from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
@@ -216,6 +217,8 @@ class Divergences:
             sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
         for pair in sides:
             one, other = (self._counting(frame, calls, reason, loop) for calls in pair)
+            if dealt_by(content, frame, test):
+                one, other = (tuple(c for c in calls if c.strength == "strong") for calls in (one, other))
             if failing is not None:  # after the last call of the arm that fails, the job stops
                 made, missed = (one, other) if failing == 0 else (other, one)
                 one, other = missed[: len(made)], made

@@ -18,6 +18,7 @@ from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 # A key made from the number of a process is what every process needs for its own noise.
 _NEVER_MEANT = ("clock", STAMP, "entropy", "host", "hash")
@@ -83,8 +84,27 @@ class Seeds:
             reason = self.facets.content.of(frame, value)
             if reason is None or reason.kind not in _NEVER_MEANT or not self._counts(frame, reason):
                 continue
+            if self._is_left(frame, number):
+                continue
             if not self.meant.is_own(frame, number, value) and not self._is_agreed_on(frame, reason):
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason, self._users(frame, number))
+
+    def _is_left(self, frame: Frame, number: int) -> bool:
+        """Does nothing ever read the name that a key is kept under."""
+        stores = [o for _, o in frame.code.of_kind(s.Store) if o.value == number]
+        if len(stores) != 1 or frame.code.function.kind == "class":
+            return False
+        name, here = stores[0].name, frame.code.function
+        scope = None if here.kind == "module" else here
+        codes = (
+            self.ev.code(FunctionRef(frame.ref.path, function.index))
+            for function in self.ev.project.modules[frame.ref.path].summary.functions
+        )
+        return not any(
+            load.name == name and (code.function is here or code.scope_of(name) is scope)
+            for code in codes
+            for _, load in code.of_kind(s.Load)
+        )
 
     def _is_agreed_on(self, frame: Frame, reason: Reason) -> bool:
         """Does the program broadcast what it makes with the key that this function returns, in place of its seed."""

@@ -235,6 +235,8 @@ class SetLoops:
             if argument.star and (len(operation.arguments) > 1 or not listed):
                 continue  # some of the dimensions: often one at the most, by the rank of the array
             reason = self.order.of(frame, argument.value)
+            if isinstance(made, s.Collected) and reason is not None and reason.source.site.ref.path != frame.ref.path:
+                continue  # names of dimensions that a library is given, from everywhere
             if reason is not None and not self._single(self.ev.value(frame, argument.value)):
                 site = Site(frame.ref, argument.value)
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")

@@ -130,9 +130,22 @@ class Starting:
         """What a function does, after its module if nothing in the program calls it: the module has run by then."""
         own = self.trace(self.ev.free_frame(ref))
         called = any(edge.caller.ref != ref for edge in self.reach.callers.get(ref, ()))
-        if ref.index == 0 or called or self.ev.project.function(ref).parent != 0:
+        if ref.index == 0 or called or self.ev.project.function(ref).parent != 0 or self._runs_elsewhere(ref):
             return own
         return (*self.trace(self.ev.free_frame(FunctionRef(ref.path, 0))), *own)
+
+    def _runs_elsewhere(self, ref: FunctionRef) -> bool:
+        """Does a decorator send a function to a process of its own, in which its module has not run: `ray.remote`."""
+        module = self.ev.free_frame(FunctionRef(ref.path, 0))
+        made = module.code.made_at.get(ref.index, ())
+        for _, call in module.code.of_kind(s.Call):
+            if call.decorator and call.arguments and call.arguments[0].value in made:
+                decorator = module.code.operations[module.code.root_of(call.function)]
+                number = decorator.function if isinstance(decorator, s.Call) else call.function
+                values = self.ev.value(module, number)
+                if any(isinstance(value, External) and value.name in self.known.elsewhere for value in values):
+                    return True
+        return False
 
     def _in_loops(self, ref: FunctionRef) -> Iterator[RepeatedInitialize]:
         frame = self.ev.free_frame(ref)

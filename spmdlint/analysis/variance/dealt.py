@@ -50,6 +50,11 @@ class Dealt:
         return step.iterable
 
 
+def dealt_by(content: Origins, frame: Frame, test: int) -> bool:
+    """Is a condition one that deals elements to the processes: each works on its own behind it."""
+    return _compared(content, frame, test) is not None
+
+
 def _compared(content: Origins, frame: Frame, test: int) -> Reason | None:
     """``i % n == rank``, or that it is not."""
     operations = content.ev.function(frame).operations

@@ -9,6 +9,7 @@ from spmdlint.analysis.evaluation.intent import handles
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
 from spmdlint.analysis.variance.exits import exits
+from spmdlint.analysis.variance.guarded import tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
@@ -16,7 +17,6 @@ from spmdlint.program import summary as s
 if TYPE_CHECKING:
     from spmdlint.analysis.variance.length import Length
 
-_OWN = frozenset(("data", "ragged", "identity", "group"))
 _NEXT = frozenset(("next",))
 
 
@@ -101,7 +101,7 @@ class Iterated:
         for body in frame.code.flow.loops.values():
             for _, test in exits(function, body) if not body.isdisjoint(yields) else ():
                 found = of_truth(content, frame, test)
-                if found is not None and found.kind in _OWN:
+                if found is not None and tells_who(found):
                     site = Site(frame.ref, test)
                     return Reason(site, f"{function.name}() yields until this tells it to end", "data", found)
         return None

@@ -88,6 +88,10 @@ class Shape(Property):
         return origins.of(frame, method.base)
 
     def _combined(self, origins: Origins, frame: Frame, operation: s.Binary) -> Reason | None:
+        if operation.operator == "@":  # the rows of the right side are summed away, as are those of a transposed left
+            left = frame.code.operations[operation.left]
+            turned = isinstance(left, s.Attribute) and left.name in ("T", "mT")
+            return None if turned else origins.of(frame, operation.left)
         found = origins.any_of(frame, (operation.left, operation.right))
         if found is None and operation.operator == "*":
             # `[0] * n` has n elements; a product with an array has the array's shape, which was asked for.
