@@ -63,6 +63,9 @@ def python_tree(text: str) -> ast.Module | None:
             return None
 
 
+_STOPPED = re.compile(r"error at (\d+):(\d+)")
+
+
 def parse_newer(text: str) -> Syntax:
     """The syntax of a text, whatever version of Python it is for.
 
@@ -82,7 +85,11 @@ def parse_newer(text: str) -> Syntax:
         try:
             tree, found = converted(cst.parse_module(text))
         except cst.ParserSyntaxError as error:
-            raise LoweringError(error.raw_line, error.raw_column + 1, error.message) from None
+            # The error carries a position and tells one in its text; the one that lies behind the fault is a row late.
+            told = _STOPPED.search(error.message)
+            places = [(int(told[1]), int(told[2]))] if told is not None else []
+            row, column = min([(error.raw_line, error.raw_column), *places])
+            raise LoweringError(row, column + 1, error.message) from None
         except RecursionError:
             raise too_deep() from None
     return Syntax(tree, Positions(text, [0], bytewise=False), line_starts(text), lambda: found)

@@ -212,7 +212,8 @@ class Flow:
     def _loop_body(self, header: int) -> set[int]:
         body: set[int] = set()
         inside = self.reachable_from_edges(header, ("iterate", "true", "next"))
-        pending = [p for p in self.predecessors[header] if p in inside]
+        # Whoever leaves an inner loop comes back to it in the next round of the outer one, through its entry.
+        pending = [p for p in self.predecessors[header] if p in inside and self._comes_back(p, header)]
         while pending:
             block = pending.pop()
             if block in body or block == header:
@@ -220,6 +221,10 @@ class Flow:
             body.add(block)
             pending.extend(p for p in self.predecessors[block] if p in inside)
         return body
+
+    def _comes_back(self, block: int, header: int) -> bool:
+        edges = self.function.blocks[block].edges
+        return any(edge.target == header and edge.kind in ("back", "continue") for edge in edges)
 
     def reachable_from_edges(self, header: int, kinds: tuple[str, ...]) -> set[int]:
         """The blocks that control comes to from a block by edges of these kinds, not passing through it again."""

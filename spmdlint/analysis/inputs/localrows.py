@@ -66,7 +66,7 @@ class LocalRows(Property):
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
-        if isinstance(operation, (s.Call, s.Item, s.Subscript)):
+        if isinstance(operation, (s.Call, s.Item, s.Subscript, s.Attribute)):
             differs = self.outputs.differs(frame, number)
             if differs is not None:
                 text = "a process gets the rows of its own devices only"

@@ -65,7 +65,7 @@ class Outputs:
 
     def differs(self, frame: Frame, number: int) -> bool | None:
         """Is a value an output that surely differs between the devices, and no state; None if it is none."""
-        given = self._given(frame, number, _DEPTH)
+        given = self._given(frame, number, _DEPTH, rows=True)
         if given is None:
             return None
         operation = self.ev.function(frame).operations[number]
@@ -141,46 +141,52 @@ class Outputs:
 
     # -- what a value is
 
-    def _given(self, frame: Frame, number: int, depth: int) -> _Given | None:
-        """The output, or the part of one, that a value is; None if it is none, or not surely one."""
+    def _given(self, frame: Frame, number: int, depth: int, *, rows: bool = False) -> _Given | None:
+        """The output, or the part of one, that a value is; None if it is none, or not surely one.
+
+        ``rows``: the first row of all of it counts as well.
+        """
         operation = self.ev.function(frame).operations[number]
         if depth == 0:
             return None
         if isinstance(operation, s.Store):
-            return self._given(frame, operation.value, depth - 1)
+            return self._given(frame, operation.value, depth - 1, rows=rows)
         if isinstance(operation, s.Load):
-            return self._loaded(frame, number, operation, depth)
+            return self._loaded(frame, number, operation, depth, rows=rows)
         if isinstance(operation, s.Item) and not operation.star:
-            base = self._given(frame, operation.value, depth - 1)
+            base = self._given(frame, operation.value, depth - 1, rows=rows)
             return self._part(base, operation.index) if base is not None else None
         if isinstance(operation, s.Subscript):
             key = constant(self.ev.value(frame, operation.index))
-            base = self._given(frame, operation.base, depth - 1) if key is not None else None
+            base = self._given(frame, operation.base, depth - 1, rows=rows) if key is not None else None
             return self._part(base, key.value) if base is not None and key is not None else None
         if isinstance(operation, s.Attribute):
-            base = self._given(frame, operation.base, depth - 1)
+            base = self._given(frame, operation.base, depth - 1, rows=rows)
             return self._part(base, operation.name) if base is not None and isinstance(base.type, Record) else None
         if isinstance(operation, s.Call):
-            return self._called(frame, operation, depth)
+            read = self._read(frame, number) if rows else None
+            if read is not None:
+                return self._given(frame, read, depth - 1, rows=rows)
+            return self._called(frame, operation, depth, rows=rows)
         return None
 
-    def _loaded(self, frame: Frame, number: int, operation: s.Load, depth: int) -> _Given | None:
+    def _loaded(self, frame: Frame, number: int, operation: s.Load, depth: int, *, rows: bool) -> _Given | None:
         function = self.ev.function(frame)
         if not function.binds(operation.name):
             return None
         stores = self.ev.flow(frame.ref).reaching(number, operation.name)
-        found = [self._given(frame, store, depth - 1) for store in sorted(stores)]
+        found = [self._given(frame, store, depth - 1, rows=rows) for store in sorted(stores)]
         there = [given for given in found if given is not None]
         # Before the first round of a loop there is often a placeholder.
         return there[0] if there and all(given == there[0] for given in there) else None
 
-    def _called(self, frame: Frame, operation: s.Call, depth: int) -> _Given | None:
+    def _called(self, frame: Frame, operation: s.Call, depth: int, *, rows: bool) -> _Given | None:
         callee = certain(self.ev.value(frame, operation.function))
         if isinstance(callee, Applied):
             mapped = self.bodies.of_rows(callee)
             return _Given(mapped, mapped.result) if mapped is not None else None
         if isinstance(callee, External) and callee.name in self.table.rows.hand_on and operation.arguments:
-            return self._given(frame, operation.arguments[0].value, depth - 1)
+            return self._given(frame, operation.arguments[0].value, depth - 1, rows=rows)
         return None
 
     @staticmethod

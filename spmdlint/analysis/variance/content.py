@@ -119,10 +119,7 @@ class Variance(Property):
             found = origins.any_of(frame, taken(origins.ev, frame, operation))
             return found or self._either(origins, frame, operation)
         if isinstance(operation, s.Attribute):
-            found = self.sources.of_name(frame, number) or self._part(origins, frame, operation)
-            if found is None and operation.name in NUMBERS:
-                found = self.own_device.of(frame, operation.base)
-            return found or CONTINUE
+            return self.sources.of_name(frame, number) or self._attribute(origins, frame, operation)
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return self._by_control(origins, frame, number, operation)
@@ -180,6 +177,16 @@ class Variance(Property):
         found = origins.any_of(frame, filters(origins, frame, operation))
         drawn = found is not None and found.kind == "entropy"
         return origins.step(frame, number, "what a list takes depends on it", found) if found and drawn else None
+
+    def _attribute(self, origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | Literal["continue"] | None:
+        values = origins.ev.value(frame, operation.base)
+        made_here = operation.name in origins.ev.project.fields_set_from_outside
+        if made_here and not any(isinstance(value, Instance) for value in values):
+            return None  # what the program itself gives an object of a library's says nothing of that
+        found = self._part(origins, frame, operation)
+        if found is None and operation.name in NUMBERS:
+            found = self.own_device.of(frame, operation.base)
+        return found or CONTINUE
 
     @staticmethod
     def _part(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.elements import elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, certain
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, certain
 from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -30,6 +30,11 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
         return None if only_named else content.of(frame, test)
     if isinstance(operation, s.Store):
         return of_truth(content, frame, operation.value, depth)
+    if isinstance(operation, s.IfExp):
+        arms = (operation.test, operation.body, operation.orelse)
+        return next((r for n in arms if (r := of_truth(content, frame, n, depth)) is not None), None)
+    if isinstance(operation, s.Call) and _makes_generator(ev, frame, operation):
+        return None  # which is true, whatever it gives
     if isinstance(operation, s.Item):
         places = list(elements(ev, frame, operation.value, operation.index))
         if places and all(of_truth(content, where, value, depth) is None for where, value in places):
@@ -40,6 +45,11 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
     return found if _passed(content, frame, operation, depth) else None
+
+
+def _makes_generator(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
+    callee = certain(ev.value(frame, call.function))
+    return isinstance(callee, FunctionValue) and ev.project.function(callee.ref).generator
 
 
 def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) -> bool:
