@@ -214,17 +214,21 @@ class LocalNumbers:
                 continue  # nobody asks for the number of a process there
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
+            innermost: dict[int, tuple[int, LocalNumber]] = {}
             for branch in self.control.branches(ref):
                 if branch.block not in live:
                     continue
                 # Few branches ask who one is: that is told sooner than which calls are given rows.
                 guard = self.variance.of(frame, branch.test)
-                if guard is not None and guard.kind == "identity":
-                    for block in sorted((branch.yes | branch.no) & live):
-                        arm = branch.yes if block in branch.yes else branch.no
-                        for number, reason in self._told(frame, block):
-                            if not _made_in(frame, arm, reason):
-                                yield LocalNumber(Site(ref, number), Site(ref, branch.test), reason)
+                if guard is None or guard.kind != "identity":
+                    continue
+                for arm in (branch.yes, branch.no):
+                    for number, reason in (each for block in sorted(arm & live) for each in self._told(frame, block)):
+                        found = LocalNumber(Site(ref, number), Site(ref, branch.test), reason)
+                        nearer = number not in innermost or len(arm) < innermost[number][0]
+                        if nearer and not _made_in(frame, arm, reason):
+                            innermost[number] = (len(arm), found)
+            yield from (found for _, (_, found) in sorted(innermost.items()))
 
     def _told(self, frame: Frame, block: int) -> Iterator[tuple[int, Reason]]:
         """The calls in a block that are given rows of this process, and why these are."""
