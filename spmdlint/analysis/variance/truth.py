@@ -12,6 +12,7 @@ from spmdlint.program import summary as s
 
 _JOINS = "os.path.join"
 _DEPTH = 3
+_OF_DATA_SETS = frozenset("batch padded_batch prefetch repeat shard shuffle as_numpy_iterator with_options".split())
 
 
 def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> Reason | None:
@@ -33,7 +34,7 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if isinstance(operation, s.IfExp):
         arms = (operation.test, operation.body, operation.orelse)
         return next((r for n in arms if (r := of_truth(content, frame, n, depth)) is not None), None)
-    if isinstance(operation, s.Call) and _makes_generator(ev, frame, operation):
+    if isinstance(operation, s.Call) and _gives_iterable(ev, frame, operation, depth):
         return None  # which is true, whatever it gives
     if isinstance(operation, s.Item):
         places = list(elements(ev, frame, operation.value, operation.index))
@@ -47,9 +48,18 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     return found if _passed(content, frame, operation, depth) else None
 
 
-def _makes_generator(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
+def _gives_iterable(ev: Evaluator, frame: Frame, call: s.Call, depth: int) -> bool:
+    """Is it a generator, or a data set of a library: objects without a length of their own."""
+    method = frame.code.operations[call.function]
     callee = certain(ev.value(frame, call.function))
-    return isinstance(callee, FunctionValue) and ev.project.function(callee.ref).generator
+    if not isinstance(callee, FunctionValue):
+        return isinstance(method, s.Attribute) and method.name in _OF_DATA_SETS
+    if depth == 0 or ev.project.function(callee.ref).generator:
+        return depth > 0
+    inside = ev.free_frame(callee.ref)
+    returned = [o.value for _, o in inside.code.of_kind(s.Return)]
+    made = [inside.code.operations[inside.code.root_of(n)] if n is not None else None for n in returned]
+    return bool(made) and all(isinstance(o, s.Call) and _gives_iterable(ev, inside, o, depth - 1) for o in made)
 
 
 def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) -> bool:
