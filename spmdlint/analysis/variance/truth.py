@@ -5,7 +5,7 @@ from __future__ import annotations
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.elements import elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, certain
 from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -34,7 +34,7 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if isinstance(operation, s.IfExp):
         arms = (operation.test, operation.body, operation.orelse)
         return next((r for n in arms if (r := of_truth(content, frame, n, depth)) is not None), None)
-    if isinstance(operation, s.Call) and _gives_iterable(ev, frame, operation, depth):
+    if isinstance(operation, s.Call) and _is_iterable(ev, frame, test, depth):
         return None  # which is true, whatever it gives
     if isinstance(operation, s.Item):
         places = list(elements(ev, frame, operation.value, operation.index))
@@ -48,18 +48,27 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     return found if _passed(content, frame, operation, depth) else None
 
 
-def _gives_iterable(ev: Evaluator, frame: Frame, call: s.Call, depth: int) -> bool:
+def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
     """Is it a generator, or a data set of a library: objects without a length of their own."""
-    method = frame.code.operations[call.function]
-    callee = certain(ev.value(frame, call.function))
+    operation = frame.code.operations[number]
+    if isinstance(operation, s.Load) and frame.code.function.binds(operation.name) and depth:
+        stores = ev.flow(frame.ref).reaching(number, operation.name)
+        return bool(stores) and all(_is_iterable(ev, frame, store, depth - 1) for store in stores)
+    if isinstance(operation, s.Store):
+        return _is_iterable(ev, frame, operation.value, depth)
+    if not isinstance(operation, s.Call):
+        return False
+    callee = certain(ev.value(frame, operation.function))
+    if isinstance(callee, Applied) and callee.name == "functools.partial" and callee.arguments.positional:
+        callee = certain(callee.arguments.positional[0])
     if not isinstance(callee, FunctionValue):
+        method = frame.code.operations[operation.function]
         return isinstance(method, s.Attribute) and method.name in _OF_DATA_SETS
     if depth == 0 or ev.project.function(callee.ref).generator:
         return depth > 0
     inside = ev.free_frame(callee.ref)
     returned = [o.value for _, o in inside.code.of_kind(s.Return)]
-    made = [inside.code.operations[inside.code.root_of(n)] if n is not None else None for n in returned]
-    return bool(made) and all(isinstance(o, s.Call) and _gives_iterable(ev, inside, o, depth - 1) for o in made)
+    return bool(returned) and all(n is not None and _is_iterable(ev, inside, n, depth - 1) for n in returned)
 
 
 def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) -> bool:
