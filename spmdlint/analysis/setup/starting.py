@@ -132,7 +132,9 @@ class Starting:
         called = any(edge.caller.ref != ref for edge in self.reach.callers.get(ref, ()))
         if ref.index == 0 or called or self.ev.project.function(ref).parent != 0 or self._runs_elsewhere(ref):
             return own
-        return (*self.trace(self.ev.free_frame(FunctionRef(ref.path, 0))), *own)
+        before = self.trace(self.ev.free_frame(FunctionRef(ref.path, 0)))
+        ran = {end for event in before for end in self._imported(event)}
+        return (*before, *(event for event in own if ran.isdisjoint(self._imported(event))))
 
     def _runs_elsewhere(self, ref: FunctionRef) -> bool:
         """Does a decorator send a function to a process of its own, in which its module has not run: `ray.remote`."""
@@ -220,18 +222,28 @@ class Starting:
         certain_blocks = self.reach.certainty.blocks(frame)
         live = self.ev.live_blocks(frame)
         found: list[Event] = []
+        ran: set[tuple[Site, ...]] = set()
         for block in self.ev.flow(frame.ref).order(s.ENTRY):
             if block not in live:
                 continue
             for number in frame.code.starting[block]:
                 for event in self._at(frame, number):
                     sure = event.sure and block in certain_blocks
+                    if not ran.isdisjoint(imports := self._imported(event)):
+                        continue  # a module runs when it is imported first
                     if event.kind == "work" and (not sure or (found and found[-1].kind == "work")):
                         continue  # the first one is enough
                     found.append(replace(event, sure=sure))
+                    ran |= imports
                     if len(found) == MAX_EVENTS:
                         return tuple(found)
         return tuple(found)
+
+    def _imported(self, event: Event) -> set[tuple[Site, ...]]:
+        """The ways on from each import that leads to an event: equal for two that are one run of a module."""
+        path = event.path
+        operations = (self.ev.project.function(site.ref).operations[site.number] for site in path)
+        return {path[n + 1 :] for n, operation in enumerate(operations) if isinstance(operation, s.Import)}
 
     def _at(self, frame: Frame, number: int) -> Iterator[Event]:
         """The events of one operation."""
