@@ -45,7 +45,6 @@ from spmdlint.program import summary as s
 
 # They give as many elements as the shortest (or the only) of what they are given.
 _KEEPERS = frozenset(f"builtins.{name}" for name in "list tuple sorted iter enumerate reversed map filter zip".split())
-_KEEPERS |= {"tensorflow_datasets.as_numpy"}
 _METHODS_KEEP = frozenset(
     "batch map prefetch shuffle cache as_numpy_iterator padded_batch enumerate filter with_options items keys values "
     "copy tolist to_iter_dataset interleave flat_map unbatch".split()
