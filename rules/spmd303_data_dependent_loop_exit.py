@@ -49,6 +49,7 @@ class DataDependentLoopExit(BranchRule):
     ## Limits
 
     What an unknown library does with the number of a process is unknown: a loader that is given it is not followed.
+    An iterator that is cut at a number of steps (`itertools.islice`) is taken to have as many everywhere.
     Slices whose two ends move together have one length and are not reported. Calls of a bare `jit` count if they take
     what they gave before, as a training step does, in a program that names several processes.
     """

@@ -11,6 +11,7 @@ from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.callgraph.statics import static_places
 from spmdlint.analysis.evaluation.arrays import Arrays
 from spmdlint.analysis.evaluation.values import (
+    UNKNOWN,
     Applied,
     Arguments,
     Called,
@@ -51,6 +52,8 @@ class _Positional(Struct, frozen=True):
 
 def _is_stub(use: MapUse, function: Value) -> bool:
     """Does a test pass this to code of another file: what it never runs may be of any form."""
+    while isinstance(function, Applied) and function.arguments.positional:
+        function = certain(function.arguments.positional[0]) or UNKNOWN
     if not isinstance(function, FunctionValue) or function.ref.path == use.site.ref.path:
         return False
     return function.ref.path.stem.startswith("test_") and not use.site.ref.path.stem.startswith("test_")
