@@ -71,8 +71,9 @@ class MissingReduction(Rule):
 
     What an unknown function computes, such as an optimizer of a library, is not known to vary, but for a function of
     single examples under `vmap`. Along an axis that is called after members, agents or seeds every device is taken to
-    train a model of its own. Under the check JAX raises by itself; that is SPMD504. A `pmap` does not say which of its arguments are copies of one value: what the
-    body takes derivatives by, applies as a model's variables, or gives back for the next step counts as one.
+    train a model of its own. Under the check JAX raises by itself; that is SPMD504. A `pmap` does not say which of its
+    arguments are copies of one value: what the body takes derivatives by, applies as a model's variables, or gives back
+    for the next step counts as one.
     """
 
     code = "SPMD503"
