@@ -18,8 +18,10 @@ from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.getters import Getters
+from spmdlint.analysis.callgraph.labels import may_be_one, template
 from spmdlint.analysis.callgraph.locality import global_data, local_arguments, on_local_devices, sharded
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -64,7 +66,7 @@ class ParallelCall(Struct, frozen=True):
 
     def matches(self, other: ParallelCall) -> bool:
         """Can the two be one call to the other processes: calls under different names never meet."""
-        return self.same == other.same and (self.label == other.label or self.label is None or other.label is None)
+        return self.same == other.same and may_be_one(self.label, other.label)
 
     @property
     def site(self) -> Site:
@@ -240,7 +242,9 @@ class Effects:
         if values is None and position < len(arguments.positional):
             values = arguments.positional[position]
         name = constant(values) if values is not None else None
-        return name.value if name is not None and isinstance(name.value, str) else None
+        if name is not None:
+            return name.value if isinstance(name.value, str) else None
+        return template(frame.code, passed(operation, known.label, known.positional))
 
     def _name(self, callee: Applied) -> str:
         """The name of the function that a map or jit runs, as its author wrote it."""

@@ -1,0 +1,31 @@
+"""Names by which processes find one another: the text of an f-string, with its names in braces."""
+
+from __future__ import annotations
+
+import re
+
+from spmdlint.analysis.evaluation.code import Code
+from spmdlint.program import summary as s
+
+_HOLES = re.compile(r"\{[^}]*\}")
+
+
+def template(code: Code, number: int | None) -> str | None:
+    """The text of an f-string of constants and names; None of anything else."""
+    written = code.operations[number] if number is not None else None
+    if not isinstance(written, s.FString):
+        return None
+    text = ""
+    for part in (code.operations[each] for each in written.parts):
+        if isinstance(part, s.Const) and isinstance(part.value, str) and not {"{", "}"} & set(part.value):
+            text += part.value
+        elif isinstance(part, s.Load):
+            text += f"{{{part.name}}}"
+        else:
+            return None
+    return text
+
+
+def may_be_one(one: str | None, other: str | None) -> bool:
+    """Can two names be the same: with other names in their braces, who knows."""
+    return one is None or other is None or one == other or _HOLES.findall(one) != _HOLES.findall(other)
