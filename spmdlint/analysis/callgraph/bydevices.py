@@ -87,9 +87,10 @@ class Rows:
         if depth <= 0 or self.ev.project.function(function.ref).generator:
             return False
         inside = self.ev.entered_frame(function, Arguments(open=True), 1)
-        operations = inside.code.operations if inside is not None else ()
-        returned = [o.value for o in operations if isinstance(o, s.Return) and o.value is not None]
-        return inside is not None and bool(returned) and all(self.are(inside, n, depth - 2) for n in returned)
+        if inside is None:
+            return False
+        returned = [o.value for _, o in inside.code.of_kind(s.Return) if o.value is not None]
+        return bool(returned) and all(self.are(inside, n, depth - 2) for n in returned)
 
     def _counts(self, frame: Frame, call: s.Call, position: int) -> bool:
         """Is this argument the number of local devices, or a shape that begins with it."""

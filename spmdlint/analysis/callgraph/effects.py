@@ -42,6 +42,8 @@ from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 Strength = Literal["strong", "weak"]
+BROADCAST = "jax.experimental.multihost_utils.broadcast_one_to_all"
+"""The parallel call by which one process tells all others what it has."""
 MAX_CALLS = 32
 """Parallel calls listed for one function; the first ones decide."""
 
@@ -166,12 +168,12 @@ class Effects:
         if frame in self._silent:
             return
         callees = self.ev.value(frame, operation.function)
-        callee = certain(callees) or by_arguments(self.ev, frame, operation)
         step = unknown_map(self.ev, frame, operation, callees)
         if step is not None:
             carried = carries(self.ev.function(frame), number, operation)
             yield ParallelCall(step, "strong", (frame.ref.path, step), (Site(frame.ref, number),), carried=carried)
             return
+        callee = certain(callees) or by_arguments(self.ev, frame, operation)
         if callee is None:
             for each in several(self.ev, callees):
                 yield from self._through(frame, number, operation, each)

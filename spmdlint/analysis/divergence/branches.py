@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_calls
+from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall, same_calls
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
@@ -40,7 +40,6 @@ from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 # They give yes or no.
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 # Sources that differ by chance, if they do: preview tells of them.
-_TELLING = frozenset(("jax.experimental.multihost_utils.broadcast_one_to_all",))
 _UNSURE = ("files", "thread", "callback")
 MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5}
 """Steps over which what depends on time is followed, by the kind of the source.
@@ -293,17 +292,12 @@ class Divergences:
         """Does one process tell the others what it has, where each has looked for the file: so they may not see it."""
         if reason.kind != "files":
             return False
-        return any(call.same in _TELLING and len(call.path) == 1 for calls in arms for call in calls)
+        return any(call.same == BROADCAST and len(call.path) == 1 for calls in arms for call in calls)
 
     def _leaves_a_loop(self, frame: Frame, branch: int) -> bool:
         """Does one arm of a branch leave a loop that the other stays in: how often it runs depends on it."""
         flow = self.ev.flow(frame.ref)
-        blocks = self.ev.function(frame).blocks
-        arms = [edge.target for edge in blocks[branch].edges if edge.kind in ("true", "false")]
-        for header, body in flow.loops.items():
-            if branch in body and len({arm in body or arm == header for arm in arms}) == 2:
-                return True
-        return False
+        return any(flow.leaves(branch, header) for header in flow.loops)
 
     def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions) -> bool:
         """Do the processes make the same calls in the whole function, whichever way they go at one condition."""

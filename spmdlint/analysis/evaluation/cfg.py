@@ -222,6 +222,12 @@ class Flow:
             pending.extend(p for p in self.predecessors[block] if p in inside)
         return body
 
+    def leaves(self, block: int, header: int) -> bool:
+        """Does one arm of a branch leave the loop at a header that the other stays in."""
+        body = self.loop_body(header)
+        arms = [edge.target for edge in self.function.blocks[block].edges if edge.kind in ("true", "false")]
+        return block in body and len({arm in body or arm == header for arm in arms}) == 2
+
     def _comes_back(self, block: int, header: int) -> bool:
         edges = self.function.blocks[block].edges
         return any(edge.target == header and edge.kind in ("back", "continue") for edge in edges)

@@ -223,16 +223,16 @@ class LocalNumbers:
                 if guard is None or guard.kind != "identity":
                     continue
                 for arm in (branch.yes, branch.no):
-                    for number, reason in (each for block in sorted(arm & live) for each in self._told(frame, block)):
+                    for number, reason in self._told(frame, sorted(arm & live)):
                         found = LocalNumber(Site(ref, number), Site(ref, branch.test), reason)
                         nearer = number not in innermost or len(arm) < innermost[number][0]
                         if nearer and not _made_in(frame, arm, reason):
                             innermost[number] = (len(arm), found)
             yield from (found for _, (_, found) in sorted(innermost.items()))
 
-    def _told(self, frame: Frame, block: int) -> Iterator[tuple[int, Reason]]:
-        """The calls in a block that are given rows of this process, and why these are."""
-        for number, operation in frame.code.calls_in((block,)):
+    def _told(self, frame: Frame, blocks: list[int]) -> Iterator[tuple[int, Reason]]:
+        """The calls in some blocks that are given rows of this process, and why these are."""
+        for number, operation in frame.code.calls_in(blocks):
             if operation.decorator or not self._tells(frame, operation):
                 continue
             found = self.rows.any_of(frame, [argument.value for argument in operation.arguments])

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.effects import BROADCAST
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -22,7 +23,6 @@ from spmdlint.program.link import FunctionRef
 
 # A key made from the number of a process is what every process needs for its own noise.
 _NEVER_MEANT = ("clock", STAMP, "entropy", "host", "hash")
-_BROADCAST = "jax.experimental.multihost_utils.broadcast_one_to_all"
 _USERS = 3
 # Methods that make the parameters of a model, and words that a key is called by.
 _INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
@@ -118,10 +118,10 @@ class Seeds:
     def _broadcast(self) -> tuple[Reason, ...]:
         """Why what the program broadcasts is another value on every process before."""
         found: list[Reason] = []
-        for ref in self.reach.calling((_BROADCAST,)):
+        for ref in self.reach.calling((BROADCAST,)):
             frame = self.ev.free_frame(ref)
             for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                if any(isinstance(c, External) and c.name == _BROADCAST for c in self.ev.value(frame, call.function)):
+                if any(isinstance(c, External) and c.name == BROADCAST for c in self.ev.value(frame, call.function)):
                     reason = self.facets.content.any_of(frame, [argument.value for argument in call.arguments])
                     found += [reason] if reason is not None else []
         return tuple(found)

@@ -95,7 +95,7 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
         return derivatives.pulled_back(typer, made, passed, site)
     function = flat(made)
     if isinstance(method, s.Load) and function.default != "unknown" and not function.literal and function != ALL_ALIKE:
-        return model(typer, [function], passed, site)
+        return of_model(typer, [function], passed, site)
     return anything(typer, passed, site)
 
 
@@ -106,7 +106,7 @@ def anything(typer: Typer, passed: Passed, site: Site) -> Type:
     return _unknown(passed)
 
 
-def model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
+def of_model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
     """A model of a library, or a tree that can be called, on arrays: what it gives varies if an array does."""
     if passed.open or any(name in typer.table.methods.other_results for name, _ in passed.keywords):
         return _unknown(replace(passed, open=True))
@@ -391,7 +391,7 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
     if name in typer.table.methods.apply:
         if len(passed.types) > 1:
             typer.copies.update(flat(passed.types[0]).rows)
-        return model(typer, [flat(base)], passed, site)
+        return of_model(typer, [flat(base)], passed, site)
     if name in typer.table.methods.update and _has_gradients(passed) and not _has_own_parts(typer, scope, callee):
         return _updated(typer, [replace(leaf, default="unknown") for leaf in (*passed.all(), flat(base))], site)
     if _is_indexed_update(typer, scope, method):

@@ -111,7 +111,7 @@ def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, pa
             return changed(run(typer, scope, function, entered.types, site), leave)
         if isinstance(function, Free):
             # A function of single examples that somebody passed: hardly one that reduces over devices in there.
-            return changed(application.model(typer, [], entered, site), leave)
+            return changed(application.of_model(typer, [], entered, site), leave)
         return changed(application.apply(typer, scope, function, entered, site) or UNKNOWN, leave)
     finally:
         typer.vectorised -= 1

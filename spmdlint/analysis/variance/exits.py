@@ -6,8 +6,9 @@ that the loop stored, for whoever reads it behind the loop.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.truth import of_truth
@@ -21,24 +22,21 @@ def left_early(content: Origins, frame: Frame, places: Sequence[int], use: int |
     """
     function = frame.code.function
     blocks = {function.block_of[place] for place in places}
-    for body in frame.code.flow.loops.values():
+    for header, body in frame.code.flow.loops.items():
         if use in body or body.isdisjoint(blocks):
             continue
-        for block, test in exits(function, body):
+        for block, test in exits(frame.code.flow, header):
             found = of_truth(content, frame, test) if block in content.ev.live_blocks(frame) else None
             if found is not None:
                 return Reason(Site(frame.ref, test), text, found.kind, found)
     return None
 
 
-def exits(function: s.Function, body: frozenset[int]) -> Sequence[tuple[int, int]]:
+def exits(flow: Flow, header: int) -> Iterator[tuple[int, int]]:
     """The blocks of a loop, with their conditions, that lead out of it in one arm and go on with it in the other."""
-    found: list[tuple[int, int]] = []
-    for number in sorted(body):
-        block = function.blocks[number]
-        if block.test is None or isinstance(function.operations[block.test], (s.Next, s.Matches, s.Caught)):
+    for number in sorted(flow.loop_body(header)):
+        test = flow.function.blocks[number].test
+        if test is None or isinstance(flow.function.operations[test], (s.Next, s.Matches, s.Caught)):
             continue
-        arms = {edge.kind: edge.target for edge in block.edges}
-        if {"true", "false"} <= arms.keys() and (arms["true"] in body) != (arms["false"] in body):
-            found.append((number, block.test))
-    return found
+        if flow.leaves(number, header):
+            yield number, test

@@ -98,8 +98,9 @@ class Iterated:
     def _until_left(self, frame: Frame, yields: Mapping[int, int]) -> Reason | None:
         """Why a loop around a yield is left, or returned from, in another round on every process."""
         content, function = self.length.content, frame.code.function
-        for body in frame.code.flow.loops.values():
-            for _, test in exits(function, body) if not body.isdisjoint(yields) else ():
+        flow = frame.code.flow
+        for header, body in flow.loops.items():
+            for _, test in exits(flow, header) if not body.isdisjoint(yields) else ():
                 found = of_truth(content, frame, test)
                 if found is not None and tells_who(found):
                     site = Site(frame.ref, test)
