@@ -17,12 +17,14 @@ class LocalShape(Rule):
 
     Follows the shapes of arrays that go into parallel calls back to sizes that differ between processes: the length of
     a process's share of the data, a listing, the longest example of the local batch, a choice by chance, the process's
-    number itself; through the generators and iterators of the project, too.
+    number itself; through the generators and iterators of the project, too. So it does with the structure of trees:
+    None, or something empty, on some processes where others pass a value.
 
     ## Why it matters
 
     A compiled function is compiled anew for every shape. Processes that pass different ones run different programs,
-    and their collectives wait for one another, or pair what does not fit: the job hangs or computes with garbage.
+    and their collectives wait for one another, or pair what does not fit: the job hangs or computes with garbage. A
+    tree without leaves makes no collective at all.
 
     ## Example
 
@@ -68,18 +70,24 @@ class LocalShape(Rule):
     def _diagnostic(self, program: Program, found: Given) -> Diagnostic:
         source = found.reason.source
         place = program.place(found.site)
+        what = "structure" if found.structure else "shape"
+        mend = (
+            "Some processes pass nothing where others pass a value, and JAX maps such a call over what is there. Give "
+            "every process a value of one structure, with one shape and dtype: zeros like it where it has none."
+        )
+        sizes = (
+            "The processes compile or run different programs. Pad to a size that all processes know, drop the "
+            "rest, or agree on the size first, for example by multihost_utils.process_allgather."
+        )
         return Diagnostic(
             code=self.code,
             name=self.name,
             severity=self.severity,
             message=(
-                f"The shape of this argument of {found.call.name}, a parallel call, is not the same on every process: "
+                f"The {what} of this argument of {found.call.name}, a parallel call, is not the same on every process: "
                 f"{source.text} ({program.where(source.site, place.path)})."
             ),
             place=place,
-            help=(
-                "The processes compile or run different programs. Pad to a size that all processes know, drop the "
-                "rest, or agree on the size first, for example by multihost_utils.process_allgather."
-            ),
+            help=mend if found.structure else sizes,
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
         )

@@ -38,7 +38,8 @@ _UNSURE = ("files", "named", "thread")
 class Given(Struct, frozen=True):
     """An argument of a parallel call that differs between processes; ``static`` is the parameter's name if it is.
 
-    ``cause`` is the step of the reason that is to be mended, where that is not its source.
+    ``cause`` is the step of the reason that is to be mended, where that is not its source. ``structure``: it is the
+    tree structure that differs, not the shape of an array.
     """
 
     site: Site
@@ -46,6 +47,7 @@ class Given(Struct, frozen=True):
     reason: Reason
     static: str | None = None
     cause: Reason | None = None
+    structure: bool = False
 
 
 class Inputs:
@@ -74,14 +76,22 @@ class Inputs:
             if (call.strength == "weak" and not self._counts(frame, call)) or self._pickles(call):
                 continue
             for argument in operation.arguments:
-                reason = self.facets.shape.of(frame, argument.value)
-                if reason is not None and reason.kind == SELECTED and not self.effects.agrees(frame, operation):
-                    continue  # of whose data it is selected is not known
-                # What is broadcast because the processes see other files must not have a shape taken from them.
-                agreed = reason is not None and reason.kind == "files" and self.effects.agrees(frame, operation)
-                if reason is not None and (agreed or (reason.kind != "files" and self._sure(frame, reason))):
-                    yield Given(Site(frame.ref, argument.value), call, reason)
+                found = self._shape(frame, operation, argument.value, call)
+                if found is not None:
+                    yield found
                     break
+
+    def _shape(self, frame: Frame, operation: s.Call, value: int, call: ParallelCall) -> Given | None:
+        """Why an argument has another shape, or another structure, on every process."""
+        for facet in (self.facets.shape, self.facets.structure):
+            reason = facet.of(frame, value)
+            if reason is None or (reason.kind == SELECTED and not self.effects.agrees(frame, operation)):
+                continue  # of whose data it is selected is not known
+            # What is broadcast because the processes see other files must not have a shape taken from them.
+            agreed = reason.kind == "files" and self.effects.agrees(frame, operation)
+            if agreed or (reason.kind != "files" and self._sure(frame, reason)):
+                return Given(Site(frame.ref, value), call, reason, structure=facet is self.facets.structure)
+        return None
 
     def short_batches(self) -> Iterator[Given]:
         """Arguments that are short by another number of rows on every process, when the data ends."""

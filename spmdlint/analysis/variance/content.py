@@ -35,7 +35,7 @@ from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS
-from spmdlint.analysis.variance.exits import left_early
+from spmdlint.analysis.variance.exits import left_early, of_loop
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_item
@@ -446,7 +446,10 @@ class Variance(Property):
         at = [place for place, _ in places]
         text = f"which value {name} has depends on this"
         found = decided(origins, self.control, frame, at, use, text, lambda found: found.kind != STAMP)
-        return found or left_early(origins, frame, at, use, f"in which round {name} was stored depends on this")
+        return found or left_early(origins, frame, at, use, name)
+
+    def left(self, origins: Origins, frame: Frame, name: str, store: int, use: int | None) -> Reason | None:
+        return left_early(origins, frame, (store,), use, name) if of_loop(frame, store) else None
 
 
 def alike(values: Sequence[Values]) -> bool:

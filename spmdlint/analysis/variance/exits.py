@@ -15,11 +15,12 @@ from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
 
 
-def left_early(content: Origins, frame: Frame, places: Sequence[int], use: int | None, text: str) -> Reason | None:
+def left_early(content: Origins, frame: Frame, places: Sequence[int], use: int | None, name: str) -> Reason | None:
     """Why what operations at some places store is of another round on some processes, for a use in block ``use``.
 
-    None for the use stands for behind the function.
+    None for the use stands for behind the function. ``name`` is what they store to, in words.
     """
+    text = f"in which round {name} was stored depends on this"
     function = frame.code.function
     blocks = {function.block_of[place] for place in places}
     for header, body in frame.code.flow.loops.items():
@@ -30,6 +31,14 @@ def left_early(content: Origins, frame: Frame, places: Sequence[int], use: int |
             if found is not None:
                 return Reason(Site(frame.ref, test), text, found.kind, found)
     return None
+
+
+def of_loop(frame: Frame, store: int) -> bool:
+    """Does a store bind what a loop gets from its iterable, or a part of it: another value in each round."""
+    operation = frame.code.operations[store]
+    while isinstance(operation, (s.Store, s.Item)):
+        operation = frame.code.operations[operation.value]
+    return isinstance(operation, s.Next)
 
 
 def exits(flow: Flow, header: int) -> Iterator[tuple[int, int]]:

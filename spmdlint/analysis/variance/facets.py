@@ -21,6 +21,7 @@ from spmdlint.analysis.variance.ragged import Lengths
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.shape import Shape
 from spmdlint.analysis.variance.sources import Sources
+from spmdlint.analysis.variance.structure import Structure
 from spmdlint.analysis.variance.walk import Walk
 
 
@@ -44,6 +45,9 @@ class Facets:
         shape = Shape()
         self.shape = Origins(evaluator, calls, reach, shape, walk)
         shape.content, shape.length = self.content, self.length
+        structure = Structure(control)
+        structure.content = self.content
+        self.structure = Origins(evaluator, calls, reach, structure, walk)
         emptiness = Emptiness()
         emptiness.content = self.content
         self.emptiness = Origins(evaluator, calls, reach, emptiness, walk)

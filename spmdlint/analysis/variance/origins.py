@@ -65,6 +65,10 @@ class Property(ABC):
         """
         return None
 
+    def left(self, origins: Origins, frame: Frame, name: str, store: int, use: int | None) -> Reason | None:
+        """Does it have the property because the loop around the one store is left in another round."""
+        return None
+
 
 class Origins:
     """The walk, for one property. One per run and property."""
@@ -178,7 +182,7 @@ class Origins:
     def _chosen(self, frame: Frame, name: str, stores: Sequence[int], use: int | None) -> Reason | None:
         """The branch that decides which of several stores is the last before a use."""
         if len(stores) < 2:
-            return None
+            return self.property.left(self, frame, repr(name), stores[0], use) if stores else None
         if all(self._uniform.stored(frame.ref, store) for store in stores):
             return None
         operations = self.ev.function(frame).operations

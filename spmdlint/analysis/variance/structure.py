@@ -1,0 +1,101 @@
+"""Which trees of arrays have another structure on every process: None or something empty where others have a value.
+
+A call that JAX maps over the leaves of a tree joins nothing for a tree without leaves, so a process that passes None in
+the place of a value leaves the others waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.variance.grown import Grown, of_other_lengths
+from spmdlint.analysis.variance.guarded import decided, guarded
+from spmdlint.analysis.variance.narrowed import narrowed
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.presence import is_none
+from spmdlint.program import summary as s
+
+_MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
+_LIBRARIES = ("numpy", "jax.numpy")
+_MAKERS = frozenset(f"{library}.{name}" for library in _LIBRARIES for name in ("array", "asarray"))
+_FILLED = frozenset(f"{library}.{name}" for library in _LIBRARIES for name in ("zeros", "ones", "empty"))
+_FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await, s.BoolOp)
+
+
+class Structure(Property):
+    """Has another tree structure on every process. ``content`` is the other facet."""
+
+    content: Origins
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+        self.grown = Grown(control)
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.IfExp):
+            found = self.content.of(frame, operation.test)
+            if _differ(origins, frame, (operation.body, operation.orelse)):
+                return found
+            return CONTINUE if found is None else None  # whoever takes an arm may know that there is a value
+        if isinstance(operation, s.Display):
+            return origins.any_of(frame, operation.elements)
+        if isinstance(operation, s.DictDisplay):
+            return origins.any_of(frame, operation.values)
+        if isinstance(operation, s.Item):
+            return of_element(origins, frame, operation)
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, operation)
+        if isinstance(operation, s.Load):
+            if narrowed(origins.ev, frame, number, operation) or guarded(self.content, self.control, frame, number):
+                return None
+            return self.grown.of_name(self.content, frame, number, operation) or CONTINUE
+        return CONTINUE if isinstance(operation, _FOLLOWED) else None
+
+    @staticmethod
+    def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
+        for callee in ordered(origins.ev.value(frame, operation.function)):
+            if isinstance(callee, External):
+                maps = callee.name in _MAPPERS
+                return origins.any_of(frame, [each.value for each in operation.arguments[1:2]]) if maps else None
+        return CONTINUE
+
+    def chosen(
+        self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
+    ) -> Reason | None:
+        values = [value for _, value in places if value is not None]
+        if not _differ(origins, frame, values):
+            return None
+        at = [place for place, _ in places]
+        return decided(self.content, self.control, frame, at, use, f"the structure of {name} depends on this")
+
+
+def _differ(origins: Origins, frame: Frame, values: Sequence[int]) -> bool:
+    """Are some of these trees of another structure than the others, for all that is known."""
+    missing = [is_none(origins, frame, value) for value in values]
+    if any(missing):
+        return not all(missing)
+    empty = [_is_empty_array(origins, frame, value) for value in values]
+    if any(empty):
+        return not all(empty)
+    found = [origins.ev.value(frame, value) for value in values]
+    return any(of_other_lengths(found[0], other) for other in found[1:])
+
+
+def _is_empty_array(origins: Origins, frame: Frame, value: int) -> bool:
+    """Is it an array that is made with no rows, to stand where others have some."""
+    call = frame.code.operations[value]
+    if not isinstance(call, s.Call) or not call.arguments:
+        return False
+    names = {callee.name for callee in origins.ev.value(frame, call.function) if isinstance(callee, External)}
+    given = frame.code.operations[call.arguments[0].value]
+    if isinstance(given, s.Display) and names & _MAKERS:
+        return not given.elements
+    first = frame.code.operations[given.elements[0]] if isinstance(given, s.Display) and given.elements else given
+    return bool(names & _FILLED) and isinstance(first, s.Const) and first.value == 0
