@@ -83,7 +83,7 @@ class Inputs:
 
     def _shape(self, frame: Frame, operation: s.Call, value: int, call: ParallelCall) -> Given | None:
         """Why an argument has another shape, or another structure, on every process."""
-        for facet in (self.facets.shape, self.facets.structure):
+        for facet in (self.facets.structure, self.facets.shape):
             reason = facet.of(frame, value)
             if reason is None or (reason.kind == SELECTED and not self.effects.agrees(frame, operation)):
                 continue  # of whose data it is selected is not known

@@ -27,7 +27,8 @@ _USERS = 3
 # Methods that make the parameters of a model, and words that a key is called by.
 _INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
 _KEYS = frozenset("key keys rng rngs prng seed".split())
-_LABELS = (*_NEVER_MEANT, "identity", "group")
+# What tells groups of processes apart may name a barrier of each group.
+_LABELS = (*_NEVER_MEANT, "identity")
 
 
 class VaryingSeed(Struct, frozen=True):

@@ -89,7 +89,12 @@ def order_of_pops(origins: Origins, frame: Frame, blocks: frozenset[int]) -> Rea
 def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
     """Why a generator yields in such an order: because of a loop around a ``yield``, or a place in a list it yields."""
     function = origins.ev.function(frame)
-    values = [o.value for o in function.operations if isinstance(o, s.Yield) and o.value is not None]
+    yielded = [o for o in function.operations if isinstance(o, s.Yield) and o.value is not None]
+    for value in (o.value for o in yielded if o.delegate and o.value is not None):
+        found = origins.of(frame, value)
+        if found is not None:
+            return origins.step(frame, value, f"{function.name}() yields in that order", found)
+    values = [o.value for o in yielded if o.value is not None]
     for chosen in (function.operations[value] for value in values):
         if isinstance(chosen, s.Subscript) and not isinstance(function.operations[chosen.index], (s.Slice, s.Const)):
             found = origins.of(frame, chosen.base)

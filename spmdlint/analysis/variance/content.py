@@ -44,6 +44,7 @@ from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.rounds import side_by_side
+from spmdlint.analysis.variance.sharedout import shared_out
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
@@ -370,7 +371,7 @@ class Variance(Property):
                 return self._stamp(frame, number, origins.of(frame, method.base))
             if method.name in ("join", "index"):  # made of what it joins, or the place of what is looked for
                 return origins.any_of(frame, (method.base, *arguments))
-            return origins.of(frame, method.base)
+            return shared_out(origins, frame, number, operation) or origins.of(frame, method.base)
         return CONTINUE
 
     def _of_library(

@@ -35,7 +35,18 @@ class Emptiness(Property):
             return origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
         if isinstance(operation, s.Call):
             return self._call(origins, frame, operation)
+        if isinstance(operation, s.Subscript):
+            return self._cut(frame, number, operation)
         return CONTINUE if isinstance(operation, _FOLLOWED) else None
+
+    def _cut(self, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
+        """A window or a stride by the process's number, whose author asks whether anything is left for it."""
+        cut = frame.code.operations[operation.index]
+        start = cut.lower if isinstance(cut, s.Slice) else None
+        found = self.content.of(frame, start) if start is not None else None
+        if found is None or not tells_who(found):
+            return None
+        return Reason(Site(frame.ref, number), "on some processes there is nothing left in it", "group", found)
 
     @staticmethod
     def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:

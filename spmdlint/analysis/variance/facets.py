@@ -51,6 +51,7 @@ class Facets:
         emptiness = Emptiness()
         emptiness.content = self.content
         self.emptiness = Origins(evaluator, calls, reach, emptiness, walk)
+        self._length.grown.emptiness = structure.grown.emptiness = self.emptiness
         self.last_batch = Origins(evaluator, calls, reach, LastBatch(self.length, self.content, self._length), walk)
         content.length = presence.length = self.length
         content.presence = self.presence

@@ -22,13 +22,16 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.guarded import tells_when, tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
 
 class Grown:
-    """Asks what decides whether something is put into a collection. One per run."""
+    """Asks what decides whether something is put into a collection; ``emptiness`` is a facet. One per run."""
+
+    emptiness: Origins
 
     def __init__(self, control: Control) -> None:
         self.control = control
@@ -67,7 +70,7 @@ class Grown:
                 arms = [[n for n in filling if function.block_of[n] in arm] for arm in (branch.yes, branch.no)]
                 if len(arms[0]) == len(arms[1]):
                     continue  # whoever does not come here puts something else into it
-                found = content.of(frame, branch.test)
+                found = content.of(frame, branch.test) or of_question(self.emptiness, frame, branch.test)
                 if found is None or (in_loop and found.source is not found):
                     continue
                 if tells_when(found) or (tells_who(found) and not in_loop):

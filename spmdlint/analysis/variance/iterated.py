@@ -93,7 +93,19 @@ class Iterated:
                 found = self.length.content.of(frame, test)
                 if found is not None and found.kind == "data":
                     return origins.step(frame, test, f"{name}() yields as long as this holds", found)
-        return self._until_left(frame, yields) or self.length.of_dealt(origins, frame, sorted(yields.values()))
+        found = self._delegated(origins, frame) or self._until_left(frame, yields)
+        return found or self.length.of_dealt(origins, frame, sorted(yields.values()))
+
+    def _delegated(self, origins: Origins, frame: Frame) -> Reason | None:
+        """Why what a ``yield from`` goes over has another length."""
+        for number, operation in frame.code.of_kind(s.Yield):
+            lives = frame.code.function.block_of[number] in origins.ev.live_blocks(frame)
+            if lives and operation.delegate and operation.value is not None:
+                found = self.of(origins, frame, operation.value)
+                if found is not None:
+                    text = f"{frame.code.function.name}() yields once for each of these"
+                    return origins.step(frame, operation.value, text, found)
+        return None
 
     def _until_left(self, frame: Frame, yields: Mapping[int, int]) -> Reason | None:
         """Why a loop around a yield is left, or returned from, in another round on every process."""

@@ -253,6 +253,11 @@ class Length(Property):
                 return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
             if method.name in _METHODS_KEEP:
                 return origins.of(frame, method.base)
+            if method.name == "take" and arguments:  # of what goes on for ever, as one takes that is padded
+                found = self.content.of(frame, arguments[0])
+                if found is not None and found.kind in ("data", "files"):
+                    return origins.step(frame, number, "so many are taken", found)
+                return origins.of(frame, method.base)
             if method.name in _PERMUTING and arguments:
                 return origins.of(frame, arguments[0])
             if method.name in LISTING_METHODS:

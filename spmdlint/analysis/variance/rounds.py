@@ -42,7 +42,7 @@ def _yielded(origins: Origins, frame: Frame, iterable: int, path: list[object], 
     call = frame.code.operations[root]
     if depth == 0:
         return None
-    ask = partial(_of_yields, origins, path=path)
+    ask = partial(_of_yields, origins, path=path, depth=depth)
     if isinstance(call, s.Call):
         for callee in ordered(origins.ev.value(frame, call.function)):
             if isinstance(callee, FunctionValue):
@@ -74,10 +74,15 @@ def _inside(call: s.Call, name: str, path: list[object]) -> tuple[int, list[obje
     return None
 
 
-def _of_yields(origins: Origins, frame: Frame, path: list[object]) -> Reason | None:
+def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int) -> Reason | None:
     operations = frame.code.operations
     for _, yielded in frame.code.of_kind(s.Yield):
         value = yielded.value
+        if yielded.delegate and value is not None:
+            inner = _yielded(origins, frame, value, path, depth - 1)
+            if inner is not None:
+                return inner
+            continue
         for index in path:
             made = operations[frame.code.root_of(value)] if value is not None else None
             if not isinstance(made, s.Display) or not isinstance(index, int) or index >= len(made.elements):

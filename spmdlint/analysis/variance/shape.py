@@ -24,6 +24,7 @@ _STACKED = ("array", "asarray", "stack", "concatenate", "vstack", "hstack", "fro
 _LIBRARIES = ("numpy.", "jax.numpy.")
 _METHODS_KEEP = frozenset("astype copy transpose swapaxes squeeze ravel flatten cumsum clip round".split())
 _MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
+_KEEPERS = frozenset(("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"))
 _SIZES = frozenset(("size", "shape"))
 
 
@@ -244,7 +245,7 @@ class Shape(Property):
                 return found
             text = "every process puts in its part as it is"
             return Reason(Site(frame.ref, part), text, "data", found)
-        if name in ("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"):
+        if name in _KEEPERS or (known is not None and known.per_device):
             return origins.any_of(frame, arguments[:1])
         if name in _MAPPERS:
             return origins.any_of(frame, arguments[1:])

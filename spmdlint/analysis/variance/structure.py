@@ -14,7 +14,7 @@ from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
-from spmdlint.analysis.variance.guarded import decided, guarded
+from spmdlint.analysis.variance.guarded import decided, guarded, tells_who
 from spmdlint.analysis.variance.narrowed import narrowed
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.presence import is_none
@@ -42,7 +42,7 @@ class Structure(Property):
         if isinstance(operation, s.IfExp):
             found = self.content.of(frame, operation.test)
             if _differ(origins, frame, (operation.body, operation.orelse)):
-                return found
+                return found if found is not None and _tells(found) else None
             return CONTINUE if found is None else None  # whoever takes an arm may know that there is a value
         if isinstance(operation, s.Display):
             return origins.any_of(frame, operation.elements)
@@ -73,7 +73,25 @@ class Structure(Property):
         if not _differ(origins, frame, values):
             return None
         at = [place for place, _ in places]
-        return decided(self.content, self.control, frame, at, use, f"the structure of {name} depends on this")
+        if self._stored_twice(frame, at, use):
+            return None
+        text = f"the structure of {name} depends on this"
+        return decided(self.content, self.control, frame, at, use, text, _tells)
+
+    def _stored_twice(self, frame: Frame, places: Sequence[int], use: int | None) -> bool:
+        """Does one branch after another choose: the later one may fill in what the earlier one left empty."""
+        found = [b for b in self.control.choosing(frame, places, use) if self.content.of(frame, b.test) is not None]
+        return any(
+            one.block not in other.yes | other.no and other.block not in one.yes | one.no
+            for one in found
+            for other in found
+            if one is not other
+        )
+
+
+def _tells(reason: Reason) -> bool:
+    """Does a branch tell processes from one another, or by the files that they see."""
+    return tells_who(reason) or reason.kind == "files"
 
 
 def _differ(origins: Origins, frame: Frame, values: Sequence[int]) -> bool:
