@@ -68,7 +68,7 @@ def _twice(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Site 
     if depth == 0:
         return None
     if isinstance(operation, s.Load):
-        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
+        stores = evaluator.reaching(frame, number, operation.name)
         if len(stores) != 1:
             return None
         return _twice(evaluator, frame, next(iter(stores)), depth - 1)
@@ -122,7 +122,7 @@ def _key(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> object:
         if index is not None and isinstance(index.value, int) and base is not None:
             return (base, index.value)
     if isinstance(operation, s.Load) and depth:
-        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
+        stores = evaluator.reaching(frame, number, operation.name)
         if len(stores) == 1:
             store = evaluator.function(frame).operations[next(iter(stores))]
             return _key(evaluator, frame, store.value, depth - 1) if isinstance(store, s.Store) else None
@@ -137,7 +137,7 @@ def _listing(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> obj
         lists = isinstance(callee, External) and callee.name in reading().devices | reading().local
         return callee if lists and not operation.arguments else None
     if isinstance(operation, s.Load) and depth:
-        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
+        stores = evaluator.reaching(frame, number, operation.name)
         if len(stores) == 1:
             store = evaluator.function(frame).operations[next(iter(stores))]
             return _listing(evaluator, frame, store.value, depth - 1) if isinstance(store, s.Store) else None

@@ -119,7 +119,7 @@ def everywhere(
     seen.add(number)
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Load):
-        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
+        stores = evaluator.reaching(frame, number, operation.name)
         return bool(stores) and all(everywhere(evaluator, frame, store, depth, says, seen) for store in stores)
     if isinstance(operation, (s.Item, s.Store)):
         return everywhere(evaluator, frame, operation.value, depth - 1, says, seen)

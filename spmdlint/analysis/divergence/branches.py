@@ -475,7 +475,7 @@ def _always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
     if isinstance(operation, s.Unary) and operation.operator == "not":
         return _always_true(evaluator, frame, operation.operand)
     if isinstance(operation, s.Load) and function.binds(operation.name):
-        stores = evaluator.flow(frame.ref).reaching(test, operation.name)
+        stores = evaluator.reaching(frame, test, operation.name)
         values = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
         return bool(values) and all(_always_true(evaluator, frame, value) for value in values)
     if isinstance(operation, s.Const):

@@ -53,7 +53,7 @@ class Arrays:
         function = self.ev.function(frame)
         if not function.binds(operation.name):
             return False
-        stores = [function.operations[n] for n in self.ev.flow(frame.ref).reaching(number, operation.name)]
+        stores = [function.operations[n] for n in self.ev.reaching(frame, number, operation.name)]
         return bool(stores) and all(isinstance(o, s.Store) and self.is_array(frame, o.value, depth + 1) for o in stores)
 
     def _call(self, frame: Frame, operation: s.Call, depth: int) -> bool:

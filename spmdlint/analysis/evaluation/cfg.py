@@ -94,22 +94,33 @@ class Flow:
             comes = self._after[self.function.block_of[store]] >> block & 1
             self._reaching[key] = only if comes else _NONE
         if key not in self._reaching:
-            found: set[ValueId] = set()
-            seen = {block}
-            last_stores = self._last_stores(name)
-            pending = list(self.predecessors[block])
-            while pending:
-                current = pending.pop()
-                if current in seen and current != block:
-                    continue
-                seen.add(current)
-                last = last_stores.get(current)
-                if last is not None:
-                    found.add(last)
-                elif current != block:
-                    pending.extend(self.predecessors[current])
-            self._reaching[key] = frozenset(found) if found else _NONE
+            self._reaching[key] = self._last_before(block, name, lambda source, _: True)
         return self._reaching[key]
+
+    def _last_before(self, block: int, name: str, takes: Callable[[int, int], bool]) -> frozenset[ValueId]:
+        """The stores that may be the last before a block, by the edges that control ``takes``."""
+        found: set[ValueId] = set()
+        seen = {block}
+        last_stores = self._last_stores(name)
+        pending = [source for source in self.predecessors[block] if takes(source, block)]
+        while pending:
+            current = pending.pop()
+            if current in seen and current != block:
+                continue
+            seen.add(current)
+            last = last_stores.get(current)
+            if last is not None:
+                found.add(last)
+            elif current != block:
+                pending.extend(source for source in self.predecessors[current] if takes(source, current))
+        return frozenset(found) if found else _NONE
+
+    def reaching_by(self, number: ValueId, name: str, takes: Callable[[int, int], bool]) -> frozenset[ValueId]:
+        """The stores of :meth:`reaching` that are left where control takes some edges only."""
+        stores = self.reaching(number, name)
+        if len(stores) < 2:
+            return stores
+        return self._last_before(self.function.block_of[number], name, takes)
 
     def _last_stores(self, name: str) -> dict[int, ValueId]:
         """By block, the store to a name that is there when the block ends."""

@@ -53,6 +53,8 @@ class Code(Operations):
         """The roots that are known, by operation; ask :meth:`root_of` for the others."""
         self.lives: dict[tuple[tuple[int, bool], ...], tuple[frozenset[int], tuple[tuple[int, bool], ...]]] = {}
         """The blocks that can run, by the branches that go one way, and these branches once more."""
+        self.reaching: dict[tuple[tuple[tuple[int, bool], ...], int], frozenset[int]] = {}
+        """The stores that may be the last before a load, by the branches that go one way."""
         self.fixed = bytearray(len(function.operations))
         """What is known of each operation: nothing yet, that its value changes with the frame, that it is fixed."""
         self._scopes: dict[str, s.Function | None] = {}

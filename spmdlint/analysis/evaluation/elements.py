@@ -74,7 +74,7 @@ def _followed(
         yield from _followed(evaluator, frame, operation.value, written, depth)
     elif isinstance(operation, s.Load):
         if function.binds(operation.name):
-            stores = sorted(evaluator.flow(frame.ref).reaching(number, operation.name))
+            stores = sorted(evaluator.reaching(frame, number, operation.name))
             yield from _each(evaluator, ((frame, store) for store in stores), written, depth)
     elif isinstance(operation, s.Call):
         made = certain(evaluator.value(frame, operation.function))

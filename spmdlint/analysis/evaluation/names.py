@@ -42,15 +42,8 @@ class Names:
         function = code.function
         scope = code.scope_of(operation.name)
         if scope is function:
-            stores = code.flow.reaching(number, operation.name)
-            live = self.ev.live_blocks(frame) if len(stores) > 1 else frozenset()
-            values = join(
-                *(
-                    self.ev.value(frame, store)
-                    for store in stores
-                    if len(stores) == 1 or function.block_of[store] in live
-                )
-            )
+            stores = self.ev.reaching(frame, number, operation.name)
+            values = join(*(self.ev.value(frame, store) for store in stores))
             if not stores and function.kind == "class":
                 return self.global_name(module, operation.name)
             return self._opened(values, frame, operation.name, number)
@@ -62,7 +55,7 @@ class Names:
                 return ANYTHING
             return self.name_in(outer, operation.name)
         if function.kind == "module" and operation.name in function.stores:
-            values = self._top(frame, module, code.flow.reaching(number, operation.name))
+            values = self._top(frame, module, self.ev.reaching(frame, number, operation.name))
             return self._opened(values, frame, operation.name, number) or self.global_name(module, operation.name)
         return self.global_name(module, operation.name)
 

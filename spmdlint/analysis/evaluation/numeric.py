@@ -40,7 +40,7 @@ def number(evaluator: Evaluator, frame: Frame, value: int, depth: int = _DEPTH) 
         callees = evaluator.value(frame, operation.function)
         return bool(callees) and all(isinstance(c, External) and c.name in NUMBER_MAKERS for c in callees)
     if isinstance(operation, s.Load):
-        stores = evaluator.flow(frame.ref).reaching(value, operation.name)
+        stores = evaluator.reaching(frame, value, operation.name)
         return bool(stores) and all(number(evaluator, frame, store, depth - 1) for store in stores)
     if isinstance(operation, s.Store):
         return number(evaluator, frame, operation.value, depth - 1)

@@ -61,7 +61,7 @@ class _Search:
         if depth == 0:
             return None
         if isinstance(operation, s.Load):
-            stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+            stores = self.ev.reaching(frame, number, operation.name)
             found = [self.made(frame, n, depth - 1) for n in sorted(stores) if (frame, n) not in self._open]
             return found[0] if found and None not in found else None
         if isinstance(operation, s.Store):

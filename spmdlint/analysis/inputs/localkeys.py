@@ -78,7 +78,7 @@ class _Search:
         """What the one class of the module that has such a field is made with."""
         operation = self.ev.function(frame).operations[number]
         while isinstance(operation, s.Load):
-            stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+            stores = self.ev.reaching(frame, number, operation.name)
             if len(stores) != 1:
                 return frozenset()
             store = self.ev.function(frame).operations[next(iter(stores))]

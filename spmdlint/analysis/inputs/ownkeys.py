@@ -65,7 +65,7 @@ class Meant:
         operation = frame.code.operations[number]
         if not isinstance(operation, s.Load) or number == key:
             return number == key
-        stores = (frame.code.operations[n] for n in self.ev.flow(frame.ref).reaching(number, operation.name))
+        stores = (frame.code.operations[n] for n in self.ev.reaching(frame, number, operation.name))
         return any(isinstance(store, s.Store) and store.value == key for store in stores)
 
     def _names_process(self, frame: Frame, number: int, depth: int) -> bool:
@@ -79,6 +79,6 @@ class Meant:
                 return True
             return any(self._names_process(frame, argument.value, depth - 1) for argument in operation.arguments)
         if isinstance(operation, s.Load):
-            stores = (frame.code.operations[n] for n in self.ev.flow(frame.ref).reaching(number, operation.name))
+            stores = (frame.code.operations[n] for n in self.ev.reaching(frame, number, operation.name))
             return any(isinstance(o, s.Store) and self._names_process(frame, o.value, depth - 1) for o in stores)
         return any(self._names_process(frame, each, depth - 1) for each in operands(operation))

@@ -41,7 +41,7 @@ def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iter
     elif isinstance(operation, s.Store):
         inner = [(frame, operation.value)]
     elif isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
-        inner = [(frame, n) for n in sorted(evaluator.flow(frame.ref).reaching(number, operation.name))]
+        inner = [(frame, n) for n in sorted(evaluator.reaching(frame, number, operation.name))]
         inner += [
             (frame, other.value)
             for other in operations

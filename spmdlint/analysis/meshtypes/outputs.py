@@ -174,7 +174,7 @@ class Outputs:
         function = self.ev.function(frame)
         if not function.binds(operation.name):
             return None
-        stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+        stores = self.ev.reaching(frame, number, operation.name)
         found = [self._given(frame, store, depth - 1, rows=rows) for store in sorted(stores)]
         there = [given for given in found if given is not None]
         # Before the first round of a loop there is often a placeholder.

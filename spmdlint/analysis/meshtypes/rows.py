@@ -82,7 +82,7 @@ def _is_copy(evaluator: Evaluator, table: Typing, call: Site, number: int, depth
         return _is_copy(evaluator, table, call, operation.value, depth - 1)
     if not isinstance(operation, s.Load) or not depth:
         return False
-    stores = [frame.code.operations[n] for n in evaluator.flow(call.ref).reaching(number, operation.name)]
+    stores = [frame.code.operations[n] for n in evaluator.reaching(frame, number, operation.name)]
     results = _results(frame.code.function, call.number)
     first = [store.value if isinstance(store, s.Store) else None for store in stores]
     first = [value for value in first if value is None or value not in results]

@@ -227,9 +227,8 @@ class Typer:
         function = self.ev.function(scope.frame)
         home = module.summary.scope_of(function, operation.name)
         if home is function:
-            stores = sorted(self.ev.flow(scope.frame.ref).reaching(number, operation.name))
-            live = self.ev.live_blocks(scope.frame)
-            types = [self.type(scope, store) for store in stores if function.block_of[store] in live]
+            stores = sorted(self.ev.reaching(scope.frame, number, operation.name))
+            types = [self.type(scope, store) for store in stores]
             if not types:
                 return ALL_ALIKE
             return self._filled(scope, number, operation.name, either_type(types, self.told_apart(scope)))

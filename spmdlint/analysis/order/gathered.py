@@ -73,7 +73,7 @@ def _stacked(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> boo
     if isinstance(operation, s.Store):
         return _stacked(evaluator, frame, operation.value, depth)
     if isinstance(operation, s.Load) and depth:
-        stores = evaluator.flow(frame.ref).reaching(number, operation.name)
+        stores = evaluator.reaching(frame, number, operation.name)
         return bool(stores) and all(_stacked(evaluator, frame, store, depth - 1) for store in stores)
     if isinstance(operation, s.Call):
         callees = [v for v in evaluator.value(frame, operation.function) if isinstance(v, External)]

@@ -108,7 +108,7 @@ class Mending:
         if isinstance(operation, s.Display) and not operation.starred:
             return _alike([value for n in operation.elements for value in self.ev.value(frame, n)])
         if isinstance(operation, s.Load) and function.binds(operation.name):
-            stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+            stores = self.ev.reaching(frame, number, operation.name)
             return bool(stores) and all(self._orderable(frame, store, depth - 1) for store in stores)
         if isinstance(operation, s.Store):
             return self._orderable(frame, operation.value, depth - 1)

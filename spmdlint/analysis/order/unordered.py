@@ -152,7 +152,7 @@ class SetLoops:
             operation = function.operations[argument.value]
             made = [argument.value]
             if isinstance(operation, s.Load):
-                stores = self.ev.flow(frame.ref).reaching(argument.value, operation.name)
+                stores = self.ev.reaching(frame, argument.value, operation.name)
                 made = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
             calls = [call for n in made if isinstance(call := function.operations[n], s.Call)]
             if any(_calls(self.ev, frame, call, _SPLITTERS) for call in calls):

@@ -125,7 +125,7 @@ class Slips:
         if isinstance(operation, s.Store):
             return self._float(frame, operation.value, depth - 1)
         if isinstance(operation, s.Load) and function.binds(operation.name):
-            stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+            stores = self.ev.reaching(frame, number, operation.name)
             found = [self._float(frame, store, depth - 1) for store in sorted(stores)]
             return found[0] if found and None not in found else None
         return None

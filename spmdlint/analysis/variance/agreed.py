@@ -28,7 +28,7 @@ class AgreedNames:
         function = ev.function(frame)
         if not frame.code.mentions(_NAMES) or not function.binds(load.name):
             return False
-        stores = ev.flow(frame.ref).reaching(number, load.name)
+        stores = ev.reaching(frame, number, load.name)
         if len(stores) < 2:
             return False
         for store in sorted(stores):
@@ -45,7 +45,7 @@ def _calls(ev: Evaluator, frame: Frame, number: int, names: tuple[str, ...] | No
     operation = frame.code.operations[number]
     inside = operands(operation)
     if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
-        stores = [frame.code.operations[n] for n in ev.flow(frame.ref).reaching(number, operation.name)]
+        stores = [frame.code.operations[n] for n in ev.reaching(frame, number, operation.name)]
         inside = tuple(store.value for store in stores if isinstance(store, s.Store)) if len(stores) == 1 else ()
     if isinstance(operation, s.Call):
         for callee in ev.value(frame, operation.function):

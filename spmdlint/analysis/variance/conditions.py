@@ -134,7 +134,7 @@ class Conditions:
                 return self._value(top, kept[0], depth - 1) or ("outer", operation.name)
         if scope is not function:
             return ("outer", operation.name)
-        stores = self.ev.flow(frame.ref).reaching(number, operation.name)
+        stores = self.ev.reaching(frame, number, operation.name)
         if len(stores) == 1:
             (store,) = stores
             found = self._value(frame, store, depth - 1)

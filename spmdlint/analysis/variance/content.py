@@ -30,6 +30,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.variance.agreed import AgreedNames
+from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.element import of_element
@@ -45,6 +46,7 @@ from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengt
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.rounds import side_by_side
 from spmdlint.analysis.variance.sharedout import shared_out
+from spmdlint.analysis.variance.shown import same_behind_bars
 from spmdlint.analysis.variance.sources import Sources
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
@@ -91,6 +93,7 @@ class Variance(Property):
         self.control = control
         self.handed = handed
         self.agreed = AgreedNames(control)
+        self.conditions = Conditions(control.ev)
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -289,6 +292,8 @@ class Variance(Property):
         values = [origins.ev.value(frame, number) for number in (operation.body, operation.orelse)]
         if origins.ev.decided(frame, operation.test) is not None or alike(values):
             return None
+        if same_behind_bars(self.conditions, frame, (operation.body, operation.orelse)):
+            return None
         return origins.of(frame, operation.test)
 
     @staticmethod
@@ -442,7 +447,7 @@ class Variance(Property):
         self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
     ) -> Reason | None:
         values = [frozenset((Constant(None),)) if v is None else origins.ev.value(frame, v) for _, v in places]
-        if alike(values):
+        if alike(values) or same_behind_bars(self.conditions, frame, [v for _, v in places if v is not None]):
             return None
         at = [place for place, _ in places]
         text = f"which value {name} has depends on this"

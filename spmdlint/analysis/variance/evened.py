@@ -38,7 +38,7 @@ def extended(origins: Origins, frame: Frame, base: int) -> bool:
         operation = function.operations[number]
         found: list[int] = []
         if isinstance(operation, s.Load) and function.binds(operation.name):
-            found = sorted(origins.ev.flow(frame.ref).reaching(number, operation.name))
+            found = sorted(origins.ev.reaching(frame, number, operation.name))
         elif isinstance(operation, s.Store):
             found = [operation.value]
         elif isinstance(operation, s.Call):
@@ -65,7 +65,7 @@ def padded(origins: Origins, frame: Frame, base: int) -> bool:
     function = origins.ev.function(frame)
     operation = function.operations[base]
     if isinstance(operation, s.Load) and function.binds(operation.name):
-        stores = [function.operations[n] for n in origins.ev.flow(frame.ref).reaching(base, operation.name)]
+        stores = [function.operations[n] for n in origins.ev.reaching(frame, base, operation.name)]
         values = [store.value for store in stores if isinstance(store, s.Store)]
         operation = function.operations[values[0]] if len(values) == 1 else operation
     while isinstance(operation, s.Call):

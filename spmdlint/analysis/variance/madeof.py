@@ -56,7 +56,7 @@ class MadeOf:
         elif isinstance(operation, (s.Store, s.Item)):
             yield from self._of(frame, operation.value, given, depth - 1)
         elif isinstance(operation, s.Load) and function.binds(operation.name):
-            for store in sorted(self.ev.flow(frame.ref).reaching(number, operation.name)):
+            for store in sorted(self.ev.reaching(frame, number, operation.name)):
                 yield from self._of(frame, store, given, depth - 1)
         elif isinstance(operation, s.Parameter):
             if given and operation.name != "self":

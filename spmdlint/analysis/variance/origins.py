@@ -165,9 +165,8 @@ class Origins:
         function = frame.code.function
         scope = frame.code.scope_of(operation.name)
         if scope is function:
-            live = self.ev.live_blocks(frame)
-            reaching = sorted(self.ev.flow(frame.ref).reaching(number, operation.name))
-            stores = [n for n in reaching if function.block_of[n] in live and not self._alone.at(frame, n)]
+            reaching = sorted(self.ev.reaching(frame, number, operation.name))
+            stores = [n for n in reaching if not self._alone.at(frame, n)]
             found = self.any_of(frame, stores)
             return found or self._chosen(frame, operation.name, stores, function.block_of[number])
         if scope is not None:
@@ -201,7 +200,7 @@ class Origins:
             return None
         top = self.ev.free_frame(FunctionRef(module.path, 0))
         # What the module itself reads is what it stored last; a function of it may run at any time.
-        before = sorted(self.ev.flow(top.ref).reaching(number, name)) if frame.ref == top.ref else []
+        before = sorted(self.ev.reaching(top, number, name)) if frame.ref == top.ref else []
         found = self.any_of(top, before or stores) or self._chosen(top, name, before or stores, None)
         for ref, store in self._stores_elsewhere(module.path).get(name, ()):
             if found is None and not self._uniform.stored(ref, store):

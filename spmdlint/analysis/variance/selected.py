@@ -119,7 +119,7 @@ def _of_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int)
     if depth == 0:
         return False
     if isinstance(operation, s.Load):
-        stores = ev.flow(frame.ref).reaching(number, operation.name)
+        stores = ev.reaching(frame, number, operation.name)
         return any(_of_element(ev, frame, loop, store, depth - 1) for store in stores)
     if isinstance(operation, s.Store):
         return _of_element(ev, frame, loop, operation.value, depth - 1)

@@ -25,7 +25,7 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if isinstance(operation, s.BoolOp):
         return next((r for n in operation.operands if (r := of_truth(content, frame, n, depth)) is not None), None)
     if isinstance(operation, s.Load) and function.binds(operation.name):
-        stores = sorted(ev.flow(frame.ref).reaching(test, operation.name))
+        stores = sorted(ev.reaching(frame, test, operation.name))
         held = [n for n in stores if content.of(frame, n) is not None]
         only_named = held and all(of_truth(content, frame, n, depth) is None for n in held)
         return None if only_named else content.of(frame, test)
@@ -52,7 +52,7 @@ def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
     """Is it a generator, or a data set of a library: objects without a length of their own."""
     operation = frame.code.operations[number]
     if isinstance(operation, s.Load) and frame.code.function.binds(operation.name) and depth:
-        stores = ev.flow(frame.ref).reaching(number, operation.name)
+        stores = ev.reaching(frame, number, operation.name)
         return bool(stores) and all(_is_iterable(ev, frame, store, depth - 1) for store in stores)
     if isinstance(operation, s.Store):
         return _is_iterable(ev, frame, operation.value, depth)

@@ -103,7 +103,7 @@ class Windows:
         function = self.ev.function(frame)
         if not function.binds(load.name):
             return [number]
-        stores = [function.operations[n] for n in sorted(self.ev.flow(frame.ref).reaching(number, load.name))]
+        stores = [function.operations[n] for n in sorted(self.ev.reaching(frame, number, load.name))]
         values = [store.value for store in stores if isinstance(store, s.Store)]
         return values if values and len(values) == len(stores) else [number]
 
@@ -118,7 +118,7 @@ class Windows:
         values = self._stored(frame, number, operation)
         if len(values) == 1:
             return self._chosen(frame, values[0]) if values[0] != number else None
-        stores = sorted(self.ev.flow(frame.ref).reaching(number, operation.name))
+        stores = sorted(self.ev.reaching(frame, number, operation.name))
         places = list(zip(stores, values, strict=True))
         block = function.block_of[number]
         return self.content.property.chosen(self.content, frame, repr(operation.name), places, block)
@@ -170,7 +170,7 @@ def resolved(ev: Evaluator, frame: Frame, number: int) -> int:
         operation = function.operations[number]
         if not isinstance(operation, s.Load) or not function.binds(operation.name):
             return number
-        stores = [function.operations[n] for n in ev.flow(frame.ref).reaching(number, operation.name)]
+        stores = [function.operations[n] for n in ev.reaching(frame, number, operation.name)]
         if len(stores) != 1 or not isinstance(stores[0], s.Store):
             return number
         number = stores[0].value

@@ -1,0 +1,46 @@
+"""Progress bars: ``tqdm(steps) if leads else steps`` gives every process the same steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.variance.conditions import Conditions
+from spmdlint.analysis.variance.windows import resolved
+from spmdlint.program import summary as s
+
+_BARS = frozenset(("tqdm", "track", "progress_bar", "tqdm_notebook"))
+
+
+def same_behind_bars(conditions: Conditions, frame: Frame, values: Sequence[int]) -> bool:
+    """Are these values the same things to go over, some of them behind a progress bar."""
+    behind = [_behind(frame, value) for value in values]
+    if behind == list(values) or len(behind) < 2:
+        return False
+    return all(_same(conditions, frame, behind[0], other) for other in behind[1:])
+
+
+def _behind(frame: Frame, number: int) -> int:
+    call = frame.code.operations[number]
+    if not isinstance(call, s.Call) or not call.arguments or call.arguments[0].star:
+        return number
+    callee = frame.code.operations[call.function]
+    name = callee.name if isinstance(callee, (s.Load, s.Attribute)) else ""
+    return call.arguments[0].value if name in _BARS else number
+
+
+def _same(conditions: Conditions, frame: Frame, one: int, other: int) -> bool:
+    """Are two values equal: also ``range`` and the like, called twice with the same."""
+    if conditions.same(frame, one, other):
+        return True
+    ev = conditions.ev
+    first, second = (frame.code.operations[resolved(ev, frame, number)] for number in (one, other))
+    if not isinstance(first, s.Call) or not isinstance(second, s.Call):
+        return False
+    names = {v.name for v in ev.value(frame, first.function) if isinstance(v, External)}
+    if not names or ev.value(frame, first.function) != ev.value(frame, second.function):
+        return False
+    if [a.keyword for a in first.arguments] != [a.keyword for a in second.arguments]:
+        return False
+    pairs = zip(first.arguments, second.arguments, strict=True)
+    return all(_same(conditions, frame, a.value, b.value) for a, b in pairs)
