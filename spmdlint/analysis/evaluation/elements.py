@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, certain
+from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, certain, constant
 from spmdlint.program import summary as s
 
 Place = tuple[Frame, int]
@@ -35,6 +35,22 @@ def written_out(evaluator: Evaluator, frame: Frame, base: int) -> Iterator[Place
         operation = evaluator.function(frame).operations[number]
         if isinstance(operation, s.Display) and not operation.starred and operation.kind != "set":
             yield from ((frame, element) for element in operation.elements)
+
+    return _followed(evaluator, frame, base, written, _DEPTH)
+
+
+def entries(evaluator: Evaluator, frame: Frame, base: int, key: str) -> Iterator[Place]:
+    """Where the value of a dictionary under a key is written."""
+
+    def written(frame: Frame, number: int) -> Iterator[Place]:
+        operation = evaluator.function(frame).operations[number]
+        if not isinstance(operation, s.DictDisplay) or None in operation.keys:
+            return
+        for each, value in zip(operation.keys, operation.values, strict=True):
+            known = constant(evaluator.value(frame, each)) if each is not None else None
+            if known is not None and known.value == key:
+                yield frame, value
+                return
 
     return _followed(evaluator, frame, base, written, _DEPTH)
 

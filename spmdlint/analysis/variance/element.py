@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from spmdlint.analysis.evaluation.elements import elements
-from spmdlint.analysis.evaluation.values import Frame, constant
+from spmdlint.analysis.evaluation.elements import elements, entries
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, constant
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Reason
 from spmdlint.program import summary as s
 
@@ -22,4 +22,20 @@ def of_element(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) 
     places = list(elements(origins.ev, frame, base, index))
     if not places:
         return CONTINUE
-    return next((found for f, n in places if (found := origins.of(f, n)) is not None), None)
+    return next((found for place in places if (found := _of_place(origins, frame, base, *place)) is not None), None)
+
+
+def of_entry(origins: Origins, frame: Frame, base: int, key: str) -> Reason | None:
+    """Why the value under a key of a dictionary that is written out has the property."""
+    places = entries(origins.ev, frame, base, key)
+    return next((found for place in places if (found := _of_place(origins, frame, base, *place)) is not None), None)
+
+
+def _of_place(origins: Origins, frame: Frame, base: int, where: Frame, number: int) -> Reason | None:
+    """The same of where an element is written: in a function that was called for the tuple, as that call entered it."""
+    root = frame.code.root_of(base)
+    call = frame.code.operations[root]
+    callees = origins.ev.value(frame, call.function) if isinstance(call, s.Call) else ()
+    if where is not frame and any(isinstance(v, FunctionValue) and v.ref == where.ref for v in callees):
+        return origins.within(where, frame, root, number)
+    return origins.of(where, number)

@@ -61,20 +61,29 @@ def divided(origins: Origins, split: Applied) -> bool:
 
 
 def padded(origins: Origins, frame: Frame, base: int) -> bool:
-    """Is something added to the list, or cut off it, just before it is shared out: it may well divide."""
+    """Is something added to the list, or cut off it, just before it is shared out: it may well divide.
+
+    Where a branch does so, it asks whether it divides.
+    """
     function = origins.ev.function(frame)
     operation = function.operations[base]
+    made = [operation]
     if isinstance(operation, s.Load) and function.binds(operation.name):
         stores = [function.operations[n] for n in origins.ev.reaching(frame, base, operation.name)]
-        values = [store.value for store in stores if isinstance(store, s.Store)]
-        operation = function.operations[values[0]] if len(values) == 1 else operation
+        made = [function.operations[store.value] for store in stores if isinstance(store, s.Store)]
+    return any(_changes_size(frame, each) for each in made)
+
+
+def _changes_size(frame: Frame, operation: s.Operation) -> bool:
+    """Is it a slice or a sum of lists, arranged in any way."""
+    operations = frame.code.operations
     while isinstance(operation, s.Call):
-        method = function.operations[operation.function]
+        method = operations[operation.function]
         if not isinstance(method, s.Attribute) or method.name not in _ARRANGING:
             return False
-        operation = function.operations[frame.code.root_of(method.base)]
+        operation = operations[frame.code.root_of(method.base)]
     if isinstance(operation, s.Subscript):
-        return isinstance(function.operations[operation.index], s.Slice)
+        return isinstance(operations[operation.index], s.Slice)
     return isinstance(operation, s.Binary) and operation.operator == "+"
 
 

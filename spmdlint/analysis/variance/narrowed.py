@@ -21,7 +21,7 @@ def narrowed(ev: Evaluator, frame: Frame, number: ValueId, load: s.Load) -> bool
         if test is None:
             continue
         asked = [n for n in _asked(function, test, load.name) if meant & flow.reaching(n, load.name)]
-        answer = _where_none(function, test, load.name) if asked else None
+        answer = where_none(function, test, load.name) if asked else None
         arms = {edge.kind: edge.target for edge in function.blocks[block].edges}
         absent = arms.get("false" if answer is False else "true")
         if answer is None or absent is None:
@@ -44,20 +44,20 @@ def _asked(function: s.Function, test: ValueId, name: str) -> list[ValueId]:
     return []
 
 
-def _where_none(function: s.Function, test: ValueId, name: str) -> bool | None:
+def where_none(function: s.Function, test: ValueId, name: str) -> bool | None:
     """What a condition is where a name is None; None where that does not decide it."""
     operation = function.operations[test]
     if isinstance(operation, s.Load):
         return False if operation.name == name else None
     if isinstance(operation, s.Unary) and operation.operator == "not":
-        found = _where_none(function, operation.operand, name)
+        found = where_none(function, operation.operand, name)
         return None if found is None else not found
     if isinstance(operation, s.Compare) and len(operation.operands) == 2:
         left, right = (function.operations[operand] for operand in operation.operands)
         asks = isinstance(left, s.Load) and left.name == name and isinstance(right, s.Const) and right.value is None
         return {"is": True, "==": True, "is not": False, "!=": False}.get(operation.operators[0]) if asks else None
     if isinstance(operation, s.BoolOp):
-        found_in = [_where_none(function, operand, name) for operand in operation.operands]
+        found_in = [where_none(function, operand, name) for operand in operation.operands]
         decides = operation.operator == "or"
         if decides in found_in:
             return decides

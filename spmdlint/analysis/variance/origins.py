@@ -28,6 +28,12 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.defaults import default_values, factories
+from spmdlint.analysis.variance.fallbacks import (
+    parameters_asked,
+    passes_value,
+    stored_where_missing,
+    where_given,
+)
 from spmdlint.analysis.variance.options import Options
 from spmdlint.analysis.variance.outside import OutsideStores
 from spmdlint.analysis.variance.reason import Reason as Reason
@@ -123,6 +129,11 @@ class Origins:
         with self._walk.inside(self._walk.made(inner, frame, number)):
             return ask(inner)
 
+    def within(self, entered: Frame, caller: Frame, call: int, number: int) -> Reason | None:
+        """Why a value has the property in a function, as a call entered it."""
+        with self._walk.inside(self._walk.made(entered, caller, call)):
+            return self.of(entered, number)
+
     def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
         """The first reason among some values of one function."""
         for number in numbers:
@@ -143,7 +154,7 @@ class Origins:
         if isinstance(operation, s.Store):
             return None if self._uniform.stored(frame.ref, number) else self.of(frame, operation.value)
         if isinstance(operation, (s.IfExp, s.BoolOp)):
-            return self.any_of(frame, taken(self.ev, frame, operation))
+            return self.any_of(frame, self._left_of(frame, operation))
         if isinstance(operation, s.Await):
             return self.of(frame, operation.value)
         if isinstance(operation, s.Enter) and not any(
@@ -161,12 +172,33 @@ class Origins:
             return self.any_of(*target) if target is not None else None
         return None
 
+    def _left_of(self, frame: Frame, operation: s.IfExp | s.BoolOp) -> tuple[int, ...]:
+        """The operands that a choice may hand on, as far as the call that is followed says."""
+        operands = taken(self.ev, frame, operation)
+        asked = operation.test if isinstance(operation, s.IfExp) else operation.operands[0]
+        for name in parameters_asked(frame, asked) if len(operands) > 1 else ():
+            left = where_given(frame, operation, name) if self._is_passed(frame, name) else None
+            if left is not None:
+                return left
+        return operands
+
+    def _is_passed(self, frame: Frame, name: str) -> bool:
+        """Does the call that is followed pass a value for a parameter."""
+        context = self._walk.asks(frame)
+        call = context.caller.code.operations[context.number] if context is not None else None
+        if context is None or not isinstance(call, s.Call):
+            return False
+        passed = self._passed(frame, name, call, context.caller)
+        return passed is not None and passes_value(self.ev, context.caller, passed)
+
     def _load(self, frame: Frame, number: int, operation: s.Load) -> Reason | None:
         function = frame.code.function
         scope = frame.code.scope_of(operation.name)
         if scope is function:
             reaching = sorted(self.ev.reaching(frame, number, operation.name))
             stores = [n for n in reaching if not self._alone.at(frame, n)]
+            if len(stores) > 1 and self._is_passed(frame, operation.name):
+                stores = [n for n in stores if not stored_where_missing(self.ev, frame, n, operation.name)]
             found = self.any_of(frame, stores)
             return found or self._chosen(frame, operation.name, stores, function.block_of[number])
         if scope is not None:

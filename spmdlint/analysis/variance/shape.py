@@ -11,8 +11,8 @@ from typing import Literal
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
-from spmdlint.analysis.variance.element import of_element
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values
+from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
@@ -59,7 +59,8 @@ class Shape(Property):
         if isinstance(operation, s.Unary):
             return origins.of(frame, operation.operand) if operation.operator == "-" else None
         if isinstance(operation, s.Load):
-            return self._filled(origins, frame, number, operation.name) or CONTINUE
+            found = self._filled(origins, frame, number, operation.name)
+            return found or (None if self._renewed(origins, frame, number) else CONTINUE)
         if isinstance(operation, (s.Store, s.Parameter, s.Attribute, s.Await, s.IfExp, s.Import)):
             return CONTINUE
         return None
@@ -73,6 +74,18 @@ class Shape(Property):
         made = given_to(frame.code.function, name) if given else []
         only_dictionaries = bool(made) and all(isinstance(each, s.DictDisplay) for each in made)
         return origins.any_of(frame, given) if only_dictionaries else None
+
+    @staticmethod
+    def _renewed(origins: Origins, frame: Frame, load: int) -> bool:
+        """Has a loop put arrays of one shape under the keys of a dictionary before: in the place of all, maybe."""
+        operations = frame.code.operations
+        puts = [operations[number] for number in filling_of(origins.ev, frame, load) if number < load]
+        return any(
+            isinstance(put, s.StoreSubscript)
+            and _goes_over_keys(origins.ev.value(frame, put.index))
+            and origins.of(frame, put.value) is None
+            for put in puts
+        )
 
     @staticmethod
     def _of_entry(origins: Origins, frame: Frame, operation: s.Item) -> Reason | None:
@@ -127,13 +140,21 @@ class Shape(Property):
         return self.content.any_of(frame, ends) or origins.any_of(frame, (operation.base, *places))
 
     @staticmethod
-    def _chosen(origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
+    def _is_filled(origins: Origins, frame: Frame, base: int) -> bool:
+        """Is more put into a collection than what is written where it is made."""
+        return isinstance(frame.code.operations[base], s.Load) and bool(filling_of(origins.ev, frame, base))
+
+    def _chosen(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
         """Rows by an array of indices, or by a mask; a place in a tuple or a dictionary."""
         index = origins.ev.function(frame).operations[operation.index]
         if isinstance(index, s.Const):
             found = origins.of(frame, operation.base)
             if found is not None and found.kind == SELECTED:
                 return found
+            if isinstance(index.value, str) and not self._is_filled(origins, frame, operation.base):
+                found = of_entry(origins, frame, operation.base, index.value)
+                if found is not None:
+                    return found
             return of_round(origins, frame, frame.code.root_of(operation.base), index.value)
         found = by_index(origins.ev, frame, number, operation.index) or origins.of(frame, operation.index)
         return found if found is not None and found.kind == SELECTED else None
@@ -267,6 +288,11 @@ class Shape(Property):
             if found is not None:
                 return origins.step(frame, operation.function, "an object that is called here returns it", found)
         return None
+
+
+def _goes_over_keys(values: Values) -> bool:
+    """Are these the keys of a dictionary that a loop goes over: several strings."""
+    return len(values) > 1 and all(isinstance(v, Constant) and isinstance(v.value, str) for v in values)
 
 
 def _differs(function: s.Function, number: int) -> bool:

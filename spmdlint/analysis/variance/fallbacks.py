@@ -1,0 +1,61 @@
+"""What is taken only where a caller left a parameter out: ``width or longest``, ``if width is None: width = n``."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Constant, Frame, constant
+from spmdlint.analysis.variance.narrowed import where_none
+from spmdlint.program import summary as s
+
+
+def passes_value(ev: Evaluator, caller: Frame, number: int) -> bool:
+    """Does a call pass a value, most likely: no None, and no parameter that is None unless somebody gives it."""
+    if constant(ev.value(caller, number)) == Constant(None):
+        return False
+    root = caller.code.operations[caller.code.root_of(number)]
+    if not isinstance(root, s.Parameter):
+        return True
+    return not any(formal.name == root.name and formal.default for formal in caller.code.function.formals)
+
+
+def parameters_asked(frame: Frame, number: int) -> frozenset[str]:
+    """The parameters, as they were passed, that a condition or an operand names."""
+    code = frame.code
+    operation = code.operations[number]
+    if isinstance(operation, s.Load):
+        root = code.operations[code.root_of(number)]
+        return frozenset((root.name,)) if isinstance(root, s.Parameter) and root.name == operation.name else frozenset()
+    inner: tuple[int, ...] = ()
+    if isinstance(operation, s.Unary):
+        inner = (operation.operand,)
+    elif isinstance(operation, s.Compare):
+        inner = operation.operands
+    return frozenset().union(*(parameters_asked(frame, each) for each in inner))
+
+
+def where_given(frame: Frame, operation: s.IfExp | s.BoolOp, name: str) -> tuple[int, ...] | None:
+    """The operands that are left of a choice where a parameter has a value; None where that does not decide it."""
+    function = frame.code.function
+    if isinstance(operation, s.BoolOp):
+        left = operation.operands[0]
+        return (left,) if operation.operator == "or" and isinstance(function.operations[left], s.Load) else None
+    absent = where_none(function, operation.test, name)
+    if absent is None:
+        return None
+    return (operation.orelse,) if absent else (operation.body,)
+
+
+def stored_where_missing(ev: Evaluator, frame: Frame, store: int, name: str) -> bool:
+    """Does a store to a parameter's name run only where its caller left it out."""
+    function, flow = frame.code.function, ev.flow(frame.ref)
+    here = function.block_of[store]
+    for block in flow.dominators_of(here):
+        test = function.blocks[block].test
+        if test is None or name not in parameters_asked(frame, test):
+            continue
+        absent = where_none(function, test, name)
+        arms = {edge.kind: edge.target for edge in function.blocks[block].edges}
+        target = arms.get("true" if absent else "false")
+        if absent is not None and target is not None and flow.leads(block, target, here):
+            return True
+    return False
