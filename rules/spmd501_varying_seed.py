@@ -16,9 +16,9 @@ class SeedsThatVary(Rule):
     ## What it does
 
     Finds keys of `jax.random` whose seed comes from a clock, the system's entropy, an unseeded generator or the host's
-    name; lists that every process shuffles with a seed of its own before it takes its share of them; and, with
-    `--preview`, keys with the process's number in them that `model.init` makes the parameters with, and state from an
-    unseeded generator that is replicated to the devices.
+    name; lists and data sets that every process shuffles with a seed of its own before it takes its share of them, and
+    samplers that do both; and, with `--preview`, keys with the process's number in them that `model.init` makes the
+    parameters with, and state from an unseeded generator that is replicated to the devices.
 
     ## Why it matters
 
@@ -68,7 +68,7 @@ class SeedsThatVary(Rule):
             yield self._state(program, found)
         for site, reason in program.own_replicas():
             yield self._replica(program, site, reason)
-        for share in program.seeds.shares():
+        for share in program.shuffled_shares():
             yield self._share(program, share)
 
     def _seed(self, program: Program, found: VaryingSeed) -> Diagnostic:
@@ -97,7 +97,7 @@ class SeedsThatVary(Rule):
         return self._diagnostic(program, site, reason, what, way_out)
 
     def _share(self, program: Program, found: ShuffledShare) -> Diagnostic:
-        what = "This is one process's share of a list that every process shuffled in its own way"
+        what = "This is one process's share of what every process shuffled in its own way"
         way_out = "The shares overlap and leave elements out. Shuffle with a seed that is the same on every process."
         return self._diagnostic(program, found.site, found.shuffle, what, way_out)
 

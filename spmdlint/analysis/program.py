@@ -38,6 +38,7 @@ from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalR
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
 from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import Seeds
+from spmdlint.analysis.inputs.shares import Shares, ShuffledShare
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
@@ -198,10 +199,14 @@ class Program:
     @cached_property
     def seeds(self) -> Seeds:
         """Seeds and names that have to agree."""
+        return Seeds(self.evaluator, self.reach, self._facets, self._multi, preview=self.preview)
+
+    def shuffled_shares(self) -> Iterator[ShuffledShare]:
+        """Shares by the number of the process of what each has mixed in its own way."""
         shuffle = ShuffledOrder()
         shuffle.content = self._facets.content
         shuffles = Origins(self.evaluator, self.calls, self.reach, shuffle)
-        return Seeds(self.evaluator, self.reach, self._facets, shuffles, self._multi, preview=self.preview)
+        return Shares(self.evaluator, self._facets.content, shuffles).found()
 
     @cached_property
     def _inputs(self) -> Inputs:

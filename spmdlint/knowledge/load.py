@@ -68,6 +68,8 @@ class Known(Struct, frozen=True):
     ``raised``: for an exception, what of the outside raises it; ``reads``: it reads a file, which can fail.
     ``ends``: it ends the process, at once or in a moment.
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
+    ``deal_seed``: of what mixes all records and then deals out those of one process, the parameter that is the seed;
+    ``dealt`` the one that says which part it deals out, without which it deals out none.
     """
 
     name: str
@@ -132,6 +134,8 @@ class Known(Struct, frozen=True):
     needs: tuple[str, ...] = ()
     seed: str | None = None
     label: str | None = None
+    deal_seed: str | None = None
+    dealt: str | None = None
 
     @property
     def positional(self) -> tuple[str, ...]:
@@ -148,7 +152,7 @@ _TABLES = ("aliases", "functions", "methods")
 """What a user's knowledge may hold."""
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
-    "batches", "asked",
+    "batches", "asked", "deal_seed", "dealt",
 )  # fmt: skip
 """Keys whose value is the name of a parameter."""
 

@@ -11,13 +11,12 @@ from spmdlint.analysis.callgraph.effects import BROADCAST
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
 from spmdlint.analysis.inputs.ownkeys import Meant
+from spmdlint.analysis.inputs.passing import passing
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.facets import Facets
-from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.knowledge.load import Known
+from spmdlint.analysis.variance.origins import Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -43,23 +42,14 @@ class VaryingSeed(Struct, frozen=True):
     users: tuple[Site, ...] = ()
 
 
-class ShuffledShare(Struct, frozen=True):
-    """One process's share of a list that every process shuffled in its own way."""
-
-    site: Site
-    shuffle: Reason
-    share: Reason
-
-
 class Seeds:
-    """Looks at every call that takes a seed or a name, and at every share of a list."""
+    """Looks at every call that takes a seed or a name."""
 
     def __init__(
         self,
         evaluator: Evaluator,
         reach: Reach,
         facets: Facets,
-        shuffles: Origins,
         multi: MultiProcess,
         *,
         preview: bool,
@@ -67,7 +57,6 @@ class Seeds:
         self.ev = evaluator
         self.reach = reach
         self.facets = facets
-        self.shuffles = shuffles
         self.multi = multi
         self.preview = preview
         self.meant = Meant(evaluator)
@@ -81,7 +70,7 @@ class Seeds:
         return tuple(self._find_seeds())
 
     def _find_seeds(self) -> Iterator[VaryingSeed]:
-        for frame, number, known, value in self._given("seed"):
+        for frame, number, known, value in passing(self.ev, "seed"):
             reason = self.facets.content.of(frame, value)
             if reason is None or reason.kind not in _NEVER_MEANT or not self._counts(frame, reason):
                 continue
@@ -170,31 +159,12 @@ class Seeds:
 
     def labels(self) -> Iterator[VaryingSeed]:
         """Names of barriers and the like that differ between processes."""
-        for frame, number, known, value in self._given("label"):
+        for frame, number, known, value in passing(self.ev, "label"):
             if known.checkpoint and not self.preview and not self.multi.around(frame.ref.path):
                 continue  # a program of one process names its folders as it likes
             reason = self.facets.content.of(frame, value)
             if reason is not None and reason.kind in _LABELS:
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason)
-
-    def shares(self) -> Iterator[ShuffledShare]:
-        """Shares by the process's number of what was shuffled with a seed of the process's own."""
-        for frame in self._frames():
-            live = self.ev.live_blocks(frame)
-            for block, number, operation in frame.code.each(s.Subscript):
-                if block in live:
-                    yield from self._share(frame, number, operation)
-
-    def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ShuffledShare]:
-        index = self.ev.function(frame).operations[operation.index]
-        if not isinstance(index, s.Slice):
-            return
-        share = self.facets.content.of(frame, operation.index)
-        if share is None or share.kind != "data":
-            return
-        shuffle = self.shuffles.of(frame, operation.base)
-        if shuffle is not None:
-            yield ShuffledShare(Site(frame.ref, number), shuffle, share)
 
     def _counts(self, frame: Frame, reason: Reason) -> bool:
         """A program of one process may take its seed from where it likes. A hash of a name never helps anyone."""
@@ -202,23 +172,3 @@ class Seeds:
 
     def _frames(self) -> Iterator[Frame]:
         return (self.ev.free_frame(ref) for ref in self.ev.project.functions())
-
-    def _given(self, parameter: str) -> Iterator[tuple[Frame, int, Known, int]]:
-        """Calls of library functions with such a parameter, and what they pass for it."""
-        for frame in self._frames():
-            for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
-                for callee in ordered(self.ev.value(frame, operation.function)):
-                    known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
-                    wanted = getattr(known, parameter) if known is not None else None
-                    value = _passed(operation, known, wanted) if known is not None and wanted else None
-                    if known is not None and value is not None:
-                        yield frame, number, known, value
-
-
-def _passed(operation: s.Call, known: Known, parameter: str) -> int | None:
-    for argument in operation.arguments:
-        if argument.keyword == parameter:
-            return argument.value
-    given = [a.value for a in operation.arguments if a.keyword is None and not a.star]
-    position = known.parameters.index(parameter)
-    return given[position] if position < len(given) else None

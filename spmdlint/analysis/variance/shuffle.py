@@ -11,6 +11,10 @@ from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reas
 from spmdlint.program import summary as s
 
 _CONVERTERS = frozenset(("numpy.asarray", "numpy.array", "jax.numpy.asarray", "jax.numpy.array", "jax.device_get"))
+# What gives the elements of a data set in the order that they had.
+_KEEPING = frozenset(
+    "batch cache enumerate filter interleave map prefetch repeat take unbatch with_options seed to_iter_dataset".split()
+)
 _ARRANGING = frozenset(("reshape", "tolist", "astype", "copy"))
 
 
@@ -54,9 +58,17 @@ class ShuffledOrder(Property):
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in ("permutation", "permuted", "sample"):
             return self._step(origins, frame, number, self.content.of(frame, method.base))
-        if isinstance(method, s.Attribute) and method.name in _ARRANGING:
+        if isinstance(method, s.Attribute) and method.name in (_ARRANGING | _KEEPING):
             return origins.of(frame, method.base)
+        if isinstance(method, s.Attribute) and method.name == "shuffle":
+            return self._of_seed(origins, frame, number, operation) or origins.of(frame, method.base)
         return CONTINUE
+
+    def _of_seed(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | None:
+        """A data set's own ``shuffle``, with a seed by name or behind the size of its buffer."""
+        given = [argument.value for argument in operation.arguments if argument.keyword in (None, "seed")]
+        named = [argument.value for argument in operation.arguments if argument.keyword == "seed"]
+        return self._step(origins, frame, number, self.content.any_of(frame, named or given[1:2]))
 
     def _shuffled_in_place(self, origins: Origins, frame: Frame, read: int, name: str) -> Reason | None:
         """Is there ``rng.shuffle(name)`` in the function before it is read, with a generator that differs."""

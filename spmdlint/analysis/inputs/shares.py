@@ -1,0 +1,70 @@
+"""Shares by the number of the process of what every process has mixed with a seed of its own: they overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Called, External, Frame, Site
+from spmdlint.analysis.inputs.passing import passing
+from spmdlint.analysis.variance.evened import SHARDERS
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+
+class ShuffledShare(Struct, frozen=True):
+    """One process's share of a list that every process shuffled in its own way."""
+
+    site: Site
+    shuffle: Reason
+    share: Reason
+
+
+class Shares:
+    """Looks at every share. ``content`` tells what differs, ``shuffles`` what comes in an order of one's own."""
+
+    def __init__(self, evaluator: Evaluator, content: Origins, shuffles: Origins) -> None:
+        self.ev = evaluator
+        self.content = content
+        self.shuffles = shuffles
+
+    def found(self) -> Iterator[ShuffledShare]:
+        """Shares by the process's number of what was shuffled with a seed of the process's own."""
+        for frame in (self.ev.free_frame(ref) for ref in self.ev.project.functions()):
+            live = self.ev.live_blocks(frame)
+            for block, number, operation in frame.code.each(s.Subscript):
+                if block in live and isinstance(frame.code.operations[operation.index], s.Slice):
+                    yield from self._share(frame, number, operation.index, operation.base)
+            for number, method in frame.code.calls_named(SHARDERS).items():
+                base = frame.code.operations[method.function]
+                if frame.code.function.block_of[number] in live and isinstance(base, s.Attribute):
+                    yield from self._share(frame, number, number, base.base)
+        yield from self._dealt()
+
+    def _share(self, frame: Frame, number: int, cut: int, base: int) -> Iterator[ShuffledShare]:
+        share = self.content.of(frame, cut)
+        if share is None or share.kind != "data":
+            return
+        shuffle = self.shuffles.of(frame, base)
+        if shuffle is not None:
+            yield ShuffledShare(Site(frame.ref, number), shuffle, share)
+
+    def _dealt(self) -> Iterator[ShuffledShare]:
+        """What a library mixes with a seed, and deals out."""
+        for frame, number, known, seed in passing(self.ev, "deal_seed"):
+            call = frame.code.operations[number]
+            part = passed(call, known.dealt, known.positional) if isinstance(call, s.Call) and known.dealt else None
+            if known.dealt and (part is None or not self._is_part(frame, part)):
+                continue
+            found = self.content.of(frame, seed)
+            if found is not None:
+                yield ShuffledShare(Site(frame.ref, number), found, found)
+
+    def _is_part(self, frame: Frame, number: int) -> bool:
+        """Does an object say which part is this process's, by the name of its class."""
+        made = (v.function if isinstance(v, Called) else v for v in self.ev.value(frame, number))
+        names = [v.name for v in made if isinstance(v, (Applied, External))]
+        return any(name.rpartition(".")[2].startswith("Shard") for name in names)
