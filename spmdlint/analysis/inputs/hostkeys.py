@@ -19,6 +19,7 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
 _KEYS = ("jax.random.PRNGKey", "jax.random.key")
+_INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
 _DEPTH = 12
 
 
@@ -38,7 +39,8 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
         for given, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             callee = certain(evaluator.value(frame, call.function))
             known = evaluator.knowledge.get(callee.name) if isinstance(callee, Applied) else None
-            for argument in call.arguments if known is not None and known.by_hand else ():
+            splits = known is not None and known.by_hand and not _makes_parameters(evaluator, callee)
+            for argument in call.arguments if splits else ():
                 site = split_for_own_devices(table, evaluator.value(frame, argument.value))
                 split = frame.code.operations[site.number] if site is not None and site.ref == ref else None
                 if site is None or not isinstance(split, s.Call) or alone.at(frame, site.number):
@@ -47,6 +49,14 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
                     made = search.made(frame, split.arguments[0].value, _DEPTH)
                     if made is not None:
                         yield SharedSplit(site, Site(ref, given), made)
+
+
+def _makes_parameters(evaluator: Evaluator, callee: object) -> bool:
+    """Is it a map of a model's ``init``: each process is to make the same parameters, of which one copy is kept."""
+    made = evaluator.free_frame(callee.site.ref).code.operations if isinstance(callee, Applied) else ()
+    call = made[callee.site.number] if isinstance(callee, Applied) else None
+    given = made[call.arguments[0].value] if isinstance(call, s.Call) and call.arguments else None
+    return isinstance(given, s.Attribute) and given.name in _INITIALIZERS
 
 
 class _Search:

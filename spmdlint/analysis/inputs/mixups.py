@@ -166,6 +166,8 @@ class Mixups:
             formals = formals[1:] if callee.receiver is not None else formals
             positional = [argument.value for argument in operation.arguments if not argument.keyword]
             given.update(zip(formals, positional, strict=False))
+            read = frozenset(load.name for _, load in self.ev.code(callee.ref).of_kind(s.Load))
+            given = {name: value for name, value in given.items() if name in read}  # what is not read makes no parts
         for place, count in sorted(self.table.shares):
             if place in given and count in given:
                 found = self._share(frame, number, given[place], given[count])

@@ -49,6 +49,8 @@ from spmdlint.program import summary as s
 MAX_DEPTH = 16
 MAX_SCOPES = 1000
 """Calls followed in one mapped body, with other types or from other places; beyond, results are unknown."""
+_LEAST = 1e-3
+"""Up to here a bound is one that keeps from a division by zero, or from a rounding error below it."""
 
 
 class Passed(Struct, frozen=True):
@@ -304,10 +306,20 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         return _updated(typer, passed.all(), site)
     if typed == "linear" and len(passed.types) == 1 and not isinstance(passed.types[0], Leaf):
         return typer.combine("linear", [flat(passed.types[0])], site)
+    if typed == "nonlinear" and _guards(name, passed):
+        typed = "linear"
     whole = len(passed.types) == 1 and not any(n in ("axis", "where") for n, _ in passed.keywords)
     if typed == "mean" and passed.keyword("where") is not None:
         return typer.combine("joined", passed.all(), site)
     return typer.combine(typed, passed.all(), site, whole=whole)
+
+
+def _guards(name: str, passed: Passed) -> bool:
+    """Is it ``maximum(x, 0)`` or the like, that keeps a value from where it never is: it bends nothing."""
+    if name.rpartition(".")[2] != "maximum":
+        return False
+    given = [known.value for values in passed.values.positional if (known := constant(values)) is not None]
+    return any(isinstance(each, (int, float)) and abs(each) <= _LEAST for each in given)
 
 
 def computed_key(typer: Typer, passed: Passed, site: Site) -> Leaf:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
-from spmdlint.analysis.variance.conditions import Conditions
+from spmdlint.analysis.variance.conditions import COUNT_NAMES, Conditions
 
-_COUNTS = frozenset(("process_count", "host_count", "device_count"))
+_COUNTS = COUNT_NAMES | {"device_count"}
 
 
 class Alone:

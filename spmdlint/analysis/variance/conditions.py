@@ -36,6 +36,10 @@ _NORMAL = {
     "<=": ("<", True, True),
 }
 _COUNT: Key = ("call", "jax.process_count")
+COUNT_NAMES = frozenset(
+    "host_count n_hosts n_processes nprocs num_hosts num_processes num_procs process_count world_size".split()
+)
+"""Parameters that are the number of processes by their names."""
 _DEVICES: Key = ("call", "jax.device_count")
 _OWN_DEVICES: Key = ("call", "jax.local_device_count")
 _COUNTED = {key[1]: key for key in (_COUNT, _DEVICES, _OWN_DEVICES)}
@@ -99,7 +103,7 @@ class Conditions:
         if isinstance(operation, s.Store):
             return self._value(frame, operation.value, depth - 1)
         if isinstance(operation, s.Parameter):
-            return ("parameter", frame.ref, operation.name)
+            return _COUNT if operation.name in COUNT_NAMES else ("parameter", frame.ref, operation.name)
         if isinstance(operation, s.Subscript):
             return _NUMBER if self._reads_rank(frame, operation) else None
         if isinstance(operation, s.Attribute):

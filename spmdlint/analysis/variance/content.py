@@ -257,6 +257,8 @@ class Variance(Property):
             # Whether there is a value is another question than which one it is.
             return self.presence.any_of(frame, (n for n in operation.operands if n not in empty))
         found = origins.any_of(frame, operation.operands)
+        if found is not None and found.kind == "hash" and operation.operators[0] in ("in", "not in"):
+            return None  # whether an object was met before is alike, whatever its number
         if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
             return found
         if operation.operators[0] in ("in", "not in"):

@@ -28,6 +28,8 @@ from spmdlint.program.link import FunctionRef
 
 _DEPTH = 10
 _COUNTERS = frozenset(("builtins.range", "builtins.enumerate", "itertools.count"))
+# Parameters that nobody calls data by: objects, and the settings that sizes and first values come from.
+_NO_DATA = frozenset("self cfg conf config configuration args flags hparams hyperparameters options settings".split())
 _WHOLE = (ModuleValue, Instance, ClassValue)
 
 
@@ -59,7 +61,7 @@ class MadeOf:
             for store in sorted(self.ev.reaching(frame, number, operation.name)):
                 yield from self._of(frame, store, given, depth - 1)
         elif isinstance(operation, s.Parameter):
-            if given and operation.name != "self":
+            if given and operation.name not in _NO_DATA:
                 yield number
         elif isinstance(operation, (s.Subscript, s.Attribute)):
             if self._picks(frame, operation):
