@@ -33,12 +33,19 @@ class MultiProcess:
 
     def written_for(self, path: Path) -> bool:
         """Does a file name anything that several processes need, or import by name what nobody else does."""
+        return self.always or self.says(path) or self._imports_needed(path)
+
+    def surely_written_for(self, path: Path) -> bool:
+        """The same where asking for one's own devices is no sign: code for one process does, too."""
+        return self.always or self.needs(path) or self._imports_needed(path)
+
+    def _imports_needed(self, path: Path) -> bool:
         if path not in self._written:
-            self._written[path] = self.says(path) or any(
+            self._written[path] = any(
                 self.needs(other) and (name is None or self._part_needs(other, name))
                 for other, name in self._imports(path)
             )
-        return self.always or self._written[path]
+        return self._written[path]
 
     def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
         """Do lengths of rows that one file asks for count as a process's own examples', where another file uses them.

@@ -168,7 +168,7 @@ class Seeds:
 
     def _counts(self, frame: Frame, reason: Reason) -> bool:
         """A program of one process may take its seed from where it likes. A hash of a name never helps anyone."""
-        return self.preview or self.multi.written_for(frame.ref.path) or reason.kind == "hash"
+        return self.preview or self.multi.surely_written_for(frame.ref.path) or reason.kind == "hash"
 
     def _frames(self) -> Iterator[Frame]:
         return (self.ev.free_frame(ref) for ref in self.ev.project.functions())
