@@ -11,6 +11,7 @@ from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 _DEPTH = 8
+_NOISE = frozenset(("dropout", "droppath", "noise", "augment", "augmentation", "sample", "sampling"))
 _FOLDS = "jax.random.fold_in"
 
 
@@ -22,7 +23,7 @@ class Meant:
 
     def is_own(self, frame: Frame, key: int, seed: int) -> bool:
         """Is the number of the process in the seed, or folded into the key; or is the key given to all by one."""
-        if self._names_process(frame, seed, _DEPTH):
+        if self._names_process(frame, seed, _DEPTH) or self._is_noise(frame, key):
             return True
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             if not any(self._is(frame, argument.value, key) for argument in call.arguments):
@@ -34,6 +35,15 @@ class Meant:
                 return any(self._names_process(frame, argument.value, _DEPTH) for argument in call.arguments)
             if self._folded_in_helper(frame, call, key):
                 return True
+        return False
+
+    def _is_noise(self, frame: Frame, key: int) -> bool:
+        """Is the key put under a name of its own that says noise: a dictionary of keys by what they are for."""
+        for _, made in frame.code.of_kind(s.DictDisplay):
+            for name, value in zip(made.keys, made.values, strict=True):
+                known = frame.code.operations[name] if name is not None else None
+                if isinstance(known, s.Const) and known.value in _NOISE and self._is(frame, value, key):
+                    return True
         return False
 
     def _folded_in_helper(self, frame: Frame, call: s.Call, key: int) -> bool:

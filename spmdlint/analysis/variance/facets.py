@@ -41,7 +41,9 @@ class Facets:
         self.length = Origins(evaluator, calls, reach, self._length, walk)
         content.counters = Counters(evaluator, reach, control)
         content.own_device = Origins(evaluator, calls, reach, OwnDevice(), walk)
-        content.lengths = Origins(evaluator, calls, reach, Lengths(), walk)
+        lengths = Lengths()
+        lengths.content = self.content
+        content.lengths = Origins(evaluator, calls, reach, lengths, walk)
         shape = Shape()
         self.shape = Origins(evaluator, calls, reach, shape, walk)
         shape.content, shape.length = self.content, self.length

@@ -5,9 +5,10 @@ Lengths alone are no sign of data, since shapes and axes have lengths, too; what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
+from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
@@ -21,7 +22,9 @@ _LISTERS = frozenset("array asarray list tuple fromiter stack".split())
 
 
 class Lengths(Property):
-    """Is a list of the lengths of some rows."""
+    """Is a list of the lengths of some rows, of which ``content`` does not say that all processes have them."""
+
+    content: Origins
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -29,6 +32,7 @@ class Lengths(Property):
         ev = origins.ev
         if isinstance(operation, s.Collected):
             listed = operation.kind != "set" and is_length_of_one(ev, frame, operation)
+            listed = listed and not shared_out_later(self.content, frame, operation)
             return Reason(Site(frame.ref, number), _TEXT, "ragged") if listed else None
         if isinstance(operation, (s.Load, s.Store, s.Parameter)):
             return CONTINUE
@@ -47,6 +51,39 @@ class Lengths(Property):
         if name == "builtins.map" and _is_len(origins.ev.value(frame, first)):
             return Reason(Site(frame.ref, number), _TEXT, "ragged")
         return origins.of(frame, first) if _last(name) in _LISTERS else None
+
+
+def shared_out_later(content: Origins, frame: Frame, collected: s.Collected) -> bool:
+    """Does the function cut the process's part out of the rows, or of what it makes of them: so all have them whole."""
+    operations = frame.code.operations
+    loops = [operations[loop] for loop in collected.loops]
+    rows = {frame.code.root_of(loop.iterable) for loop in loops if isinstance(loop, s.Next)}
+    for _, cut in frame.code.of_kind(s.Subscript):
+        if isinstance(operations[cut.index], s.Slice) and made_of(content.ev, frame, cut.base, rows):
+            found = content.of(frame, cut.index)
+            if found is not None and found.kind == "data":
+                return True
+    return False
+
+
+def made_of(ev: Evaluator, frame: Frame, number: int, roots: Collection[int]) -> bool:
+    """Is a value one of some others, or computed from one inside of the function."""
+    operations, seen, pending = frame.code.operations, {number}, [number]
+    while pending:
+        current = pending.pop()
+        if current in roots or frame.code.root_of(current) in roots:
+            return True
+        operation = operations[current]
+        found: Iterable[int] = operands(operation)
+        if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
+            found = ev.reaching(frame, current, operation.name)
+        elif isinstance(operation, s.Call):
+            found = [argument.value for argument in operation.arguments]
+        elif isinstance(operation, s.Collected):
+            found = [operation.element, *operation.loops]
+        pending += [each for each in found if each not in seen]
+        seen.update(found)
+    return False
 
 
 def summary_of_lengths(lengths: Origins, frame: Frame, name: str, arguments: Sequence[int]) -> Reason | None:

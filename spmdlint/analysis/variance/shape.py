@@ -60,7 +60,8 @@ class Shape(Property):
             return origins.of(frame, operation.operand) if operation.operator == "-" else None
         if isinstance(operation, s.Load):
             found = self._filled(origins, frame, number, operation.name)
-            return found or (None if self._renewed(origins, frame, number) else CONTINUE)
+            fixed = self._renewed(origins, frame, number) or self._padded_before(origins, frame, number, operation)
+            return found or (None if fixed else CONTINUE)
         if isinstance(operation, (s.Store, s.Parameter, s.Attribute, s.Await, s.IfExp, s.Import)):
             return CONTINUE
         return None
@@ -140,6 +141,22 @@ class Shape(Property):
         return self.content.any_of(frame, ends) or origins.any_of(frame, (operation.base, *places))
 
     @staticmethod
+    def _padded_before(origins: Origins, frame: Frame, load: int, operation: s.Load) -> bool:
+        """Does a branch pad what the name held, up to one size, where it is shorter."""
+        if frame.code.scope_of(operation.name) is not frame.code.function:
+            return False
+        stores = origins.ev.reaching(frame, load, operation.name)
+        for store in sorted(stores) if len(stores) > 1 else ():
+            call = frame.code.operations[frame.code.root_of(store)]
+            callee = frame.code.operations[call.function] if isinstance(call, s.Call) else None
+            if isinstance(call, s.Call) and isinstance(callee, (s.Load, s.Attribute)) and "pad" in callee.name:
+                given = [frame.code.operations[argument.value] for argument in call.arguments[:1]]
+                own = any(isinstance(each, s.Load) and each.name == operation.name for each in given)
+                if own and origins.of(frame, store) is None:
+                    return True
+        return False
+
+    @staticmethod
     def _is_filled(origins: Origins, frame: Frame, base: int) -> bool:
         """Is more put into a collection than what is written where it is made."""
         return isinstance(frame.code.operations[base], s.Load) and bool(filling_of(origins.ev, frame, base))
@@ -176,7 +193,8 @@ class Shape(Property):
             if selected is not None:
                 return selected
             if name in _FILLED:
-                return self._made(origins, frame, number, self._of_first(frame, name, arguments))
+                ends = [each.value for each in operation.arguments if each.keyword is None] or arguments
+                return self._made(origins, frame, number, self._of_first(frame, name, ends))
             if name in _STACKED:
                 found = origins.of(frame, arguments[0]) or self.length.of(frame, arguments[0])
                 found = found or by_filling(origins.ev, frame, arguments[0])
