@@ -84,15 +84,15 @@ class SharedKey(Rule):
                 name=self.name,
                 severity=self.severity,
                 message=(
-                    f"The keys split at {program.where(found.split, place.path)} are as many as this process has "
+                    f"The rows made at {program.where(found.split, place.path)} are as many as this process has "
                     "devices, but axis_index counts the devices of all processes: beyond the first process JAX clamps "
-                    "the index, and all devices there draw from the last key."
+                    "the index, and all devices there get the last row."
                 ),
                 place=place,
                 help="Fold the index into one key instead: jax.random.fold_in(key, jax.lax.axis_index(...)).",
                 related=(
                     Related(program.place(found.place), "This is a place among the devices of all processes."),
-                    Related(program.place(found.split), "The keys are split here, for the devices of this process."),
+                    Related(program.place(found.split), "These are made here, for the devices of this process."),
                 ),
             )
 

@@ -59,7 +59,7 @@ class ByName:
             return ANYTHING
         owners = [o for o in self.project.methods_by_name.get(name, ()) if o != frame.ref]
         classes = [cls for o in owners if (cls := self.project.enclosing_class(o)) is not None]
-        namesakes = self._namesakes(called, classes) if called else []
+        namesakes = self._namesakes(called, classes, base, frame) if isinstance(base, Free) and called else []
         if is_common(name) and not namesakes:
             return ANYTHING
         owner = self._only(self._admitted(base, namesakes or classes), frame.ref.path)
@@ -67,11 +67,29 @@ class ByName:
             return ANYTHING
         return self.ev.objects.in_lineage([owner], name, Instance(owner)) or ANYTHING
 
-    def _namesakes(self, called: str, classes: list[FunctionRef]) -> list[FunctionRef]:
-        """What is called `learner` is a `Learner`, if there is no `SlowLearner` that it may be as well."""
+    def _namesakes(self, called: str, classes: list[FunctionRef], base: Free, frame: Frame) -> list[FunctionRef]:
+        """What is called `learner` is a `Learner`, if there is no `SlowLearner` that it may be as well.
+
+        It is one where that is the only class of its file so called, and has all that the function asks it for.
+        """
         named = [(self.project.function(cls).name.lower(), cls) for cls in classes]
         alike = [(name, cls) for name, cls in named if name.endswith(called)]
-        return [cls for _, cls in alike] if all(name == called for name, _ in alike) else []
+        if all(name == called for name, _ in alike):
+            return [cls for _, cls in alike]
+        near = [cls for _, cls in alike if cls.path == base.ref.path]
+        return near if len(near) == 1 and self._has(near[0], self._asked(frame, base.name)) else []
+
+    @staticmethod
+    def _asked(frame: Frame, name: str) -> set[str]:
+        """The attributes that a function asks a name for."""
+        operations = frame.code.operations
+        attributes = ((o, operations[o.base]) for _, o in frame.code.of_kind(s.Attribute))
+        return {o.name for o, asked in attributes if isinstance(asked, s.Load) and asked.name == name}
+
+    def _has(self, cls: FunctionRef, names: set[str]) -> bool:
+        """Does a class itself define all of these attributes, or store them."""
+        methods, stores = self.project.methods(cls), self.project.function(cls).stores
+        return names <= self.ev.objects.attribute_stores(cls).keys() | methods.keys() | stores.keys()
 
     def owners(self, bases: Values, name: str, user: Path) -> Values:
         """What an attribute is asked of: where nothing is known of it, the only class that has one of that name."""
@@ -135,19 +153,7 @@ class ByName:
         cls = self.project.enclosing_class(owners[0]) if len(owners) == 1 else None
         if cls is None:
             return None
-        asked = {
-            o.name
-            for o in function.operations
-            if isinstance(o, s.Attribute)
-            and isinstance(base := function.operations[o.base], s.Load)
-            and base.name == load.name
-        }
-        own = (
-            self.ev.objects.attribute_stores(cls).keys()
-            | self.project.methods(cls).keys()
-            | self.project.function(cls).stores.keys()
-        )
-        return self.ev.objects.class_of(cls) if asked <= own else None
+        return self.ev.objects.class_of(cls) if self._has(cls, self._asked(frame, load.name)) else None
 
 
 def is_common(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Keys for the devices of this process, chosen by a place among the devices of all processes."""
+"""Keys, or draws, for the devices of this process, chosen by a place among the devices of all processes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,28 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, Site, Value, Values, certain
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    ClassValue,
+    Collection,
+    External,
+    Frame,
+    Site,
+    Value,
+    Values,
+    certain,
+)
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+_COPIES = frozenset(("jax.numpy.broadcast_to", "jax.numpy.asarray", "jax.numpy.array"))
+
 
 class GlobalIndex(Struct, frozen=True):
-    """The choice, the call that tells the place, and where the keys are split."""
+    """The choice, the call that tells the place, and where the keys are split, or the rows drawn."""
 
     site: Site
     place: Site
@@ -49,6 +62,19 @@ def _count(split: Applied) -> Value | None:
     return certain(given) if given is not None else None
 
 
+def drawn_for_own_devices(table: Typing, values: Values) -> Site | None:
+    """Where random numbers are drawn with a row for each device of this process."""
+    for value in values:
+        if isinstance(value, Applied) and value.name.startswith("jax.random."):
+            given = value.arguments.keyword("shape")
+            given = given or next(iter(value.arguments.positional[1:2]), None)
+            shape = certain(given) if given is not None else None
+            rows = certain(shape.elements[0]) if isinstance(shape, Collection) and shape.elements else None
+            if isinstance(rows, Applied) and rows.name in table.rows.local_count:
+                return value.site
+    return None
+
+
 class _Search:
     def __init__(self, evaluator: Evaluator, table: Typing) -> None:
         self.ev = evaluator
@@ -66,9 +92,15 @@ class _Search:
         place = certain(self.ev.value(frame, index))
         if not isinstance(place, Applied) or self.table.rules.get(place.name) != "index":
             return None
-        split = split_for_own_devices(self.table, self.ev.value(frame, base))
-        split = split or split_for_own_devices(self.table, self._of_field(frame, base))
+        split = self._for_own_devices(self.ev.value(frame, base)) or self._for_own_devices(self._of_field(frame, base))
         return (place.site, split) if split is not None else None
+
+    def _for_own_devices(self, values: Values) -> Site | None:
+        """Where rows are made for the devices of this process; copies of them have these rows, too."""
+        value = certain(values)
+        if isinstance(value, Applied) and value.name in _COPIES and value.arguments.positional:
+            values = value.arguments.positional[0]
+        return split_for_own_devices(self.table, values) or drawn_for_own_devices(self.table, values)
 
     def _picks(self, frame: Frame, operation: s.Call) -> bool:
         callee = certain(self.ev.value(frame, operation.function))
@@ -93,10 +125,11 @@ class _Search:
         for function in self.ev.project.modules[frame.ref.path].summary.functions:
             inner = self.ev.free_frame(FunctionRef(frame.ref.path, function.index))
             for call in function.operations:
-                if isinstance(call, s.Call):
-                    value = next((a.value for a in call.arguments if a.keyword == operation.name), None)
-                    cls = certain(self.ev.value(inner, call.function)) if value is not None else None
-                    if isinstance(cls, ClassValue) and value is not None:
+                cls = certain(self.ev.value(inner, call.function)) if isinstance(call, s.Call) else None
+                if isinstance(cls, ClassValue) and isinstance(call, s.Call):
+                    names = self.ev.objects.field_names(cls) or ()
+                    value = passed(call, operation.name, tuple(names))
+                    if value is not None:
                         made.add(cls.ref)
                         found |= self.ev.value(inner, value)
         return frozenset(found) if len(made) == 1 else frozenset()

@@ -45,6 +45,8 @@ from spmdlint.program import summary as s
 
 # They give as many elements as the shortest (or the only) of what they are given.
 _KEEPERS = frozenset(f"builtins.{name}" for name in "list tuple sorted iter enumerate reversed map filter zip".split())
+_CONSTRUCTORS = frozenset(("source", "from_list", "from_tensor_slices", "from_generator"))
+"""Functions of a class that make one of its data sets."""
 _METHODS_KEEP = frozenset(
     "batch map prefetch shuffle cache as_numpy_iterator padded_batch enumerate filter with_options items keys values "
     "copy tolist to_iter_dataset interleave flat_map unbatch".split()
@@ -55,6 +57,7 @@ _SPLITTERS = frozenset(("numpy.array_split",))
 _DISTINCT = frozenset(("builtins.set", "builtins.frozenset", "collections.Counter", "numpy.unique"))
 _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
 _SIZED = _FILLED | {"itertools.chain.from_iterable"}
+_RANGES = frozenset(("builtins.range", "numpy.arange"))
 _READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
 _PERMUTED = frozenset(("numpy.random.permutation", "jax.random.permutation"))
 _JOINED = _PERMUTED | {f"numpy.{name}" for name in "concatenate stack vstack hstack array asarray split".split()}
@@ -269,8 +272,8 @@ class Length(Property):
         known = self.knowledge.get(name)
         if known is not None and known.listing:
             return Reason(Site(frame.ref, number), f"{name}() may find other files on every process", "files")
-        if name == "builtins.range":
-            return self._range(frame, number, arguments)
+        if name in _RANGES:
+            return self._range(frame, number, positional(frame, number))
         if name in _READERS and arguments:
             found = self.content.of(frame, arguments[0])
             return self._data(found, frame, number, "read from a file of its own")
@@ -358,13 +361,21 @@ class Length(Property):
     @staticmethod
     def _by_library(origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
         """What a library makes of a process's part goes over it once, most likely: a loader, a data set."""
-        short = name.rsplit(".", 1)[-1]
+        owner, _, short = name.rpartition(".")
+        if not short[:1].isupper():
+            short = owner.rpartition(".")[2] if short in _CONSTRUCTORS else ""
         if not short[:1].isupper() or short.endswith("Sampler"):
             return None
         found = origins.any_of(frame, arguments)
         if found is None or found.kind not in ("data", "ragged", "identity"):
             return None
         return Reason(Site(frame.ref, number), f"{short} goes over this process's part of the data", "ragged", found)
+
+
+def positional(frame: Frame, number: int) -> list[int]:
+    """What a call passes by position."""
+    call = frame.code.operations[number]
+    return [a.value for a in call.arguments if a.keyword is None] if isinstance(call, s.Call) else []
 
 
 def _starts_empty(function: s.Function, name: str) -> bool:
