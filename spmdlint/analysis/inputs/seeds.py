@@ -76,7 +76,8 @@ class Seeds:
                 continue
             if self._is_left(frame, number):
                 continue
-            if not self.meant.is_own(frame, number, value) and not self._is_agreed_on(frame, reason):
+            agreed = self._is_agreed_on(frame, reason) or self._is_kept_for_all(frame, number)
+            if not agreed and not self.meant.is_own(frame, number, value):
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason, self._users(frame, number))
 
     def _is_left(self, frame: Frame, number: int) -> bool:
@@ -104,17 +105,38 @@ class Seeds:
             for made in self._broadcast
         )
 
+    def _is_kept_for_all(self, frame: Frame, key: int) -> bool:
+        """Is a key kept in an attribute, from where nobody can follow it, by a program that broadcasts something."""
+        kept = any(frame.code.root_of(o.value) == key for _, o in frame.code.of_kind(s.StoreAttribute))
+        component = self.ev.project.component
+        return kept and any(
+            component[ref.path] == component[frame.ref.path] and not self._is_forgotten(ref)
+            for ref in self.reach.calling((BROADCAST,))
+        )
+
     @cached_property
     def _broadcast(self) -> tuple[Reason, ...]:
         """Why what the program broadcasts is another value on every process before."""
         found: list[Reason] = []
         for ref in self.reach.calling((BROADCAST,)):
+            if self._is_forgotten(ref):
+                continue
             frame = self.ev.free_frame(ref)
             for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 if any(isinstance(c, External) and c.name == BROADCAST for c in self.ev.value(frame, call.function)):
                     reason = self.facets.content.any_of(frame, [argument.value for argument in call.arguments])
                     found += [reason] if reason is not None else []
         return tuple(found)
+
+    def _is_forgotten(self, ref: FunctionRef) -> bool:
+        """Is it a method that nobody names, of a class that the program itself makes objects of."""
+        project = self.ev.project
+        cls, name = project.enclosing_class(ref), project.function(ref).name
+        makes = project.methods(cls).get("__init__") if cls is not None else None
+        if makes is None or not self.reach.callers.get(makes) or self.reach.callers.get(ref):
+            return False
+        near = (each for each in project.functions() if project.component[each.path] == project.component[ref.path])
+        return not any(self.ev.code(each).mentions(frozenset((name,))) for each in near)
 
     def states(self) -> Iterator[VaryingSeed]:
         """Keys that parameters are made with, where the process's number is in them. Only with ``preview``."""

@@ -56,8 +56,9 @@ from spmdlint.program.link import FunctionRef
 _CARRIERS = frozenset(
     f"builtins.{name}"
     for name in (
-        "int bool str float abs min max any all divmod round sum repr range slice list tuple sorted next iter".split()
-    )
+        "int int.from_bytes bool str float abs min max any all divmod round sum repr range slice list tuple sorted "
+        "next iter"
+    ).split()
 )
 STAMP = "stamp"
 """The kind of a time that is written out."""
