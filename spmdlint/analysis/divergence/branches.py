@@ -41,6 +41,8 @@ from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 # Sources that differ by chance, if they do: preview tells of them.
 _UNSURE = ("files", "thread", "callback")
+_NEAR = 3
+"""Steps from a look at the files to a condition over which what is broadcast behind it may still be about these."""
 MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5}
 """Steps over which what depends on time is followed, by the kind of the source.
 
@@ -290,7 +292,7 @@ class Divergences:
     @staticmethod
     def _told_by_one(reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
         """Does one process tell the others what it has, where each has looked for the file: so they may not see it."""
-        if reason.kind != "files":
+        if reason.kind != "files" or len(list(reason.chain())) > _NEAR:
             return False
         return any(call.same == BROADCAST and len(call.path) == 1 for calls in arms for call in calls)
 

@@ -16,7 +16,6 @@ from spmdlint.analysis.evaluation.values import (
     Applied,
     Called,
     ClassValue,
-    Collection,
     Constant,
     External,
     Frame,
@@ -27,9 +26,9 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     Values,
     certain,
-    constant,
 )
 from spmdlint.analysis.variance.agreed import AgreedNames
+from spmdlint.analysis.variance.compared import of_comparison
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
@@ -67,9 +66,6 @@ _LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed"
 _CARRYING = tuple(
     "bisect. itertools. numpy. jax.numpy. jax.random. math. os.path. operator. random.Random".split(),
 )
-# Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
-_GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
-_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 # What is alike everywhere of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
 _OBJECTS = (Instance, FunctionValue, ClassValue, ModuleValue)
@@ -100,7 +96,7 @@ class Variance(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Compare):
-            return self._compared(origins, frame, number, operation)
+            return of_comparison(origins, self.presence, frame, number, operation)
         if isinstance(operation, s.Display):
             return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
         if isinstance(operation, (s.Subscript, s.Item)):
@@ -251,46 +247,6 @@ class Variance(Property):
         text = "it is most likely this process's part of the data, by what is done with it here"
         return Reason(used, text, "named") if used is not None else None
 
-    def _compared(self, origins: Origins, frame: Frame, number: int, operation: s.Compare) -> Reason | None:
-        function = origins.ev.function(frame)
-        empty = [n for n in operation.operands if is_empty(function.operations[n])]
-        if empty:
-            # Whether there is a value is another question than which one it is.
-            return self.presence.any_of(frame, (n for n in operation.operands if n not in empty))
-        found = origins.any_of(frame, operation.operands)
-        if found is not None and found.kind == "hash" and operation.operators[0] in ("in", "not in"):
-            return None  # whether an object was met before is alike, whatever its number
-        if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
-            return found
-        if operation.operators[0] in ("in", "not in"):
-            if not self._is_own_group(origins, frame, operation.operands[-1]):
-                return None
-        elif self._asks_for_first(origins, frame, operation):
-            return found
-        return Reason(Site(frame.ref, number), "it tells a group of processes from the others", "group", found)
-
-    @staticmethod
-    def _is_own_group(origins: Origins, frame: Frame, number: int) -> bool:
-        """Is a group of processes written out, or found out by what the program calls here.
-
-        Whoever hands on a group of processes calls this in that group only, as far as anyone can tell.
-        """
-        if all(isinstance(value, Collection) for value in origins.ev.value(frame, number)):
-            return True
-        made = frame.code.operations[frame.code.root_of(number)]
-        if isinstance(made, s.Call):
-            callees = origins.ev.value(frame, made.function)
-            return bool(callees) and all(isinstance(callee, FunctionValue) for callee in callees)
-        return isinstance(made, s.Collected)
-
-    @staticmethod
-    def _asks_for_first(origins: Origins, frame: Frame, operation: s.Compare) -> bool:
-        """Is it a comparison that tells the first process from the others: ``> 0``, ``< 1`` and the like."""
-        left, right = (constant(origins.ev.value(frame, number)) for number in operation.operands[:2])
-        bound, operator = (right, operation.operators[0]) if left is None else (left, _TURNED[operation.operators[0]])
-        limit = {">": 0, "<=": 0, ">=": 1, "<": 1}[operator]
-        return len(operation.operators) == 1 and bound is not None and bound.value == limit
-
     def _either(self, origins: Origins, frame: Frame, operation: s.IfExp) -> Reason | None:
         values = [origins.ev.value(frame, number) for number in (operation.body, operation.orelse)]
         if origins.ev.decided(frame, operation.test) is not None or alike(values):
@@ -303,9 +259,9 @@ class Variance(Property):
     def _read(frame: Frame, number: int, found: Reason | None) -> Reason | None:
         """What a file of the process's own holds is data, and does not tell who one is.
 
-        One whose name holds a time holds what was written under it, which need not differ.
+        One whose name holds a time, or was looked for, holds what was written under it, which need not differ.
         """
-        if found is None or found.kind in ("clock", STAMP, "entropy"):
+        if found is None or found.kind in ("clock", STAMP, "entropy", "files"):
             return None
         if found.kind not in ("identity", "host"):
             return found
@@ -467,11 +423,6 @@ def alike(values: Sequence[Values]) -> bool:
     if all(value == first and isinstance(certain(value), Constant) for value in values):
         return True
     return all(isinstance(certain(value), _OBJECTS) for value in values)
-
-
-def is_empty(operation: s.Operation) -> bool:
-    """Is this None or an empty string, written out."""
-    return isinstance(operation, s.Const) and (operation.value is None or operation.value == "")
 
 
 def _operands(operation: s.Operation) -> tuple[int, ...]:

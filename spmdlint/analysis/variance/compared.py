@@ -1,0 +1,60 @@
+"""What a comparison tells: one process from the others, a group of processes, or whether there is a value at all."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.values import Collection, Frame, FunctionValue, Site, constant
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+# Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
+_GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
+_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def of_comparison(
+    content: Origins, presence: Origins, frame: Frame, number: int, operation: s.Compare
+) -> Reason | None:
+    """Why the answer of a comparison differs between processes."""
+    function = content.ev.function(frame)
+    empty = [n for n in operation.operands if is_empty(function.operations[n])]
+    if empty:
+        # Whether there is a value is another question than which one it is.
+        return presence.any_of(frame, (n for n in operation.operands if n not in empty))
+    found = content.any_of(frame, operation.operands)
+    if found is not None and found.kind == "hash" and operation.operators[0] in ("in", "not in"):
+        return None  # whether an object was met before is alike, whatever its number
+    if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
+        return found
+    if operation.operators[0] in ("in", "not in"):
+        if not _is_own_group(content, frame, operation.operands[-1]):
+            return None
+    elif _asks_for_first(content, frame, operation):
+        return found
+    return Reason(Site(frame.ref, number), "it tells a group of processes from the others", "group", found)
+
+
+def _is_own_group(content: Origins, frame: Frame, number: int) -> bool:
+    """Is a group of processes written out, or found out by what the program calls here.
+
+    Whoever hands on a group of processes calls this in that group only, as far as anyone can tell.
+    """
+    if all(isinstance(value, Collection) for value in content.ev.value(frame, number)):
+        return True
+    made = frame.code.operations[frame.code.root_of(number)]
+    if isinstance(made, s.Call):
+        callees = content.ev.value(frame, made.function)
+        return bool(callees) and all(isinstance(callee, FunctionValue) for callee in callees)
+    return isinstance(made, s.Collected)
+
+
+def _asks_for_first(content: Origins, frame: Frame, operation: s.Compare) -> bool:
+    """Is it a comparison that tells the first process from the others: ``> 0``, ``< 1`` and the like."""
+    left, right = (constant(content.ev.value(frame, number)) for number in operation.operands[:2])
+    bound, operator = (right, operation.operators[0]) if left is None else (left, _TURNED[operation.operators[0]])
+    limit = {">": 0, "<=": 0, ">=": 1, "<": 1}[operator]
+    return len(operation.operators) == 1 and bound is not None and bound.value == limit
+
+
+def is_empty(operation: s.Operation) -> bool:
+    """Is this None or an empty string, written out."""
+    return isinstance(operation, s.Const) and (operation.value is None or operation.value == "")
