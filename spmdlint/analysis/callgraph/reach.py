@@ -19,6 +19,7 @@ from spmdlint.analysis.callgraph.constructed import Constructed
 from spmdlint.analysis.callgraph.objectsmade import holds_code, method_frames
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import RAISING, expects_failure
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     UNKNOWN,
@@ -308,7 +309,13 @@ class Visitor:
             frame = pending.pop()
             if frame not in self.reach.trusted:
                 self.reach.trusted.add(frame)
-                pending.extend(edge.target.frame for edge in self.reach.edges.get(frame, ()) if edge.certain)
+                edges = (edge for edge in self.reach.edges.get(frame, ()) if edge.certain)
+                pending.extend(edge.target.frame for edge in edges if not self._is_to_fail(edge))
+
+    def _is_to_fail(self, edge: CallEdge) -> bool:
+        """Does a test expect a call to fail: what it passes says nothing of the code that is called."""
+        tests = edge.caller.code.mentions(RAISING)
+        return tests and expects_failure(self.ev, edge.caller, edge.site.number)
 
     def _carry(self, caller: FunctionRef, callee: FunctionRef, target: Target) -> bool:
         reach = self.reach

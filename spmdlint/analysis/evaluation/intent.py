@@ -10,9 +10,10 @@ from spmdlint.analysis.evaluation.values import Collection, Constant, External, 
 from spmdlint.program import summary as s
 
 # `mock.patch("jax.lax.psum", ...)`: what is called is not what stands there.
-_RAISING = frozenset(
+RAISING = frozenset(
     ("raises", "assertRaises", "assertRaisesRegex", "assert_raises", "assertRaisesWithPredicateMatch", "patch")
 )
+"""Names of what expects an exception."""
 
 _PATCHING = frozenset(("object", "dict"))
 """What `patch` has besides: `patch.object(lax, "psum")`."""
@@ -58,7 +59,7 @@ def _calls(outer: Code, function: s.Function) -> Sequence[int]:
 
 def _raising(code: Code) -> dict[int, s.Call]:
     """The calls that expect exceptions of what they hold, or replace what it would call."""
-    found = code.calls_named(_RAISING)
+    found = code.calls_named(RAISING)
     patching = code.calls_named(_PATCHING)
     return found | {number: call for number, call in patching.items() if _of_patch(code, call)} if patching else found
 
@@ -66,7 +67,7 @@ def _raising(code: Code) -> dict[int, s.Call]:
 def _of_patch(code: Code, call: s.Call) -> bool:
     method = code.operations[call.function]
     base = code.operations[method.base] if isinstance(method, s.Attribute) else None
-    return isinstance(base, (s.Attribute, s.Load)) and base.name in _RAISING
+    return isinstance(base, (s.Attribute, s.Load)) and base.name in RAISING
 
 
 def _holds(function: s.Function, call: s.Call, number: int) -> bool:
