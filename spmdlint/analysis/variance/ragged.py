@@ -10,6 +10,7 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -76,7 +77,7 @@ def made_of(ev: Evaluator, frame: Frame, number: int, roots: Collection[int]) ->
         operation = operations[current]
         found: Iterable[int] = operands(operation)
         if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
-            found = ev.reaching(frame, current, operation.name)
+            found = [*ev.reaching(frame, current, operation.name), *filling_of(ev, frame, current)]
         elif isinstance(operation, s.Call):
             found = [argument.value for argument in operation.arguments]
         elif isinstance(operation, s.Collected):
