@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -11,13 +11,14 @@ if TYPE_CHECKING:
 
 
 class FalseReplication(Rule):
-    """An out spec says that a value is the same on all devices, and it is not.
+    """A spec says that a value is the same on all devices, and it is not.
 
     ## What it does
 
     Types the bodies of `shard_map` over the axes of the mesh, as JAX's `check_vma` does, through functions, branches
     and loops. Reports an output that varies along an axis which its out spec does not name: on every way through the
-    body, or on one of two. So does an output of a `pmap` under `out_axes=None`.
+    body, or on one of two. So does an output of a `pmap` under `out_axes=None`. And an argument whose spec names no
+    axis, and that comes of the number of the process.
 
     ## Why it matters
 
@@ -63,6 +64,32 @@ class FalseReplication(Rule):
     name = "false-replication"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        yield from self._outputs(program)
+        yield from self._arguments(program)
+
+    def _arguments(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.own_arguments():
+            place, source = program.place(found.site), found.reason.source
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    f"The spec says that this argument of the {found.library} is the same on all devices, but every "
+                    f"process gives its own: {source.text} ({program.where(source.site, place.path)})."
+                ),
+                place=place,
+                help=(
+                    "JAX takes it to be one value. Name the axis in the spec and put a row for each device into a "
+                    "global array, or take jax.lax.axis_index inside."
+                ),
+                related=(
+                    *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
+                    Related(program.place(found.spec), "This spec names no axis."),
+                ),
+            )
+
+    def _outputs(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
         for found in program.bodies.unreduced():
             if found.spec is None or (found.share and not found.checked) or (found.map, found.axis) in told:

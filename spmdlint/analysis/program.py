@@ -36,6 +36,7 @@ from spmdlint.analysis.inputs.hostkeys import SharedSplit, shared_splits
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
+from spmdlint.analysis.inputs.ownarguments import OwnArgument, own_arguments
 from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import Seeds
 from spmdlint.analysis.inputs.shares import Shares, ShuffledShare
@@ -254,6 +255,11 @@ class Program:
         """Replicated state that comes from chance. Only with ``preview``."""
         if self.preview and self.multi_process != "never":
             yield from own_replicas(self.evaluator, typing_table(), self._facets.content)
+
+    def own_arguments(self) -> Iterator[OwnArgument]:
+        """Arguments that are the same on all devices by their spec, and another value on every process."""
+        if self.multi_process != "never":
+            yield from own_arguments(self.evaluator, self.reach, self._facets.content)
 
     def shared_splits(self) -> Iterator[SharedSplit]:
         """Keys that every process splits alike for its own devices; with ``preview`` in files of one process, too."""
