@@ -76,8 +76,14 @@ class ByName:
         alike = [(name, cls) for name, cls in named if name.endswith(called)]
         if all(name == called for name, _ in alike):
             return [cls for _, cls in alike]
-        near = [cls for _, cls in alike if cls.path == base.ref.path]
-        return near if len(near) == 1 and self._has(near[0], self._asked(frame, base.name)) else []
+        path = base.ref.path
+        named_so = [
+            FunctionRef(path, each.index)
+            for each in self.project.modules[path].summary.functions
+            if each.kind == "class" and each.name.lower().endswith(called)
+        ]
+        only = len(named_so) == 1 and any(cls == named_so[0] for _, cls in alike)
+        return named_so if only and self._has(named_so[0], self._asked(frame, base.name)) else []
 
     @staticmethod
     def _asked(frame: Frame, name: str) -> set[str]:
