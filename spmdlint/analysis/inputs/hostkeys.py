@@ -19,7 +19,8 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
 _KEYS = ("jax.random.PRNGKey", "jax.random.key")
-_INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
+INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
+"""Methods that make the parameters of a model."""
 _DEPTH = 12
 
 
@@ -39,8 +40,9 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
         for given, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             callee = certain(evaluator.value(frame, call.function))
             known = evaluator.knowledge.get(callee.name) if isinstance(callee, Applied) else None
-            splits = known is not None and known.by_hand and not _makes_parameters(evaluator, callee)
-            for argument in call.arguments if splits else ():
+            if known is None or not known.by_hand or not isinstance(callee, Applied) or _initializes(evaluator, callee):
+                continue
+            for argument in call.arguments:
                 site = split_for_own_devices(table, evaluator.value(frame, argument.value))
                 split = frame.code.operations[site.number] if site is not None and site.ref == ref else None
                 if site is None or not isinstance(split, s.Call) or alone.at(frame, site.number):
@@ -51,12 +53,12 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
                         yield SharedSplit(site, Site(ref, given), made)
 
 
-def _makes_parameters(evaluator: Evaluator, callee: object) -> bool:
+def _initializes(evaluator: Evaluator, mapped: Applied) -> bool:
     """Is it a map of a model's ``init``: each process is to make the same parameters, of which one copy is kept."""
-    made = evaluator.free_frame(callee.site.ref).code.operations if isinstance(callee, Applied) else ()
-    call = made[callee.site.number] if isinstance(callee, Applied) else None
-    given = made[call.arguments[0].value] if isinstance(call, s.Call) and call.arguments else None
-    return isinstance(given, s.Attribute) and given.name in _INITIALIZERS
+    operations = evaluator.free_frame(mapped.site.ref).code.operations
+    call = operations[mapped.site.number]
+    given = operations[call.arguments[0].value] if isinstance(call, s.Call) and call.arguments else None
+    return isinstance(given, s.Attribute) and given.name in INITIALIZERS
 
 
 class _Search:

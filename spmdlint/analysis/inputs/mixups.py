@@ -22,6 +22,7 @@ from spmdlint.analysis.variance.origins import Origins
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import Units
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 MixupKind = Literal["element", "first", "share", "compare", "rows", "part", "mesh", "mean", "twice"]
 _ASKED: tuple[type[s.Operation], ...] = (s.Subscript, s.Compare, s.Binary, s.Call)
@@ -158,6 +159,13 @@ class Mixups:
                     return Mixup("element", Site(frame.ref, number), parts, place)
         return None
 
+    def _read_in(self, ref: FunctionRef) -> frozenset[str]:
+        """The names that a function reads, or a function inside of it."""
+        functions = self.ev.project.modules[ref.path].summary.functions
+        inside = functions[ref.index].qualname + "."
+        refs = (FunctionRef(ref.path, f.index) for f in functions if f.qualname.startswith(inside))
+        return frozenset(load.name for each in (ref, *refs) for _, load in self.ev.code(each).of_kind(s.Load))
+
     def _named_share(self, frame: Frame, number: int, operation: s.Call, callee: object) -> Mixup | None:
         """A place and a count that are passed by names which belong together."""
         given = {argument.keyword: argument.value for argument in operation.arguments if argument.keyword}
@@ -166,7 +174,7 @@ class Mixups:
             formals = formals[1:] if callee.receiver is not None else formals
             positional = [argument.value for argument in operation.arguments if not argument.keyword]
             given.update(zip(formals, positional, strict=False))
-            read = frozenset(load.name for _, load in self.ev.code(callee.ref).of_kind(s.Load))
+            read = self._read_in(callee.ref)
             given = {name: value for name, value in given.items() if name in read}  # what is not read makes no parts
         for place, count in sorted(self.table.shares):
             if place in given and count in given:

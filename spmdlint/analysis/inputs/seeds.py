@@ -12,6 +12,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
+from spmdlint.analysis.inputs.hostkeys import INITIALIZERS
 from spmdlint.analysis.inputs.ownkeys import Meant
 from spmdlint.analysis.inputs.passing import passing
 from spmdlint.analysis.variance.content import STAMP
@@ -23,8 +24,7 @@ from spmdlint.program.link import FunctionRef
 # A key made from the number of a process is what every process needs for its own noise.
 _NEVER_MEANT = ("clock", STAMP, "entropy", "host", "hash")
 _USERS = 3
-# Methods that make the parameters of a model, and words that a key is called by.
-_INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
+# Words that a key is called by.
 _KEYS = frozenset("key keys rng rngs prng seed".split())
 # What tells groups of processes apart may name a barrier of each group.
 _LABELS = (*_NEVER_MEANT, "identity")
@@ -157,7 +157,7 @@ class Seeds:
         if not isinstance(operation, s.Call) or not operation.arguments:
             return None
         method = function.operations[operation.function]
-        if not isinstance(method, s.Attribute) or method.name not in _INITIALIZERS:
+        if not isinstance(method, s.Attribute) or method.name not in INITIALIZERS:
             return None
         first = operation.arguments[0]
         given = function.operations[first.value]

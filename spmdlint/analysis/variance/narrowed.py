@@ -27,7 +27,7 @@ def narrowed(ev: Evaluator, frame: Frame, number: ValueId, load: s.Load) -> bool
         if answer is None or absent is None:
             continue
         way = flow.reachable_by(absent, lambda source, _: source not in renewed)
-        if use not in way or use in renewed:
+        if use not in way:
             return True
     return False
 
