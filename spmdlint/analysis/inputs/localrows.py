@@ -30,6 +30,8 @@ MAX_STEPS = 4
 _CARRIERS = frozenset(f"builtins.{name}" for name in "int float list tuple dict sum min max sorted zip".split())
 _CARRIERS |= {"collections.Counter"}
 _CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
+# What an array is, and not what is in it.
+_FORM = frozenset("shape dtype ndim size nbytes sharding".split())
 _FILLERS = frozenset(("append", "extend"))
 _HELD = "these are the parts that this process holds"
 PARTS = "parts"
@@ -85,7 +87,7 @@ class LocalRows(Property):
         if isinstance(operation, s.Load):
             return _filled(origins, frame, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
-            return origins.of(frame, operation.base) or CONTINUE
+            return None if operation.name in _FORM else origins.of(frame, operation.base) or CONTINUE
         if isinstance(operation, s.Item):
             found = of_element(origins, frame, operation)
             if found != CONTINUE:
@@ -113,6 +115,8 @@ class LocalRows(Property):
             if isinstance(callee, FunctionValue):
                 return CONTINUE
         method = origins.ev.function(frame).operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name == "format":
+            return origins.any_of(frame, arguments)
         return origins.of(frame, method.base if method.name not in _PARTS else operation.function) if isinstance(
             method, s.Attribute
         ) else None  # fmt: skip
@@ -157,6 +161,8 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
         return tuple(operation.elements)
     if isinstance(operation, s.DictDisplay):
         return tuple(operation.values)
+    if isinstance(operation, s.FString):
+        return tuple(operation.parts)
     if isinstance(operation, s.Next):
         return (operation.iterable,)
     return (operation.element,) if isinstance(operation, s.Collected) else ()
