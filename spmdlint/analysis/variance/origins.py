@@ -233,7 +233,8 @@ class Origins:
         top = self.ev.free_frame(FunctionRef(module.path, 0))
         # What the module itself reads is what it stored last; a function of it may run at any time.
         before = sorted(self.ev.reaching(top, number, name)) if frame.ref == top.ref else []
-        found = self.any_of(top, before or stores) or self._chosen(top, name, before or stores, None)
+        use = module.top.block_of[number] if before else None
+        found = self.any_of(top, before or stores) or self._chosen(top, name, before or stores, use)
         for ref, store in self._stores_elsewhere(module.path).get(name, ()):
             if found is None and not self._uniform.stored(ref, store):
                 found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), store)
