@@ -53,7 +53,7 @@ class Code(Operations):
         """The roots that are known, by operation; ask :meth:`root_of` for the others."""
         self.lives: dict[tuple[tuple[int, bool], ...], tuple[frozenset[int], tuple[tuple[int, bool], ...]]] = {}
         """The blocks that can run, by the branches that go one way, and these branches once more."""
-        self.reaching: dict[tuple[tuple[tuple[int, bool], ...], int], frozenset[int]] = {}
+        self._reaching: dict[tuple[tuple[tuple[int, bool], ...], int], frozenset[int]] = {}
         """The stores that may be the last before a load, by the branches that go one way."""
         self.fixed = bytearray(len(function.operations))
         """What is known of each operation: nothing yet, that its value changes with the frame, that it is fixed."""
@@ -169,6 +169,22 @@ class Code(Operations):
             no = tuple(edge.target for edge in block.edges if edge.kind != "true")
             found.append((test, targets, yes, no))
         return tuple(found)
+
+    def reaching_in(
+        self, live: frozenset[int], decisions: tuple[tuple[int, bool], ...], number: int, name: str
+    ) -> frozenset[int]:
+        """The stores that may be the last before a load, where these blocks run and these branches go one way."""
+        key = (decisions, number)
+        found = self._reaching.get(key)
+        if found is None:
+            closed: set[tuple[int, int]] = set()
+            for block, answer in decisions:
+                _, targets, yes, no = self.ways[block]
+                closed.update((block, target) for target in targets if target not in (yes if answer else no))
+            found = self.flow.reaching_by(number, name, lambda *edge: edge[0] in live and edge not in closed)
+            # Of code that never runs, what its text says.
+            found = self._reaching[key] = found or self.flow.reaching(number, name)
+        return found
 
     @cached_property
     def all_blocks(self) -> frozenset[int]:

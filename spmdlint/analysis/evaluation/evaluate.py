@@ -148,20 +148,7 @@ class Evaluator(Frames):
         if len(stores) < 2:
             return stores
         live, decisions = self.live_blocks(frame), self.decisions(frame)
-        if not decisions:
-            return stores
-        key = (decisions, number)
-        found = code.reaching.get(key)
-        if found is None:
-            closed: set[tuple[int, int]] = set()
-            for block, answer in decisions:
-                _, targets, yes, no = code.ways[block]
-                closed.update((block, target) for target in targets if target not in (yes if answer else no))
-            found = code.flow.reaching_by(number, name, lambda *edge: edge[0] in live and edge not in closed)
-            # Of code that never runs, what its text says.
-            found = found or stores
-            code.reaching[key] = found
-        return found
+        return code.reaching_in(live, decisions, number, name) if decisions else stores
 
     def decided(self, frame: Frame, test: int) -> bool | None:
         """The way that a branch goes in this frame; None where it cannot be told."""
