@@ -19,9 +19,9 @@ class SharedKey(Rule):
     every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout.
     Bodies of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key, and what meets the
     random numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this
-    process, and chosen by `axis_index`, which counts those of all; and keys that a `pmap` is given, split for the
-    devices of this process from a key that all processes make alike, as of a parameter called seed, in files that
-    speak of processes (with `--preview`, in all).
+    process, or numbers drawn for them, and chosen by `axis_index`, which counts those of all; and keys that a `pmap` is
+    given, split for the devices of this process from a key that all processes make alike, as of a parameter called
+    seed, in files that speak of processes (with `--preview`, in all).
 
     ## Why it matters
 

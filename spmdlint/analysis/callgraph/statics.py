@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, Values
 from spmdlint.program import summary as s
@@ -27,7 +28,7 @@ def static_arguments(
                 name, value = chosen, _passed(operation, formals, chosen)
             elif isinstance(chosen, int) and 0 <= chosen < len(formals):
                 name, value = formals[chosen], _passed(operation, formals, formals[chosen])
-            elif isinstance(chosen, int) and 0 <= chosen < len(given := _positional(operation)):
+            elif isinstance(chosen, int) and 0 <= chosen < len(given := by_position(operation)):
                 yield None, given[chosen]
                 continue
             else:
@@ -55,10 +56,6 @@ def _passed(operation: s.Call, formals: Sequence[str], name: str) -> int | None:
     for argument in operation.arguments:
         if argument.keyword == name:
             return argument.value
-    given = _positional(operation)
+    given = by_position(operation)
     position = formals.index(name) if name in formals else len(given)
     return given[position] if position < len(given) else None
-
-
-def _positional(operation: s.Call) -> list[int]:
-    return [argument.value for argument in operation.arguments if argument.keyword is None]

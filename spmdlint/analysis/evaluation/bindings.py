@@ -47,3 +47,8 @@ def passed(call: Call, parameter: str, positional: tuple[str, ...]) -> int | Non
     if position < len(given) and not any(argument.star for argument in given[: position + 1]):
         return given[position].value
     return None
+
+
+def by_position(call: Call) -> list[int]:
+    """What a call passes by position; what stands behind a star counts as one."""
+    return [argument.value for argument in call.arguments if argument.keyword is None]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Arguments, Collection, Site, Value, certain
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -37,7 +38,7 @@ def own_arguments(evaluator: Evaluator, reach: Reach, content: Origins) -> Itera
             call = frame.code.operations[site.number]
             if site.ref not in reach.host or not isinstance(call, s.Call) or any(a.star for a in call.arguments):
                 continue
-            for position, argument in enumerate(a.value for a in call.arguments if a.keyword is None):
+            for position, argument in enumerate(by_position(call)):
                 spec = _replicating(evaluator, use, position)
                 reason = content.of(frame, argument) if spec is not None else None
                 here = Site(site.ref, argument)

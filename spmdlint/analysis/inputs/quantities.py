@@ -10,6 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.windows import resolved
@@ -150,7 +151,7 @@ class Quantities:
         return None
 
     def _of_shape(self, frame: Frame, call: s.Call, position: int, keyword: str, depth: int) -> Quantity | None:
-        given = [argument.value for argument in call.arguments if argument.keyword is None]
+        given = by_position(call)
         if any(argument.star for argument in call.arguments):
             return None
         named = [argument.value for argument in call.arguments if argument.keyword == keyword]

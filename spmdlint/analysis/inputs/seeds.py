@@ -76,8 +76,9 @@ class Seeds:
                 continue
             if self._is_left(frame, number):
                 continue
-            agreed = self._is_agreed_on(frame, reason) or self._is_kept_for_all(frame, number)
-            if not agreed and not self.meant.is_own(frame, number, value):
+            if self.meant.is_own(frame, number, value):
+                continue
+            if not self._is_agreed_on(frame, reason) and not self._is_kept_for_all(frame, number):
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason, self._users(frame, number))
 
     def _is_left(self, frame: Frame, number: int) -> bool:

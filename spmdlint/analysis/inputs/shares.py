@@ -20,7 +20,6 @@ class ShuffledShare(Struct, frozen=True):
 
     site: Site
     shuffle: Reason
-    share: Reason
 
 
 class Shares:
@@ -50,7 +49,7 @@ class Shares:
             return
         shuffle = self.shuffles.of(frame, base)
         if shuffle is not None:
-            yield ShuffledShare(Site(frame.ref, number), shuffle, share)
+            yield ShuffledShare(Site(frame.ref, number), shuffle)
 
     def _dealt(self) -> Iterator[ShuffledShare]:
         """What a library mixes with a seed, and deals out."""
@@ -61,7 +60,7 @@ class Shares:
                 continue
             found = self.content.of(frame, seed)
             if found is not None:
-                yield ShuffledShare(Site(frame.ref, number), found, found)
+                yield ShuffledShare(Site(frame.ref, number), found)
 
     def _is_part(self, frame: Frame, number: int) -> bool:
         """Does an object say which part is this process's, by the name of its class."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Constant, Frame, constant
-from spmdlint.analysis.variance.narrowed import where_none
+from spmdlint.analysis.variance.narrowed import arm_of_none, where_none
 from spmdlint.program import summary as s
 
 
@@ -53,9 +53,7 @@ def stored_where_missing(ev: Evaluator, frame: Frame, store: int, name: str) -> 
         test = function.blocks[block].test
         if test is None or name not in parameters_asked(frame, test):
             continue
-        absent = where_none(function, test, name)
-        arms = {edge.kind: edge.target for edge in function.blocks[block].edges}
-        target = arms.get("true" if absent else "false")
-        if absent is not None and target is not None and flow.leads(block, target, here):
+        absent = arm_of_none(function, block, name)
+        if absent is not None and flow.leads(block, absent, here):
             return True
     return False

@@ -17,6 +17,7 @@ from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.padding import keeps_sizes
+from spmdlint.analysis.variance.shape import MAPPERS
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
@@ -33,7 +34,7 @@ _METHODS_KEEP = frozenset(
 _KEEPERS = frozenset(f"builtins.{name}" for name in "iter next enumerate zip list tuple sorted dict".split()) | {
     "itertools.islice"
 }
-_MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map", "builtins.map"))
+_MAPPERS = MAPPERS | {"builtins.map"}
 _LIBRARIES = ("numpy.", "jax.numpy.", "jax.device_put")
 _SMALL = frozenset("sum mean max min all any prod size shape int32 int64 float32".split())
 

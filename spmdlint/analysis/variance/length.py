@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
+from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
@@ -273,7 +274,7 @@ class Length(Property):
         if known is not None and known.listing:
             return Reason(Site(frame.ref, number), f"{name}() may find other files on every process", "files")
         if name in _RANGES:
-            return self._range(frame, number, positional(frame, number))
+            return self._range(frame, number)
         if name in _READERS and arguments:
             found = self.content.of(frame, arguments[0])
             return self._data(found, frame, number, "read from a file of its own")
@@ -335,8 +336,10 @@ class Length(Property):
             return self.content.of(frame, sizes.elements[0]) if sizes.elements and not sizes.starred else None
         return self.content.of(frame, shape)
 
-    def _range(self, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
+    def _range(self, frame: Frame, number: int) -> Reason | None:
         """A range from one place to another is as long as a slice with these ends; a start alone may be anywhere."""
+        call = frame.code.operations[number]
+        arguments = by_position(call) if isinstance(call, s.Call) else []
         found = self.content.any_of(frame, arguments)
         if found is None or len(arguments) < 2:
             return found
@@ -370,12 +373,6 @@ class Length(Property):
         if found is None or found.kind not in ("data", "ragged", "identity"):
             return None
         return Reason(Site(frame.ref, number), f"{short} goes over this process's part of the data", "ragged", found)
-
-
-def positional(frame: Frame, number: int) -> list[int]:
-    """What a call passes by position."""
-    call = frame.code.operations[number]
-    return [a.value for a in call.arguments if a.keyword is None] if isinstance(call, s.Call) else []
 
 
 def _starts_empty(function: s.Function, name: str) -> bool:

@@ -18,18 +18,22 @@ def narrowed(ev: Evaluator, frame: Frame, number: ValueId, load: s.Load) -> bool
     renewed = {function.block_of[store] for store in function.stores[load.name]}
     for block in flow.dominators_of(use):
         test = function.blocks[block].test
-        if test is None:
-            continue
-        asked = [n for n in _asked(function, test, load.name) if meant & flow.reaching(n, load.name)]
-        answer = where_none(function, test, load.name) if asked else None
-        arms = {edge.kind: edge.target for edge in function.blocks[block].edges}
-        absent = arms.get("false" if answer is False else "true")
-        if answer is None or absent is None:
+        asked = _asked(function, test, load.name) if test is not None else []
+        absent = arm_of_none(function, block, load.name)
+        if absent is None or not any(meant & flow.reaching(n, load.name) for n in asked):
             continue
         way = flow.reachable_by(absent, lambda source, _: source not in renewed)
         if use not in way:
             return True
     return False
+
+
+def arm_of_none(function: s.Function, block: int, name: str) -> int | None:
+    """Where a branch leads if a name is None; None where its condition does not say."""
+    test = function.blocks[block].test
+    answer = where_none(function, test, name) if test is not None else None
+    arms = {edge.kind: edge.target for edge in function.blocks[block].edges}
+    return arms.get("true" if answer else "false") if answer is not None else None
 
 
 def _asked(function: s.Function, test: ValueId, name: str) -> list[ValueId]:

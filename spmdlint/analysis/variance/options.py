@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import ClassValue, Frame, Instance, ModuleValue, constant
 from spmdlint.analysis.variance.outside import NAMESPACES
@@ -41,7 +42,7 @@ class Options:
                     if argument.keyword == "default" and call.arguments[0].keyword is None:
                         self._keep(found, frame, call.arguments[0].value, argument.value)
             for call in code.calls_named(_ABSL).values():
-                given = [argument.value for argument in call.arguments if argument.keyword is None]
+                given = by_position(call)
                 if len(given) > 1:
                     self._keep(found, frame, given[0], given[1])
         return found

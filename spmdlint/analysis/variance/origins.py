@@ -13,6 +13,7 @@ from typing import Literal
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
+from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.choices import taken
 from spmdlint.analysis.evaluation.elements import fields
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -452,5 +453,5 @@ class Origins:
             for v in callees
         )
         position = positional.index(name) - (1 if bound else 0)
-        given = [argument.value for argument in call.arguments if argument.keyword is None]
+        given = by_position(call)
         return given[position] if 0 <= position < len(given) else None

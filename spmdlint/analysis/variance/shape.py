@@ -6,9 +6,10 @@ the size counts that is aimed at. An array of a process's share has the share's 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Literal
 
-from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.bindings import by_position, passed
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values
@@ -23,7 +24,7 @@ _FILLED = ("zeros", "ones", "full", "empty", "arange")
 _STACKED = ("array", "asarray", "stack", "concatenate", "vstack", "hstack", "fromiter")
 _LIBRARIES = ("numpy.", "jax.numpy.")
 _METHODS_KEEP = frozenset("astype copy transpose swapaxes squeeze ravel flatten cumsum clip round".split())
-_MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
+MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
 _KEEPERS = frozenset(("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"))
 _SIZES = frozenset(("size", "shape"))
 
@@ -59,33 +60,38 @@ class Shape(Property):
         if isinstance(operation, s.Unary):
             return origins.of(frame, operation.operand) if operation.operator == "-" else None
         if isinstance(operation, s.Load):
-            found = self._filled(origins, frame, number, operation.name)
-            fixed = self._renewed(origins, frame, number) or self._padded_before(origins, frame, number, operation)
-            return found or (None if fixed else CONTINUE)
+            return self._loaded(origins, frame, number, operation)
         if isinstance(operation, (s.Store, s.Parameter, s.Attribute, s.Await, s.IfExp, s.Import)):
             return CONTINUE
         return None
 
+    def _loaded(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | Literal["continue"] | None:
+        """What a name holds, with what was put into it."""
+        puts = {
+            place: put
+            for place in filling_of(origins.ev, frame, number)
+            if isinstance(put := frame.code.operations[place], s.StoreSubscript)
+        }
+        found = self._filled(origins, frame, load.name, puts.values())
+        if found is not None:
+            return found
+        before = [put for place, put in puts.items() if place < number]
+        fixed = self._renewed(origins, frame, before) or self._padded_before(origins, frame, number, load)
+        return None if fixed else CONTINUE
+
     @staticmethod
-    def _filled(origins: Origins, frame: Frame, load: int, name: str) -> Reason | None:
+    def _filled(origins: Origins, frame: Frame, name: str, puts: Collection[s.StoreSubscript]) -> Reason | None:
         """What is put into a dictionary under a key."""
-        operations = frame.code.operations
-        put = [operations[number] for number in filling_of(origins.ev, frame, load)]
-        given = [each.value for each in put if isinstance(each, s.StoreSubscript)]
+        given = [each.value for each in puts]
         made = given_to(frame.code.function, name) if given else []
         only_dictionaries = bool(made) and all(isinstance(each, s.DictDisplay) for each in made)
         return origins.any_of(frame, given) if only_dictionaries else None
 
     @staticmethod
-    def _renewed(origins: Origins, frame: Frame, load: int) -> bool:
-        """Has a loop put arrays of one shape under the keys of a dictionary before: in the place of all, maybe."""
-        operations = frame.code.operations
-        puts = [operations[number] for number in filling_of(origins.ev, frame, load) if number < load]
+    def _renewed(origins: Origins, frame: Frame, puts: Iterable[s.StoreSubscript]) -> bool:
+        """Does a loop put arrays of one shape under the keys of a dictionary: in the place of all, maybe."""
         return any(
-            isinstance(put, s.StoreSubscript)
-            and _goes_over_keys(origins.ev.value(frame, put.index))
-            and origins.of(frame, put.value) is None
-            for put in puts
+            _goes_over_keys(origins.ev.value(frame, put.index)) and origins.of(frame, put.value) is None for put in puts
         )
 
     @staticmethod
@@ -193,7 +199,7 @@ class Shape(Property):
             if selected is not None:
                 return selected
             if name in _FILLED:
-                ends = [each.value for each in operation.arguments if each.keyword is None] or arguments
+                ends = by_position(operation) or arguments
                 return self._made(origins, frame, number, self._of_first(frame, name, ends))
             if name in _STACKED:
                 found = origins.of(frame, arguments[0]) or self.length.of(frame, arguments[0])
@@ -286,7 +292,7 @@ class Shape(Property):
             return Reason(Site(frame.ref, part), text, "data", found)
         if name in _KEEPERS or (known is not None and known.per_device):
             return origins.any_of(frame, arguments[:1])
-        if name in _MAPPERS:
+        if name in MAPPERS:
             return origins.any_of(frame, arguments[1:])
         if known is None and "pad" in name.rsplit(".", 1)[-1].split("_"):
             return self._made(origins, frame, number, self.content.any_of(frame, arguments[1:]))

@@ -18,9 +18,9 @@ from spmdlint.analysis.variance.guarded import decided, guarded, tells_who
 from spmdlint.analysis.variance.narrowed import narrowed
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.presence import is_none
+from spmdlint.analysis.variance.shape import MAPPERS
 from spmdlint.program import summary as s
 
-_MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
 _LIBRARIES = ("numpy", "jax.numpy")
 _MAKERS = frozenset(f"{library}.{name}" for library in _LIBRARIES for name in ("array", "asarray"))
 _FILLED = frozenset(f"{library}.{name}" for library in _LIBRARIES for name in ("zeros", "ones", "empty"))
@@ -62,7 +62,7 @@ class Structure(Property):
     def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):
-                maps = callee.name in _MAPPERS
+                maps = callee.name in MAPPERS
                 return origins.any_of(frame, [each.value for each in operation.arguments[1:2]]) if maps else None
         return CONTINUE
 
