@@ -259,9 +259,9 @@ class Variance(Property):
     def _read(frame: Frame, number: int, found: Reason | None) -> Reason | None:
         """What a file of the process's own holds is data, and does not tell who one is.
 
-        One whose name holds a time, or was looked for, holds what was written under it, which need not differ.
+        One whose name holds a time holds what was written under it, which need not differ.
         """
-        if found is None or found.kind in ("clock", STAMP, "entropy", "files"):
+        if found is None or found.kind in ("clock", STAMP, "entropy"):
             return None
         if found.kind not in ("identity", "host"):
             return found
