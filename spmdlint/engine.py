@@ -19,7 +19,7 @@ from spmdlint.interpreter import deep, uncollected
 from spmdlint.policy import Policy
 from spmdlint.program.survey import Progress, Survey, Surveyor
 from spmdlint.program.trouble import Trouble
-from spmdlint.results import Results
+from spmdlint.results import Outcome, Results
 from spmdlint.rule import Problem, Rule, Run, RunRule, load_rules
 from spmdlint.timings import Timings
 
@@ -110,14 +110,14 @@ def check(
         survey = Surveyor(config, store, clock).look(found.project, given, progress, jobs=jobs)
         crashes: list[Crash] = []
         active = [rule for rule in rules if rule.code in enabled]
-        findings = _findings(survey, config, active, store, crashes, clock)
+        outcome = _outcome(survey, config, active, store, crashes, clock)
         with clock.phase("judge"):
-            shown = _shown(findings, survey, active, rules, crashes)
+            shown = _shown(outcome.findings, survey, active, rules, crashes)
             told = policy.applied(finding for finding in shown if finding.place.path in found.asked)
         if store is not None:
             store.prune()
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
-    return Checked(in_order(told), survey.texts, found.asked, tuple(crashes), notes, ran)
+    return Checked(in_order(told), survey.texts, found.asked, tuple(crashes), (*notes, *outcome.notes), ran)
 
 
 def _without_effect(config: Config, rules: Sequence[Rule]) -> Iterator[str]:
@@ -125,17 +125,17 @@ def _without_effect(config: Config, rules: Sequence[Rule]) -> Iterator[str]:
         yield f"{word} selects rules on trial only, and those run with --preview only; add it, or drop the selector."
 
 
-def _findings(
+def _outcome(
     survey: Survey,
     config: Config,
     rules: Sequence[Rule],
     store: Store | None,
     crashes: list[Crash],
     timings: Timings,
-) -> list[Diagnostic]:
+) -> Outcome:
     """What the rules about the program find, or found in one that means the same."""
     if not survey.lowered():
-        return []
+        return Outcome(())
     results = None if store is None else Results(store, config, rules, [rule.code for rule in rules])
     with timings.phase("look up"):
         kept = None if results is None else results.look_up(survey)
@@ -148,11 +148,11 @@ def _findings(
 
         program = load(survey, config)
     with timings.sampled(analysed):
-        findings = _run(rules, program, crashes, timings)
+        outcome = Outcome(tuple(_run(rules, program, crashes, timings)), tuple(program.notes))
     if results is not None and not crashes:
         asked = [path for path, module in program.project.modules.items() if module.summary.layout.asked]
-        results.keep(survey, asked, findings)
-    return findings
+        results.keep(survey, asked, outcome)
+    return outcome
 
 
 def _shown(

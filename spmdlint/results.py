@@ -22,6 +22,13 @@ from spmdlint.installed import digest_of, packages, tool
 from spmdlint.program.survey import Survey
 
 
+class Outcome(Struct, frozen=True):
+    """What the rules found, and what there is to say of how it was looked for."""
+
+    findings: tuple[Diagnostic, ...]
+    notes: tuple[str, ...] = ()
+
+
 class Results:
     """The findings of the rules over a program, before anything is suppressed or filtered."""
 
@@ -40,7 +47,7 @@ class Results:
             config.knowledge,
         )
 
-    def look_up(self, survey: Survey) -> list[Diagnostic] | None:
+    def look_up(self, survey: Survey) -> Outcome | None:
         """What rules found in a program that means the same; None where there was none."""
         document = self._store.read(self._name(survey))
         try:
@@ -53,13 +60,13 @@ class Results:
         layouts = {path: each.layout for path, each in lowered.items()}
         if any(layouts.get(_path(path)) != layout for path, layout in kept.layouts):
             return None
-        return [_diagnostic(finding) for finding in kept.findings]
+        return Outcome(tuple(map(_diagnostic, kept.findings)), tuple(kept.notes))
 
-    def keep(self, survey: Survey, asked: Sequence[Path], findings: Sequence[Diagnostic]) -> None:
+    def keep(self, survey: Survey, asked: Sequence[Path], outcome: Outcome) -> None:
         """Keep what rules found that asked where the code of these files stands."""
         lowered = survey.lowered()
         layouts = [(os.fsencode(path), lowered[path].layout) for path in asked]
-        kept = _Kept(packages(self._rules), layouts, [_finding(finding) for finding in findings])
+        kept = _Kept(packages(self._rules), layouts, list(map(_finding, outcome.findings)), list(outcome.notes))
         self._store.write(self._name(survey), msgspec.msgpack.encode(kept))
 
     def _name(self, survey: Survey) -> str:
@@ -71,6 +78,7 @@ class _Kept(Struct, array_like=True):
     packages: list[tuple[str, Status | None]]
     layouts: list[tuple[bytes, bytes]]
     findings: list[_Finding]
+    notes: list[str]
 
 
 class _Finding(Struct, array_like=True):

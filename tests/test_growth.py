@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spmdlint.analysis.program import Program
+from spmdlint.analysis.callgraph import reach
+from spmdlint.analysis.program import CUT_SHORT, Program
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property
 from spmdlint.interpreter import deep
 from spmdlint.knowledge.load import built_in
@@ -166,3 +167,16 @@ def lines_run(text):
 def test_twice_the_program_is_twice_the_work(shape):
     short, long = (lines_run("".join(shape(count))) for count in (120, 240))
     assert 1.5 * short < long < 2.6 * short
+
+
+def test_what_is_beyond_the_bound_is_analysed_without_its_callers_and_said(project, monkeypatch):
+    files = {"a.py": "".join(callers(40)), "z.py": "import jax\ndef loss(x):\n    return jax.lax.pmean(x, 'batch')\n"}
+    project.write({**files, "z_test.py": "import z\nz.loss(1.0)\n", "spmdlint.toml": ""})
+    whole = project.check()
+    assert ("z.py", 3, "SPMD101") in whole.found
+    assert CUT_SHORT not in whole.err
+    monkeypatch.setattr(reach, "MAX_FRAMES", 20)
+    for options in (["--no-cache"], ["--preview"], ["--preview"]):  # the last one is told what was kept
+        cut = project.check(*options)
+        assert ("z.py", 3, "SPMD101") in cut.found
+        assert CUT_SHORT in cut.err

@@ -21,7 +21,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
-from spmdlint.analysis.callgraph.reach import Reach, Visitor
+from spmdlint.analysis.callgraph.reach import MAX_FRAMES, Reach, Visitor
 from spmdlint.analysis.callgraph.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.divergence.branches import Divergence, Divergences
 from spmdlint.analysis.divergence.elsewhere import CallElsewhere, CallsElsewhere
@@ -71,6 +71,10 @@ from spmdlint.program.link import Project
 from spmdlint.program.summary import Call
 
 MultiProcessSetting = Literal["auto", "always", "never"]
+CUT_SHORT = (
+    f"The program is so large that only the {MAX_FRAMES:,} nearest ways of calling its functions were told apart; "
+    "findings that need others are missing. Exclude what is not yours, or lint its parts by themselves."
+)
 
 
 class Program:
@@ -98,6 +102,8 @@ class Program:
         self.multi_process = multi_process
         self.evaluator = Evaluator(project, knowledge, heeds_intent=not expected_failures)
         self.calls = Calls(self.evaluator)
+        self.notes: list[str] = []
+        """What the analyses that have run left out, for the user."""
 
     # -- the hazards
 
@@ -341,7 +347,10 @@ class Program:
     @cached_property
     def reach(self) -> Reach:
         """The call graph."""
-        return Visitor(self.evaluator, self.calls).run()
+        reach = Visitor(self.evaluator, self.calls).run()
+        if not reach.complete:
+            self.notes.append(CUT_SHORT)
+        return reach
 
     @cached_property
     def effects(self) -> Effects:

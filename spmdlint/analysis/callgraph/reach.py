@@ -69,6 +69,7 @@ class Reach(Struct):
     trainer says little about code that the trainer reaches under other settings only. ``inner`` maps are the function
     of another one: the axes of that are bound around them. ``spanning`` frames may make parallel calls themselves.
     ``use_calls`` are the calls of each map or jit, ``use_handed`` those that hand one on, as to `jax.lax.scan`.
+    ``complete``: no call was taken without its arguments because there were too many frames.
     """
 
     certainty: Certainty
@@ -87,6 +88,7 @@ class Reach(Struct):
     trusted: set[Frame] = field(default_factory=set)
     traced: set[FunctionRef] = field(default_factory=set)
     host: set[FunctionRef] = field(default_factory=set)
+    complete: bool = True
 
     def calling(self, names: Iterable[str]) -> list[FunctionRef]:
         """The functions that call one of a library's by these names, in the order of the text."""
@@ -115,28 +117,35 @@ class Visitor:
 
     def run(self) -> Reach:
         """Visit every function of the project."""
-        for ref in self.ev.project.functions():
-            self._visit_all(self.ev.free_frame(ref))
+        self._visit_all(map(self.ev.free_frame, self.ev.project.functions()))
         for instance in self._made:
-            for frame in method_frames(self.ev, instance):
-                self._visit_all(frame)
-        for frame in self._wrapped:
-            self._visit_all(frame)
+            self._visit_all(method_frames(self.ev, instance))
+        self._visit_all(self._wrapped)
         self._spread()
         return self.reach
 
-    def _visit_all(self, start: Frame) -> None:
-        pending = deque((start,))
+    def _visit_all(self, starts: Iterable[Frame]) -> None:
+        """Visit these frames and what they enter: the nearest first, for those are told apart while there is room."""
+        pending = deque(dict.fromkeys(frame for frame in starts if frame not in self._seen))
+        self._seen.update(pending)
         while pending:
             frame = pending.popleft()
-            if frame in self._seen or len(self._seen) > MAX_FRAMES:
-                continue
-            self._seen.add(frame)
             self.reach.frames.append(frame)
             for edge in self._edges(frame):
+                if edge.target.frame not in self._seen:
+                    if len(self._seen) < MAX_FRAMES:
+                        self._seen.add(edge.target.frame)
+                        pending.append(edge.target.frame)
+                    else:
+                        edge = self._not_told_apart(edge)
                 self.reach.edges.setdefault(frame, []).append(edge)
                 self.reach.callers.setdefault(edge.target.frame.ref, []).append(edge)
-                pending.append(edge.target.frame)
+
+    def _not_told_apart(self, edge: CallEdge) -> CallEdge:
+        """A call as if nothing were known of its arguments."""
+        self.reach.complete = False
+        target, free = edge.target, self.ev.free_frame(edge.target.frame.ref)
+        return CallEdge(edge.caller, edge.site, Target(free, target.way, target.binds, target.library), edge.certain)
 
     def _edges(self, frame: Frame) -> Iterator[CallEdge]:
         code = frame.code
