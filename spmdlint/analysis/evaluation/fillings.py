@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import Frame, Instance
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 
 def fillings(evaluator: Evaluator, frame: Frame, load: int) -> Iterator[tuple[int, int]]:
@@ -44,6 +46,13 @@ def fillings_of_field(evaluator: Evaluator, frame: Frame, name: str) -> Iterator
     function = evaluator.function(frame)
     filling = [number for number, base in frame.code.fillings if is_own_field(function, base, name)]
     yield from _in_loops(evaluator, frame, filling)
+
+
+def methods_of(evaluator: Evaluator, frame: Frame, owner: int) -> Iterator[FunctionRef]:
+    """The methods of the class of an object, those that it inherits too."""
+    for value in ordered(evaluator.value(frame, owner)):
+        for cls in evaluator.objects.lineage(value.cls) if isinstance(value, Instance) else ():
+            yield from sorted(evaluator.project.methods(cls.ref).values())
 
 
 def is_own_field(method: s.Function, number: int, name: str) -> bool:

@@ -102,8 +102,8 @@ class Operations:
         return tuple(sorted(found))
 
     @cached_property
-    def extending(self) -> dict[str, list[tuple[int, int]]]:
-        """The operations that put all elements of something into the value of a name, and that, by the name."""
+    def extensions(self) -> tuple[tuple[int, int, int], ...]:
+        """The operations that put all elements of something into another thing: it, that thing, and what is put."""
         found: list[tuple[int, int, int]] = []
         for number, call in self.of_kind(s.Call):
             method = self.operations[call.function]
@@ -112,8 +112,13 @@ class Operations:
         for number, binary in self.of_kind(s.Binary):
             if binary.inplace and binary.operator == "+":
                 found.append((number, binary.left, binary.right))
+        return tuple(sorted(found))
+
+    @cached_property
+    def extending(self) -> dict[str, list[tuple[int, int]]]:
+        """The same for the value of a name: the operations and what they put, by the name."""
         by_name: dict[str, list[tuple[int, int]]] = {}
-        for number, extended, put in sorted(found):
+        for number, extended, put in self.extensions:
             base = self.operations[extended]
             if isinstance(base, s.Load):
                 by_name.setdefault(base.name, []).append((number, put))

@@ -103,7 +103,7 @@ class Listings:
         chosen = not isinstance(index, s.Slice) and not self._is_slice(frame, operation.index)
         if share is None and isinstance(index, s.Slice):
             share = self._named_share(frame, index)
-        elif share is not None and share.kind != ("data" if chosen else "identity"):
+        elif share is not None and share.kind not in (("data", "identity") if chosen else ("identity",)):
             share = None
         if share is not None:
             yield ListingShare(Site(frame.ref, number), reason, share)

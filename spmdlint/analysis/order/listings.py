@@ -6,6 +6,7 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.paths import lists_folder
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Constant,
@@ -16,9 +17,8 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
+from spmdlint.analysis.order.filling import order_of_field, order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import LISTERS
-from spmdlint.analysis.variance.length import LISTING_METHODS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
@@ -43,6 +43,8 @@ class ListingOrder(Property):
             if operation.name in frame.code.sorted_names:
                 return None
             return order_of_filling(origins, frame, number, "{name} is filled in that order") or CONTINUE
+        if isinstance(operation, s.Attribute):
+            return order_of_field(origins, frame, number, operation, "{name} is filled in that order") or CONTINUE
         if isinstance(operation, s.Collected):
             if operation.kind not in ("list", "generator"):
                 return None
@@ -82,7 +84,7 @@ class ListingOrder(Property):
         own = any(isinstance(callee, FunctionValue) for callee in callees)
         if not isinstance(method, s.Attribute) or own:
             return order_of_generator(origins, frame, number, operation) or CONTINUE
-        if method.name in LISTING_METHODS:
+        if lists_folder(origins.ev, frame, method):
             return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
         if method.name in _MAKERS:
             return origins.any_of(frame, [argument.value for argument in operation.arguments])

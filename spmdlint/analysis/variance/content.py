@@ -333,10 +333,18 @@ class Variance(Property):
         if isinstance(method, s.Attribute) and not any(isinstance(c, (*_OBJECTS, External)) for c in callees):
             if method.name in _WRITERS:
                 return self._stamp(frame, number, origins.of(frame, method.base))
-            if method.name in ("join", "index"):  # made of what it joins, or the place of what is looked for
+            if method.name == "join":
                 return origins.any_of(frame, (method.base, *arguments))
+            if method.name == "index":
+                return origins.any_of(frame, (method.base, *arguments)) or self._own_place(frame, method, arguments)
             return shared_out(origins, frame, number, operation) or origins.of(frame, method.base)
         return CONTINUE
+
+    def _own_place(self, frame: Frame, method: s.Attribute, arguments: Sequence[int]) -> Reason | None:
+        """The place of one of this process's devices among all: ``devices.index(jax.local_devices()[0])``."""
+        if self.own_device.of(frame, method.base) is not None:
+            return None
+        return self.own_device.any_of(frame, arguments)
 
     def _of_library(
         self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]

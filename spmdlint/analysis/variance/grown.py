@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import filling_of, is_own_field
-from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.fillings import filling_of, is_own_field, methods_of
 from spmdlint.analysis.evaluation.values import (
     Collection,
     DictionaryValue,
     Frame,
-    Instance,
     Site,
     Values,
     certain,
@@ -43,16 +41,14 @@ class Grown:
 
     def of_field(self, content: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
         """Why a field of an object does, by the methods of its class."""
-        for owner in ordered(content.ev.value(frame, field.base)):
-            for cls in content.ev.objects.lineage(owner.cls) if isinstance(owner, Instance) else ():
-                for method in content.ev.project.methods(cls.ref).values():
-                    inside = content.frame_of(method)
-                    fillings = inside.code.fillings
-                    function = inside.code.function
-                    filling = [number for number, base in fillings if is_own_field(function, base, field.name)]
-                    found = self._filled(content, inside, filling, None, repr(field.name)) if filling else None
-                    if found is not None:
-                        return found
+        for method in methods_of(content.ev, frame, field.base):
+            inside = content.frame_of(method)
+            fillings = inside.code.fillings
+            function = inside.code.function
+            filling = [number for number, base in fillings if is_own_field(function, base, field.name)]
+            found = self._filled(content, inside, filling, None, repr(field.name)) if filling else None
+            if found is not None:
+                return found
         return None
 
     def _filled(

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.evaluation.fillings import is_own_field
-from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Frame, Instance, constant
+from spmdlint.analysis.evaluation.fillings import is_own_field, methods_of
+from spmdlint.analysis.evaluation.values import Frame, constant
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
@@ -41,10 +40,8 @@ def _stores(origins: Origins, frame: Frame, base: int) -> Iterator[tuple[Frame, 
 
 
 def _of_field(origins: Origins, frame: Frame, field: s.Attribute) -> Iterator[tuple[Frame, int]]:
-    for owner in ordered(origins.ev.value(frame, field.base)):
-        for cls in origins.ev.objects.lineage(owner.cls) if isinstance(owner, Instance) else ():
-            for method in sorted(origins.ev.project.methods(cls.ref).values()):
-                code = origins.ev.code(method)
-                for number, put in code.of_kind(s.StoreSubscript):
-                    if is_own_field(code.function, put.base, field.name):
-                        yield origins.frame_of(method), number
+    for method in methods_of(origins.ev, frame, field.base):
+        code = origins.ev.code(method)
+        for number, put in code.of_kind(s.StoreSubscript):
+            if is_own_field(code.function, put.base, field.name):
+                yield origins.frame_of(method), number

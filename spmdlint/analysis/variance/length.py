@@ -14,6 +14,7 @@ from typing import Literal
 from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.fillings import fillings, fillings_of_field, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.paths import lists_folder
 from spmdlint.analysis.evaluation.values import (
     Applied,
     ClassValue,
@@ -62,8 +63,6 @@ _RANGES = frozenset(("builtins.range", "numpy.arange"))
 _READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
 _PERMUTED = frozenset(("numpy.random.permutation", "jax.random.permutation"))
 _JOINED = _PERMUTED | {f"numpy.{name}" for name in "concatenate stack vstack hstack array asarray split".split()}
-# Methods of paths, on objects that the linter knows nothing of; no other common class has them.
-LISTING_METHODS = frozenset(("iterdir", "rglob"))
 
 
 class Length(Property):
@@ -264,7 +263,7 @@ class Length(Property):
                 return origins.of(frame, method.base)
             if method.name in _PERMUTING and arguments:
                 return origins.of(frame, arguments[0])
-            if method.name in LISTING_METHODS:
+            if lists_folder(origins.ev, frame, method):
                 text = f".{method.name}() may find other files on every process"
                 return Reason(Site(frame.ref, number), text, "files")
         return None

@@ -16,9 +16,11 @@ from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Member, Site, Value, Values, certain, constant
+from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.ownselection import OwnSelection
 from spmdlint.program import summary as s
 
 _KINDS = ("identity", "group", "clock", "entropy", "host")
@@ -107,6 +109,7 @@ class OwnParts:
         self.regions = regions
         self.multi = multi
         self._own = Origins(calls.ev, calls, reach, OwnCount())
+        self._selected = Origins(calls.ev, calls, reach, OwnSelection(facets.content, Control(calls.ev)))
 
     def found(self) -> Iterator[OwnPart]:
         """Every permutation or list of groups that is one process's own."""
@@ -122,7 +125,9 @@ class OwnParts:
     def _of_call(self, frame: Frame, number: int, call: s.Call) -> Iterator[OwnPart]:
         for what, given in says_who(self.ev, frame, call):
             varying = self.facets.content.of(frame, given)
-            if varying is not None and varying.kind in _KINDS:
+            if varying is None or varying.kind not in _KINDS:
+                varying = self._selected.of(frame, given)
+            if varying is not None:
                 yield OwnPart(Site(frame.ref, number), what, varies=True, reason=varying)
                 continue
             own = self._own.of(frame, given)

@@ -1,0 +1,64 @@
+"""Which calls list a folder: methods of paths, by their name, or by how the path is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, certain, constant
+from spmdlint.program import summary as s
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.evaluation.evaluate import Evaluator
+
+# On objects that the linter knows nothing of; no other common class has them.
+_LISTERS = frozenset(("iterdir", "rglob"))
+# Others have this one: file systems of fsspec, which sort.
+_PATHS_LIST = frozenset(("glob",))
+_PATHS = frozenset(("pathlib.Path", "pathlib.PosixPath", "etils.epath.Path", "upath.UPath"))
+_GIVE_PATHS = frozenset("expanduser resolve absolute joinpath with_name with_suffix".split())
+_DEPTH = 6
+
+
+def lists_folder(evaluator: Evaluator, frame: Frame, method: s.Attribute) -> bool:
+    """Does a method give what is in a folder, in whatever order the file system has it."""
+    if method.name in _LISTERS:
+        return True
+    return method.name in _PATHS_LIST and _is_path(evaluator, frame, method.base, _DEPTH)
+
+
+def _is_path(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
+    """Is a value surely a path: made by the class, declared so, or put together with a text by ``/``."""
+    made = certain(evaluator.value(frame, number))
+    if isinstance(made, Applied):
+        return made.name in _PATHS
+    if not depth:
+        return False
+    operation = frame.code.operations[frame.code.root_of(number)]
+    if isinstance(operation, s.Binary) and operation.operator == "/":
+        sides = (operation.left, operation.right)
+        return any(_is_text(evaluator, frame, side) or _is_path(evaluator, frame, side, depth - 1) for side in sides)
+    if isinstance(operation, s.Attribute) and operation.name == "parent":
+        return _is_path(evaluator, frame, operation.base, depth - 1)
+    if isinstance(operation, s.Call):
+        method = frame.code.operations[operation.function]
+        gives = isinstance(method, s.Attribute) and method.name in _GIVE_PATHS
+        return gives and isinstance(method, s.Attribute) and _is_path(evaluator, frame, method.base, depth - 1)
+    return isinstance(operation, s.Parameter) and _is_declared(evaluator, frame, operation.name)
+
+
+def _is_text(evaluator: Evaluator, frame: Frame, number: int) -> bool:
+    if isinstance(frame.code.operations[number], s.FString):
+        return True
+    value = constant(evaluator.value(frame, number))
+    return isinstance(value, Constant) and isinstance(value.value, str)
+
+
+def _is_declared(evaluator: Evaluator, frame: Frame, parameter: str) -> bool:
+    """Is a parameter annotated as a path."""
+    outer = frame.outer
+    made = outer.code.made_functions.get(frame.ref.index) if outer is not None else None
+    for name, number in made.annotations if made is not None else ():
+        if name == parameter and outer is not None:
+            declared = certain(evaluator.value(outer, number))
+            return isinstance(declared, External) and declared.name in _PATHS
+    return False
