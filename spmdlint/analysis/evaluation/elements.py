@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, certain, constant
+from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, certain, constant
 from spmdlint.program import summary as s
 
 Place = tuple[Frame, int]
@@ -34,6 +34,37 @@ def written_out(evaluator: Evaluator, frame: Frame, base: int) -> Iterator[Place
     def written(frame: Frame, number: int) -> Iterator[Place]:
         operation = evaluator.function(frame).operations[number]
         if isinstance(operation, s.Display) and not operation.starred and operation.kind != "set":
+            yield from ((frame, element) for element in operation.elements)
+
+    return _followed(evaluator, frame, base, written, _DEPTH)
+
+
+def in_rounds(evaluator: Evaluator, frame: Frame, loop: int, index: int | None = None) -> Iterator[Place]:
+    """Where what a loop gets in its rounds is written, or of a `zip` or `enumerate` what it gets at an index."""
+    operations = evaluator.function(frame).operations
+    step = operations[loop]
+    if not isinstance(step, s.Next):
+        return
+    if index is None:
+        yield from _listed(evaluator, frame, step.iterable)
+        return
+    call = operations[frame.code.root_of(step.iterable)]
+    if not isinstance(call, s.Call) or any(argument.star for argument in call.arguments):
+        return
+    joins = certain(evaluator.value(frame, call.function))
+    given = [argument.value for argument in call.arguments if argument.keyword is None]
+    if joins == External("builtins.zip") and 0 <= index < len(given):
+        yield from _listed(evaluator, frame, given[index])
+    elif joins == External("builtins.enumerate") and index == 1 and given:
+        yield from _listed(evaluator, frame, given[0])
+
+
+def _listed(evaluator: Evaluator, frame: Frame, base: int) -> Iterator[Place]:
+    def written(frame: Frame, number: int) -> Iterator[Place]:
+        operation = evaluator.function(frame).operations[number]
+        if isinstance(operation, s.Collected) and operation.kind in ("list", "generator"):
+            yield frame, operation.element
+        elif isinstance(operation, s.Display) and not operation.starred and operation.kind != "set":
             yield from ((frame, element) for element in operation.elements)
 
     return _followed(evaluator, frame, base, written, _DEPTH)

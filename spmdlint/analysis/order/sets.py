@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from spmdlint.analysis.evaluation.elements import elements
+from spmdlint.analysis.evaluation.elements import elements, in_rounds
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -50,9 +50,8 @@ class SetOrder(Property):
             if operation.name in frame.code.sorted_names:
                 return None
             return order_of_filling(origins, frame, number, "{name} is filled in the order of the set") or CONTINUE
-        if isinstance(operation, s.Item):
-            places = list(elements(origins.ev, frame, operation.value, operation.index))
-            return next((found for f, n in places if (found := origins.of(f, n)) is not None), None)
+        if isinstance(operation, (s.Item, s.Next)):
+            return self._element(origins, frame, number, operation)
         if isinstance(operation, s.Subscript):
             index = origins.ev.function(frame).operations[operation.index]
             return origins.of(frame, operation.base) if isinstance(index, s.Slice) else None
@@ -65,6 +64,16 @@ class SetOrder(Property):
         if isinstance(operation, s.Attribute) and operation.name in _SET_FIELDS:
             return Reason(site, f".{operation.name} is a set", "set")
         return CONTINUE
+
+    @staticmethod
+    def _element(origins: Origins, frame: Frame, number: int, operation: s.Item | s.Next) -> Reason | None:
+        """An element of a tuple, or of what a loop goes over, where the elements are written."""
+        if isinstance(operation, s.Next):
+            places = list(in_rounds(origins.ev, frame, number))
+        else:
+            places = list(elements(origins.ev, frame, operation.value, operation.index))
+            places = places or list(in_rounds(origins.ev, frame, operation.value, operation.index))
+        return next((found for f, n in places if (found := origins.of(f, n)) is not None), None)
 
     @staticmethod
     def _reduces(origins: Origins, frame: Frame, name: str, arguments: list[int]) -> bool:
