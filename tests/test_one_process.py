@@ -74,6 +74,44 @@ def test_files_that_one_process_tells_the_others_of(project, rest, found):
     assert "SPMD306" in {code for _, _, code in project.check("--preview").found}
 
 
+MAKES = """
+import os
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+
+def part(folder, number):
+    return os.path.join(folder, f"{{number}}.npz")
+
+
+def total(folder, parts, work):
+    out = []
+    for number in parts:
+        path = part(folder, number)
+        if os.path.exists(path):
+            out.append(np.load(path)["all"])
+            continue
+        rows = multihost_utils.process_allgather(work(number), tiled=True)
+        if jax.process_index() == 0:
+            {write}
+        out.append(rows)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "found"),
+    [("np.savez(part(folder, number), all=rows)", ["SPMD306"]), ("print(part(folder, number))", [])],
+)
+def test_files_that_one_process_makes_for_all(project, write, found):
+    """Where one process makes the file that all look for, the others look at some other time."""
+    project.write({"program.py": MAKES.format(write=write)})
+    assert [code for _, _, code in project.check().found] == found
+    assert "SPMD306" in {code for _, _, code in project.check("--preview").found}
+
+
 @pytest.mark.parametrize(("text", "code"), [(SAVES, "SPMD308"), (LOADS, "SPMD309"), (FITS, "SPMD201")])
 def test_a_program_without_a_sign_of_processes(project, text, code):
     project.write({"program.py": text})

@@ -14,11 +14,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall, same_calls
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_calls
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
+from spmdlint.analysis.divergence.filetests import FileTests
 from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -41,7 +42,6 @@ from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 # Sources that differ by chance, if they do: preview tells of them.
 _UNSURE = ("files", "thread", "callback")
-_NEAR = 3
 """Steps from a look at the files to a condition over which what is broadcast behind it may still be about these."""
 MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5}
 """Steps over which what depends on time is followed, by the kind of the source.
@@ -101,6 +101,7 @@ class Divergences:
         self.conditions = Conditions(evaluator)
         self.terms = Terms(effects, self.conditions)
         self.chosen = ChosenCalls(evaluator, effects, facets)
+        self.files = FileTests(evaluator, effects, facets.content)
 
     def branches(self) -> Iterator[Divergence]:
         """Every divergence by a condition, innermost branches first; one per branch."""
@@ -187,9 +188,7 @@ class Divergences:
         reason = reason or of_question(self.facets.emptiness, frame, test)
         if reason is None:
             return None
-        if self._is_unsure(frame, reason) and not (
-            self._agreed_later(frame, reason) or self._told_by_one(reason, first, second)
-        ):
+        if self._is_unsure(frame, reason) and not self.files.differs(frame, reason, first, second):
             return None
         if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):
             return None
@@ -274,27 +273,6 @@ class Divergences:
             )
             for arm, way in zip(arms, ways, strict=True)
         ]
-
-    def _agreed_later(self, frame: Frame, reason: Reason) -> bool:
-        """Does the function have the processes agree on what they saw of the files: so they may see other ones."""
-        if reason.kind != "files":
-            return False
-        function = self.ev.function(frame)
-        for block in sorted(self.ev.live_blocks(frame)):
-            for number in function.blocks[block].operations:
-                call = function.operations[number]
-                if isinstance(call, s.Call) and self.effects.agrees(frame, call):
-                    seen = self.facets.content.any_of(frame, [argument.value for argument in call.arguments])
-                    if seen is not None and seen.kind == "files":
-                        return True
-        return False
-
-    @staticmethod
-    def _told_by_one(reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
-        """Does one process tell the others what it has, where each has looked for the file: so they may not see it."""
-        if reason.kind != "files" or len(list(reason.chain())) > _NEAR:
-            return False
-        return any(call.same == BROADCAST and len(call.path) == 1 for calls in arms for call in calls)
 
     def _leaves_a_loop(self, frame: Frame, branch: int) -> bool:
         """Does one arm of a branch leave a loop that the other stays in: how often it runs depends on it."""

@@ -181,8 +181,11 @@ class Length(Property):
     def _picked(self, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
         """Why a comprehension takes more elements on some processes: those that are done, or are drawn."""
         found = self.content.any_of(frame, filters(self.content, frame, collected))
-        counts = found is not None and tells_when(found) and found.source is found  # asked in the condition itself
-        return self.content.step(frame, number, "how many it takes depends on it", found) if found and counts else None
+        if found is None or not tells_when(found):
+            return None
+        # Asked in the condition itself; what is done by now also a few lines before it.
+        near = found.source is found or (found.kind == "completion" and found.source.site.ref == frame.ref)
+        return self.content.step(frame, number, "how many it takes depends on it", found) if near else None
 
     # -- slices and splits
 

@@ -1,0 +1,105 @@
+"""Tests of files that processes may well see otherwise: by what the function around such a test does about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall
+from spmdlint.analysis.evaluation.code import Code, operands
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.guarded import tells_who
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+_NEAR = 3
+_DEPTH = 6
+_WRITERS = frozenset(
+    "save savez savez_compressed savetxt dump write write_text write_bytes touch mkdir makedirs to_csv to_parquet "
+    "copy copyfile copytree move rename replace download urlretrieve snapshot_download extractall open".split()
+)
+"""Functions and methods that make a file, by the last part of their name."""
+
+
+class FileTests:
+    """Asks why the processes may see other files, where the test alone says little. One per run."""
+
+    def __init__(self, evaluator: Evaluator, effects: Effects, content: Origins) -> None:
+        self.ev = evaluator
+        self.effects = effects
+        self.content = content
+        self.control = Control(evaluator)
+
+    def differs(self, frame: Frame, reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
+        """May the processes see other files, for all that the function says."""
+        if reason.kind != "files":
+            return False
+        return self._agreed_later(frame) or self._told_by_one(reason, *arms) or self._made_by_one(frame, reason.source)
+
+    def _agreed_later(self, frame: Frame) -> bool:
+        """Does the function have the processes agree on what they saw of the files: so they may see other ones."""
+        for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+            if self.effects.agrees(frame, call):
+                seen = self.content.any_of(frame, [argument.value for argument in call.arguments])
+                if seen is not None and seen.kind == "files":
+                    return True
+        return False
+
+    @staticmethod
+    def _told_by_one(reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
+        """Does one process tell the others what it has, where each has looked for the file: so they may not see it."""
+        if len(list(reason.chain())) > _NEAR:
+            return False
+        return any(call.same == BROADCAST and len(call.path) == 1 for calls in arms for call in calls)
+
+    def _made_by_one(self, frame: Frame, looked: Reason) -> bool:
+        """Does the function have one process make the file that all look for: the others look before or behind that."""
+        if looked.site.ref != frame.ref:
+            return False
+        wanted = [names for names in _told_by(frame.code, looked.site.number) if names]
+        for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+            if number != looked.site.number and _name(frame.code, call) in _WRITERS and self._by_one(frame, number):
+                made = set().union(*_told_by(frame.code, number))
+                if any(names <= made for names in wanted):
+                    return True
+        return False
+
+    def _by_one(self, frame: Frame, number: int) -> bool:
+        for branch in self.control.choosing(frame, (number,), None):
+            found = self.content.of(frame, branch.test)
+            if found is not None and tells_who(found):
+                return True
+        return False
+
+
+def _name(code: Code, call: s.Call) -> str:
+    callee = code.operations[call.function]
+    return callee.name if isinstance(callee, (s.Attribute, s.Load)) else ""
+
+
+def _told_by(code: Code, number: int) -> tuple[set[str], set[str]]:
+    """The variables that a call is told a file by: as they are written, and those that they are made of."""
+    written = set(_variables(code, number, _DEPTH, through=False))
+    return written, set(_variables(code, number, _DEPTH, through=True))
+
+
+def _variables(code: Code, number: int, depth: int, *, through: bool) -> Iterator[str]:
+    operation = code.operations[number]
+    if depth == 0:
+        return
+    if isinstance(operation, s.Load):
+        root = code.root_of(number)
+        if through and isinstance(code.operations[root], (s.Call, s.Binary, s.FString)):
+            yield from _variables(code, root, depth - 1, through=through)
+        elif code.scope_of(operation.name) is not None:
+            yield operation.name
+    elif isinstance(operation, s.Call):
+        callee = code.operations[operation.function]
+        if isinstance(callee, s.Attribute):
+            yield from _variables(code, callee.base, depth - 1, through=through)
+        for argument in operation.arguments:
+            yield from _variables(code, argument.value, depth - 1, through=through)
+    else:
+        for part in operands(operation):
+            yield from _variables(code, part, depth - 1, through=through)
