@@ -9,6 +9,9 @@ from spmdlint.rule import Rule
 if TYPE_CHECKING:
     from spmdlint.rule import Program
 
+_MORE = 8
+"""Other places that a finding points to."""
+
 
 class MissingReduction(Rule):
     """A gradient or a metric of one device's data is used as if it were that of all.
@@ -167,15 +170,8 @@ class MissingReduction(Rule):
             )
 
     def _in_bodies(self, program: Program) -> Iterator[Diagnostic]:
-        told = set()
-        for found in program.bodies.unreduced():
-            if found.checked or not found.share:
-                continue
-            site = found.gradient.site if found.gradient is not None else found.origin or found.map
-            if (site, found.axis) in told:
-                continue
-            told.add((site, found.axis))
-            place = program.place(site)
+        for share in program.bodies.shares():
+            found = share.first
             what = "The gradient" if found.gradient is not None else "A sum or mean"
             way = "On one way through the body, " if found.mixed else ""
             if found.spec == found.map:
@@ -184,18 +180,20 @@ class MissingReduction(Rule):
                 ends = f"leaves {found.body!r} under an out spec that says that it is the same on all devices"
             else:
                 ends = f"is applied in {found.body!r}"
-            message = f"{way}{what} of this device's share along {found.axis!r} {ends}, and nothing reduces it."
+            more = f" (and {len(share.others)} more like it)" if share.others else ""
+            message = f"{way}{what} of this device's share along {found.axis!r} {ends}, and nothing reduces it{more}."
             related = [Related(program.place(found.map), f"The {found.library} runs the body.")]
             if found.spec is not None and found.spec != found.map:
                 related.append(Related(program.place(found.spec), f"This spec does not name {found.axis!r}."))
             if found.origin is not None:
                 related.append(Related(program.place(found.origin), f"From here it varies along {found.axis!r}."))
+            related += [Related(program.place(each), "So does what this gives.") for each in share.others[:_MORE]]
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
                 message=message[0].upper() + message[1:],
-                place=place,
+                place=program.place(share.site),
                 help=f"Reduce it first: jax.lax.pmean(..., {found.axis!r}) for a mean, jax.lax.psum for a sum.",
                 related=tuple(related),
             )

@@ -40,6 +40,21 @@ def fit(params, config, load):
         params = step(params, load(name))
     return params
 """
+COUNTS = """
+import multiprocessing
+
+import jax
+import numpy as np
+
+
+def simulate(start, rounds):
+    rows = np.array([start] * multiprocessing.cpu_count())
+    step = jax.pmap(lambda x: x * 0.5)
+    for _ in range(rounds):
+        rows = step(rows)
+    return rows
+"""
+PROGRAMS = [(SAVES, "SPMD308"), (LOADS, "SPMD309"), (FITS, "SPMD201"), (COUNTS, "SPMD401")]
 SIGN = """
 
 def say(text):
@@ -112,14 +127,14 @@ def test_files_that_one_process_makes_for_all(project, write, found):
     assert "SPMD306" in {code for _, _, code in project.check("--preview").found}
 
 
-@pytest.mark.parametrize(("text", "code"), [(SAVES, "SPMD308"), (LOADS, "SPMD309"), (FITS, "SPMD201")])
+@pytest.mark.parametrize(("text", "code"), PROGRAMS)
 def test_a_program_without_a_sign_of_processes(project, text, code):
     project.write({"program.py": text})
     assert project.check().found == []
     assert code in {each for _, _, each in project.check("--preview").found}
 
 
-@pytest.mark.parametrize(("text", "code"), [(SAVES, "SPMD308"), (LOADS, "SPMD309"), (FITS, "SPMD201")])
+@pytest.mark.parametrize(("text", "code"), PROGRAMS)
 def test_a_program_that_speaks_of_processes(project, text, code):
     project.write({"program.py": "import jax\n" + text + SIGN})
     assert {each for _, _, each in project.check().found} == {code}

@@ -196,9 +196,37 @@ class FreeAxes:
                 yield found
 
     def _runs_for_others(self, use: MapUse) -> bool:
-        """Is what is compiled here only called by functions that may run in any map."""
+        """Is what is compiled here only called by functions that may run in any map, or not called but handed on."""
         called = self.reach.use_calls.get(use.site, ())
-        return bool(called) and all(map(self._is_for_others, called))
+        if called or use.site in self.reach.use_handed:
+            return bool(called) and all(map(self._is_for_others, called))
+        return any(escapes(self.ev, ref) for ref in self._compiled(use))
+
+    def _mapped_as_attribute(self, use: MapUse, axis: str) -> bool:
+        """Does a map that binds the axis take an attribute of the name of what is compiled here: of whatever object."""
+        if self.reach.use_calls.get(use.site):
+            return False
+        names = {self.ev.project.function(ref).name for ref in self._compiled(use)}
+        return any(axis in self._attributes_mapped[name] for name in names & self._attributes_mapped.keys())
+
+    def _compiled(self, use: MapUse) -> list[FunctionRef]:
+        known = self.ev.knowledge.get(use.applied.name)
+        functions = self.calls.functions_in(known, use.applied.arguments) if known is not None else ()
+        return [function.ref for function in functions if isinstance(function, FunctionValue)]
+
+    @cached_property
+    def _attributes_mapped(self) -> dict[str, set[str]]:
+        """The axes of the maps that are made of attributes, by that name: ``pmap(self.step, "batch")``."""
+        found: dict[str, set[str]] = {}
+        for use in self.reach.applications:
+            known = self.ev.knowledge.get(use.applied.name)
+            call = use.frame.code.operations[use.site.number] if use.site.ref == use.frame.ref else None
+            if known is None or known.kind != "map" or not isinstance(call, s.Call) or not call.arguments:
+                continue
+            mapped = use.frame.code.operations[call.arguments[0].value]
+            if isinstance(mapped, s.Attribute):
+                found.setdefault(mapped.name, set()).update(self.calls.bound(use.applied).names)
+        return found
 
     def _is_for_others(self, site: Site) -> bool:
         """Does a call stand in a function that the project never calls, but hands on: it may run in any map."""
@@ -222,7 +250,7 @@ class FreeAxes:
             found = list(self._under(use, known, binds))
             # Who calls it takes long to find out: only where it matters.
             if found and not (known.kind == "jit" and self._runs_for_others(use)):
-                yield from found
+                yield from (each for each in found if not self._mapped_as_attribute(use, each.need.axis))
 
     def _under(self, use: MapUse, known: Known, binds: Axes) -> Iterator[Unbound]:
         """The needs of what is mapped or compiled here that are not met there."""

@@ -318,6 +318,8 @@ class Divergences:
             return True
         if reason.kind == "named":
             return not self.preview and not self.multi.written_for(frame.ref.path)
+        if reason.kind == "host":  # a program for one process counts its processors
+            return not self.preview and not self.multi.around(frame.ref.path)
         return reason.kind == STAMP or (reason.kind in _UNSURE and not self.preview)
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:

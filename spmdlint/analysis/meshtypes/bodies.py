@@ -71,6 +71,14 @@ class Unreduced(Struct, frozen=True):
     ambient: bool = False
 
 
+class Share(Struct, frozen=True):
+    """What is of one device's share and is not reduced: where the first is made, and where others of the map are."""
+
+    site: Site
+    first: Unreduced
+    others: tuple[Site, ...] = ()
+
+
 class Met(Struct, frozen=True):
     """A hazard at an operation of a body, and the map whose body it is; ``by_hand`` for a map over rows.
 
@@ -110,6 +118,24 @@ class Bodies:
         found = list(self._run())
         named = {(each.map, each.spec) for each in found if not is_symbol(each.axis)}
         return [each for each in found if not is_symbol(each.axis) or (each.map, each.spec) not in named]
+
+    def shares(self) -> Iterator[Share]:
+        """Gradients, sums and means of one device's share that leave a body for those of all, without the check.
+
+        Each gradient by itself, for it is applied; the sums and means that one map gives together.
+        """
+        alike: dict[tuple[Site | None, Site, str], dict[Site, Unreduced]] = {}
+        for found in self.unreduced():
+            if not found.checked and found.share:
+                gradient = found.gradient.site if found.gradient is not None else None
+                site = gradient or found.origin or found.map
+                alike.setdefault((gradient, gradient or found.map, found.axis), {}).setdefault(site, found)
+        told: set[tuple[Site, str]] = set()
+        for places in alike.values():
+            (site, first), *rest = places.items()
+            if (site, first.axis) not in told:
+                told.update((each, first.axis) for each in places)
+                yield Share(site, first, tuple(each for each, _ in rest))
 
     def met(self) -> list[Met]:
         """Hazards at operations."""

@@ -39,6 +39,7 @@ from spmdlint.analysis.variance.options import Options
 from spmdlint.analysis.variance.outside import OutsideStores
 from spmdlint.analysis.variance.reason import Reason as Reason
 from spmdlint.analysis.variance.uniform import Uniform
+from spmdlint.analysis.variance.verified import Verified
 from spmdlint.analysis.variance.walk import Known, Walk
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -95,6 +96,7 @@ class Origins:
         self._outside = OutsideStores(evaluator)
         self._options = Options(evaluator)
         self._alone = Alone(evaluator)
+        self._verified = Verified(evaluator)
 
     def of(self, frame: Frame, number: int) -> Reason | None:
         """Why a value has the property; None if it has not, as far as is known."""
@@ -197,7 +199,8 @@ class Origins:
         scope = frame.code.scope_of(operation.name)
         if scope is function:
             reaching = sorted(self.ev.reaching(frame, number, operation.name))
-            stores = [n for n in reaching if not self._alone.at(frame, n)]
+            agreed = self._verified.stores(frame, number, operation.name)
+            stores = [n for n in reaching if n not in agreed and not self._alone.at(frame, n)]
             if len(stores) > 1 and self._is_passed(frame, operation.name):
                 stores = [n for n in stores if not stored_where_missing(self.ev, frame, n, operation.name)]
             found = self.any_of(frame, stores)

@@ -26,7 +26,7 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     Values,
 )
-from spmdlint.analysis.variance.origins import Reason
+from spmdlint.analysis.variance.reason import Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 

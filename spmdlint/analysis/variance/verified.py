@@ -1,0 +1,115 @@
+"""Names that a program has checked to be the same on all processes, and goes on only if they are.
+
+``if not np.all(process_allgather(x) == x): raise``, and ``multihost_utils.assert_equal(x)``: behind it, what ``x`` held
+there is uniform. A check that is left out in a job of one process holds for that, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from spmdlint.analysis.evaluation.code import Code, operands
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.variance.conditions import COUNT_NAMES
+from spmdlint.analysis.variance.control import Branch, Control
+from spmdlint.program import summary as s
+
+_GATHERS = frozenset(("jax.experimental.multihost_utils.process_allgather",))
+_ASSERTS = frozenset(("jax.experimental.multihost_utils.assert_equal",))
+_NAMES = frozenset(name.rpartition(".")[2] for name in _GATHERS | _ASSERTS)
+_DEPTH = 8
+_Check: TypeAlias = tuple[int, int, str, frozenset[int]]
+"""The block of a check, or of the branch around it, its last operation there, a name, and the stores that it checks."""
+
+
+class Verified:
+    """Tells the stores that a check before an operation has shown to agree. One per walk."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+        self.control = Control(evaluator)
+        self._known: dict[Code, tuple[_Check, ...]] = {}
+
+    def stores(self, frame: Frame, number: int, name: str) -> frozenset[int]:
+        """The stores to a name that are known to agree where an operation reads it."""
+        if not frame.code.mentions(_NAMES):
+            return frozenset()  # few do, and that is told soonest
+        checks = self._known.get(frame.code)
+        if checks is None:
+            checks = self._known[frame.code] = tuple(self._checks(frame))
+        flow, block = frame.code.flow, frame.code.function.block_of[number]
+        agreed: set[int] = set()
+        for at, last, checked, kept in checks:
+            if checked == name and (flow.dominates(at, block) if at != block else last < number):
+                agreed |= kept
+        return frozenset(agreed)
+
+    def _checks(self, frame: Frame) -> Iterator[_Check]:
+        code = frame.code
+        for number, call in code.of_kind(s.Call):
+            names = {v.name for v in self.ev.value(frame, call.function) if isinstance(v, External)}
+            if not names & (_GATHERS | _ASSERTS):
+                continue
+            block, last = code.function.block_of[number], number
+            if names & _GATHERS:
+                failing = next(self._failing(frame, number), None)
+                if failing is None:
+                    continue
+                block, last = failing.block, len(code.operations)
+            block = self._where_several(frame, block)
+            for argument in call.arguments:
+                for read in _reads(code, argument.value, _DEPTH):
+                    load = code.operations[read]
+                    if isinstance(load, s.Load):
+                        yield block, last, load.name, self.ev.reaching(frame, read, load.name)
+
+    def _failing(self, frame: Frame, gathered: int) -> Iterator[Branch]:
+        """The branches on what was gathered of which one arm raises."""
+        raising = {block for block, _, _ in frame.code.each(s.Raise)}
+        for branch in self.control.branches(frame.ref):
+            raises = not raising.isdisjoint(branch.yes | branch.no)
+            if raises and gathered in _parts(self.ev, frame, branch.test, _DEPTH):
+                yield branch
+
+    def _where_several(self, frame: Frame, block: int) -> int:
+        """The block of the branch around a check that only leaves it out where there is one process."""
+        for branch in self.control.branches(frame.ref):
+            asked = (frame.code.operations[n] for n in _parts(self.ev, frame, branch.test, _DEPTH))
+            counts = any(isinstance(o, (s.Attribute, s.Load)) and o.name in COUNT_NAMES for o in asked)
+            if counts and block in branch.yes | branch.no:
+                return branch.block
+        return block
+
+
+def _reads(code: Code, number: int, depth: int) -> Iterator[int]:
+    """The names of the function that an expression is made of: of arrays of them, too."""
+    operation = code.operations[number]
+    if depth == 0:
+        return
+    if isinstance(operation, s.Load):
+        if code.function.binds(operation.name):
+            yield number
+        return
+    inside = operands(operation) if isinstance(operation, (s.Display, s.Attribute, s.Subscript)) else ()
+    if isinstance(operation, s.Call):
+        inside = tuple(argument.value for argument in operation.arguments)
+    for part in inside:
+        yield from _reads(code, part, depth - 1)
+
+
+def _parts(ev: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[int]:
+    """The operations that an expression is made of, through names with one store."""
+    yield number
+    operation = frame.code.operations[number]
+    if depth == 0:
+        return
+    inside = operands(operation)
+    if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
+        stores = ev.reaching(frame, number, operation.name)
+        inside = tuple(stores) if len(stores) == 1 else ()
+    elif isinstance(operation, s.Call):
+        inside = (operation.function, *(argument.value for argument in operation.arguments))
+    for part in inside:
+        yield from _parts(ev, frame, part, depth - 1)
