@@ -251,7 +251,12 @@ class Starting:
         site = Site(frame.ref, number)
         if isinstance(operation, s.Import):
             for path in imported(self.ev.project, self.ev.project.modules[frame.ref.path], operation):
-                yield from self._below(site, self.ev.free_frame(FunctionRef(path, 0)))
+                module = self.ev.free_frame(FunctionRef(path, 0))
+                as_script = _as_script(module)
+                for event in self._below(site, module):
+                    first = event.path[1]
+                    if first.ref != module.ref or module.code.function.block_of[first.number] not in as_script:
+                        yield event
         elif isinstance(operation, s.MakeClass):
             yield from self._below(site, self.ev.free_frame(FunctionRef(frame.ref.path, operation.body)))
         elif isinstance(operation, s.Call):
@@ -304,3 +309,20 @@ class Starting:
 
 
 _ERRORS = ("RuntimeError", "ValueError")
+
+
+def _as_script(module: Frame) -> frozenset[int]:
+    """The blocks of a module that only run where it is the program: below ``if __name__ == "__main__"``."""
+    found: set[int] = set()
+    operations = module.code.operations
+    for number, block in enumerate(module.code.function.blocks):
+        test = operations[block.test] if block.test is not None else None
+        if not isinstance(test, s.Compare) or test.operators != ("==",):
+            continue
+        sides = [operations[side] for side in test.operands]
+        asks = any(isinstance(side, s.Load) and side.name == "__name__" for side in sides)
+        if asks and any(isinstance(side, s.Const) and side.value == "__main__" for side in sides):
+            for edge in block.edges:
+                if edge.kind == "true":
+                    found |= module.code.flow.guarded(number, edge.target)
+    return frozenset(found)
