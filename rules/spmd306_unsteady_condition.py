@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from spmdlint.branch_rule import BranchRule
 
 
@@ -11,8 +14,9 @@ class UnsteadyCondition(BranchRule):
     Finds branches and `while` loops whose condition comes from a clock (`time.time()`, `datetime.now()`), from entropy
     (`uuid4`, `os.urandom`), from the host's name or the process's id, and that make other parallel calls on one side
     than on the other. A handler of `queue.Empty` or of a timeout that leaves out calls behind its `try` is such a
-    branch. So is a test of files (`os.path.exists`) on one side of which a process broadcasts something: the others may
-    not see the file. With `--preview`, all tests of files and handlers of `OSError` and its kin count.
+    branch. So is a test of files (`os.path.exists`) on one side of which a process broadcasts something, or for a file
+    that one process makes in the same function: the others may not see it. With `--preview`, all tests of files and
+    handlers of `OSError` and its kin count.
 
     ## Why it matters
 
@@ -56,7 +60,5 @@ class UnsteadyCondition(BranchRule):
     code = "SPMD306"
     name = "unsteady-condition"
     hazard = "unsteady"
-    way_out = (
-        "Let one process decide and tell the others: multihost_utils.broadcast_one_to_all of the condition, or count "
-        "steps in place of seconds."
-    )
+    way_out = "Let one process decide and tell the others: multihost_utils.broadcast_one_to_all of the condition."
+    more_ways_out: ClassVar[Mapping[str, str]] = {"clock": "Or count steps in place of seconds."}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from spmdlint.diagnostics import Diagnostic, Related, sentence
@@ -23,6 +23,8 @@ class BranchRule(Rule):
 
     hazard: ClassVar[Hazard]
     way_out: ClassVar[str]
+    more_ways_out: ClassVar[Mapping[str, str]] = {}
+    """Others, by the kind of what varies."""
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.divergent_branches():
@@ -41,6 +43,7 @@ class BranchRule(Rule):
         related = [Related(program.place(found.branch), told)]
         related += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
+        way_out = " ".join(filter(None, (self.way_out, self.more_ways_out.get(found.reason.kind))))
         return Diagnostic(
             code=self.code,
             name=self.name,
@@ -50,7 +53,7 @@ class BranchRule(Rule):
                 f"it{more}: {found.reason.source.text}."
             ),
             place=place,
-            help=f"The others never join it, and the job hangs or pairs the wrong calls. {self.way_out}",
+            help=f"The others never join it, and the job hangs or pairs the wrong calls. {way_out}",
             related=tuple(related),
         )
 

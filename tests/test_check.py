@@ -79,6 +79,22 @@ def test_a_file_that_does_not_parse_is_a_finding_and_the_rest_is_linted(project)
     assert outcome.json[0]["message"].startswith("This file was not linted.")
 
 
+@pytest.mark.parametrize(
+    ("text", "row", "column"),
+    [
+        ("x = 1\n\ny = 'abc\nz = 2\n", 3, 5),
+        ("x = 1\n'''abc\n", 2, 1),
+        ("def f():\n  x = 1\n\ty = 2\n", 3, 1),
+        ("x = 1\nf(2,\n", 2, 2),
+    ],
+)
+def test_a_file_that_does_not_parse_is_told_where_it_goes_wrong(project, text, row, column):
+    project.write({"a.py": text})
+    outcome = project.check()
+    assert outcome.found == [("a.py", row, "SPMD901")]
+    assert outcome.json[0]["location"]["column"] == column
+
+
 def test_a_file_that_cannot_be_linted_is_told_whatever_is_selected(project):
     project.write({"a.py": "def f(:\n"})
     assert project.check("--select", "SPMD301").found == [("a.py", 1, "SPMD901")]

@@ -10,12 +10,16 @@ import ast
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from spmdlint.interpreter import deep, unwarned
 from spmdlint.program.positions import Positions, line_starts
 from spmdlint.program.strings import comments
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 _WIDE_WORD = re.compile(r"\w*[^\W\x00-\x7f]\w*")
 """A word that is not written in ASCII alone."""
@@ -85,14 +89,31 @@ def parse_newer(text: str) -> Syntax:
         try:
             tree, found = converted(cst.parse_module(text))
         except cst.ParserSyntaxError as error:
-            # The error carries a position and tells one in its text; the one that lies behind the fault is a row late.
-            told = _STOPPED.search(error.message)
-            places = [(int(told[1]), int(told[2]))] if told is not None else []
-            row, column = min([(error.raw_line, error.raw_column), *places])
-            raise LoweringError(row, column + 1, error.message) from None
+            raise _as_python_says(text) or _as_libcst_says(error) from None
         except RecursionError:
             raise too_deep() from None
     return Syntax(tree, Positions(text, [0], bytewise=False), line_starts(text), lambda: found)
+
+
+def _as_python_says(text: str) -> LoweringError | None:
+    """What is wrong with a text, in the words of this Python, which are better; None if nothing is, to it."""
+    with unwarned():
+        try:
+            ast.parse(text)
+        except SyntaxError as error:
+            if error.lineno is not None:
+                return LoweringError(error.lineno, max(error.offset or 1, 1), error.msg)
+        except (ValueError, RecursionError, MemoryError):
+            return None
+    return None
+
+
+def _as_libcst_says(error: cst.ParserSyntaxError) -> LoweringError:
+    # The error carries a position and tells one in its text; the one that lies behind the fault is a row late.
+    told = _STOPPED.search(error.message)
+    places = [(int(told[1]), int(told[2]))] if told is not None else []
+    row, column = min([(error.raw_line, error.raw_column), *places])
+    return LoweringError(row, column + 1, error.message)
 
 
 def too_deep() -> LoweringError:
