@@ -9,7 +9,10 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from spmdlint.analysis.divergence.branches import Divergence, Hazard
+    from spmdlint.analysis.variance.reason import Reason
     from spmdlint.rule import Program
 
 
@@ -50,12 +53,18 @@ class BranchRule(Rule):
             severity=self.severity,
             message=(
                 f"{found.call.name} is a parallel call{through}, and {guard} at {at} lets only some processes make "
-                f"it{more}: {found.reason.source.text}."
+                f"it{more}: {_why(program, found.reason, place.path)}."
             ),
             place=place,
             help=f"The others never join it, and the job hangs or pairs the wrong calls. {way_out}",
             related=tuple(related),
         )
+
+
+def _why(program: Program, reason: Reason, seen_from: Path) -> str:
+    """Why the condition varies, in words: its source, or what was made of that and is at fault."""
+    cause = reason.cause
+    return cause.text if cause is reason.source else f"at {program.where(cause.site, seen_from)}, {cause.text}"
 
 
 def _guard(found: Divergence) -> str:

@@ -6,6 +6,9 @@ from msgspec import Struct
 
 from spmdlint.analysis.evaluation.values import Site
 
+_PARTS = ("data", "ragged")
+"""Kinds of what a process has to itself, however it came by it."""
+
 
 class Reason(Struct, frozen=True):
     """Why a value has a property: the step at a site, and the reason before it. ``kind`` is the source's."""
@@ -27,3 +30,10 @@ class Reason(Struct, frozen=True):
     @property
     def source(self) -> Reason:
         return self.chain()[0]
+
+    @property
+    def cause(self) -> Reason:
+        """The source, or what made data of it that is another size on every process: a share by a process's number."""
+        if self.kind not in _PARTS:
+            return self.source
+        return next(step for step in self.chain() if step.kind == self.kind)
