@@ -213,13 +213,19 @@ class Conditions:
         operation = self.ev.function(frame).operations[test]
         if isinstance(operation, s.BoolOp):
             if answer != (operation.operator == "and"):
-                return {}
+                whole = self._joined(frame, operation)
+                return {} if whole is None else {whole: answer}
             left, right = (self.facts(frame, operand, answer) for operand in operation.operands)
             return {**left, **right}
         if isinstance(operation, s.Unary) and operation.operator == "not":
             return self.facts(frame, operation.operand, not answer)
         key = self.key(frame, test)
         return {key[0]: answer == key[1]} if key is not None else {}
+
+    def _joined(self, frame: Frame, operation: s.BoolOp) -> Key | None:
+        """A condition of several as one: of which that does not hold nothing is known of each."""
+        keys = [self.key(frame, operand) for operand in operation.operands]
+        return None if None in keys else ("joined", operation.operator, *keys)
 
     def heart(self, frame: Frame, test: int, varies: Callable[[int], bool]) -> tuple[int, dict[Key, bool]]:
         """The part of a condition that varies, and what the others must be for it to decide."""
@@ -270,7 +276,10 @@ class Conditions:
         if isinstance(operation, s.BoolOp):
             sides = [self.holds(frame, operand, assumptions, first=first) for operand in operation.operands]
             decisive = operation.operator == "or"
-            return decisive if decisive in sides else None if None in sides else not decisive
+            if decisive not in sides and None in sides:
+                whole = self._joined(frame, operation)
+                return None if whole is None else assumptions.get(whole)
+            return decisive in sides if decisive else decisive not in sides
         key = self.key(frame, test)
         if key is None:
             return None
