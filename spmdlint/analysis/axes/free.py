@@ -200,7 +200,9 @@ class FreeAxes:
         called = self.reach.use_calls.get(use.site, ())
         if called or use.site in self.reach.use_handed:
             return bool(called) and all(map(self._is_for_others, called))
-        return any(escapes(self.ev, ref) for ref in self._compiled(use))
+        made = self.ev.project.function(use.site.ref).operations[use.site.number]
+        # The name of what is decorated stands for what is compiled; what another call makes has another name.
+        return isinstance(made, s.Call) and made.decorator and any(escapes(self.ev, r) for r in self._compiled(use))
 
     def _mapped_as_attribute(self, use: MapUse, axis: str) -> bool:
         """Does a map that binds the axis take an attribute of the name of what is compiled here: of whatever object."""

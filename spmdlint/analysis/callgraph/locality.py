@@ -204,6 +204,9 @@ def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _D
     def says(operation: s.Operation, depth: int) -> bool:
         if isinstance(operation, s.Next):
             return _gives_global(evaluator, frame, operation.iterable, depth - 1)
+        if isinstance(operation, (s.Display, s.DictDisplay)):
+            parts = operation.elements if isinstance(operation, s.Display) else operation.values
+            return bool(parts) and all(global_data(evaluator, frame, part, depth - 1) for part in parts)
         if not isinstance(operation, s.Call):
             return False
         callees = evaluator.value(frame, operation.function)

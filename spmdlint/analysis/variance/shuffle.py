@@ -15,6 +15,8 @@ _CONVERTERS = frozenset(("numpy.asarray", "numpy.array", "jax.numpy.asarray", "j
 _KEEPING = frozenset(
     "batch cache enumerate filter interleave map prefetch repeat take unbatch with_options seed to_iter_dataset".split()
 )
+_MAKERS = frozenset(("from_tensor_slices", "from_list", "source"))
+"""What makes a data set of a list."""
 _ARRANGING = frozenset(("reshape", "tolist", "astype", "copy"))
 
 
@@ -52,6 +54,11 @@ class ShuffledOrder(Property):
                     return origins.any_of(frame, arguments[:1])
                 if callee.name == "jax.random.permutation":
                     return self._step(origins, frame, number, self.content.any_of(frame, arguments[:1]))
+                if callee.name == "tensorflow.random.shuffle":
+                    mixed = self._of_seed(origins, frame, number, operation)
+                    return mixed or origins.any_of(frame, arguments[:1])
+                if callee.name.rpartition(".")[2] in _MAKERS:
+                    return origins.any_of(frame, arguments[:1])
                 if callee.name in ("numpy.random.permutation", "random.sample"):
                     return self._step(origins, frame, number, self.content.of(frame, number))
                 return None
