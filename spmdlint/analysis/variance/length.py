@@ -40,6 +40,7 @@ from spmdlint.analysis.variance.evened import (
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
 from spmdlint.analysis.variance.iterated import Iterated
+from spmdlint.analysis.variance.letters import of_letters, of_whole_file
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
@@ -92,6 +93,7 @@ class Length(Property):
             loops = [function.operations[loop] for loop in operation.loops]
             found = origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
             found = found or self.of_dealt(origins, frame, (operation.element,))
+            found = found or of_letters(self.content, frame, number, operation)
             return found or self._picked(frame, number, operation)
         if isinstance(operation, s.Binary):
             return self._joined(origins, frame, operation) if operation.operator == "+" else None
@@ -269,6 +271,7 @@ class Length(Property):
             if lists_folder(origins.ev, frame, method):
                 text = f".{method.name}() may find other files on every process"
                 return Reason(Site(frame.ref, number), text, "files")
+            return of_whole_file(frame, number, method)
         return None
 
     def _external(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
