@@ -72,7 +72,7 @@ from spmdlint.program.summary import Call
 
 MultiProcessSetting = Literal["auto", "always", "never"]
 CUT_SHORT = (
-    f"The program is so large that only the {MAX_FRAMES:,} nearest ways of calling its functions were told apart; "
+    f"The program is so large that only the first {MAX_FRAMES:,} ways of calling its functions were told apart; "
     "findings that need others are missing. Exclude what is not yours, or lint its parts by themselves."
 )
 

@@ -117,29 +117,30 @@ class Visitor:
 
     def run(self) -> Reach:
         """Visit every function of the project."""
-        self._visit_all(map(self.ev.free_frame, self.ev.project.functions()))
+        for ref in self.ev.project.functions():
+            self._visit_all(self.ev.free_frame(ref))
         for instance in self._made:
-            self._visit_all(method_frames(self.ev, instance))
-        self._visit_all(self._wrapped)
+            for frame in method_frames(self.ev, instance):
+                self._visit_all(frame)
+        for frame in self._wrapped:
+            self._visit_all(frame)
         self._spread()
         return self.reach
 
-    def _visit_all(self, starts: Iterable[Frame]) -> None:
-        """Visit these frames and what they enter: the nearest first, for those are told apart while there is room."""
-        pending = deque(dict.fromkeys(frame for frame in starts if frame not in self._seen))
-        self._seen.update(pending)
+    def _visit_all(self, start: Frame) -> None:
+        pending = deque((start,))
         while pending:
             frame = pending.popleft()
+            if frame in self._seen:
+                continue
+            self._seen.add(frame)
             self.reach.frames.append(frame)
             for edge in self._edges(frame):
-                if edge.target.frame not in self._seen:
-                    if len(self._seen) < MAX_FRAMES:
-                        self._seen.add(edge.target.frame)
-                        pending.append(edge.target.frame)
-                    else:
-                        edge = self._not_told_apart(edge)
+                if edge.target.frame not in self._seen and len(self._seen) >= MAX_FRAMES:
+                    edge = self._not_told_apart(edge)
                 self.reach.edges.setdefault(frame, []).append(edge)
                 self.reach.callers.setdefault(edge.target.frame.ref, []).append(edge)
+                pending.append(edge.target.frame)
 
     def _not_told_apart(self, edge: CallEdge) -> CallEdge:
         """A call as if nothing were known of its arguments."""

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
@@ -33,6 +33,8 @@ from spmdlint.program import summary as s
 _SHAPED = (".zeros", ".ones", ".full", ".empty")
 # What may or may not differ: one has to know the data to say.
 _UNSURE = ("files", "named", "thread")
+_NEAR = 6
+"""Steps from what a process sees of the files to what it gathers."""
 
 
 class Given(Struct, frozen=True):
@@ -87,8 +89,10 @@ class Inputs:
             reason = facet.of(frame, value)
             if reason is None or (reason.kind == SELECTED and not self.effects.agrees(frame, operation)):
                 continue  # of whose data it is selected is not known
-            # What is broadcast because the processes see other files must not have a shape taken from them.
-            agreed = reason.kind == "files" and self.effects.agrees(frame, operation)
+            # What is broadcast because the processes see other files must not have a shape taken from them; what is
+            # gathered may well be made of as many files everywhere.
+            near = call.same == BROADCAST or len(reason.chain()) <= _NEAR
+            agreed = reason.kind == "files" and near and self.effects.agrees(frame, operation)
             if agreed or (reason.kind != "files" and self._sure(frame, reason)):
                 return Given(Site(frame.ref, value), call, reason, structure=facet is self.facets.structure)
         return None

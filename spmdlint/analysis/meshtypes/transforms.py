@@ -35,6 +35,7 @@ from spmdlint.analysis.meshtypes.states import (
     leaf_of,
 )
 from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ from spmdlint.analysis.meshtypes.symbols import bound_axes
 from spmdlint.analysis.meshtypes.typer import Typer
 
 _ROUNDS = 4
+_DEPTH = 4
 
 
 def run(typer: Typer, scope: Scope, function: Value, types: Sequence[Type], site: Site) -> Type:
@@ -222,7 +224,8 @@ def _branches(
     for other in results[1:]:
         result = _both(typer, result, other, site)
     chosen = flat(test[0]) if test else UNKNOWN
-    _repeats(typer, scope, functions, chosen, site)
+    if not (typer.region.by_hand and _counts(scope, site)):
+        _repeats(typer, scope, functions, chosen, site)
     return changed(result, lambda leaf: typer.combine("joined", [leaf, replace(chosen, marks=frozenset())], site))
 
 
@@ -234,6 +237,19 @@ def _repeats(typer: Typer, scope: Scope, functions: Sequence[Value], chosen: Lea
         inner = called_in(function)
         if inner is not None:
             typer.tell(repeated(chosen, scope.communication(inner), site))
+
+
+def _counts(scope: Scope, site: Site) -> bool:
+    """Does a predicate ask whether something is a number: a counter, which is one of the rows but alike in all."""
+    code = scope.frame.code
+    call = code.operations[site.number] if site.ref == scope.frame.ref else None
+    number = call.arguments[0].value if isinstance(call, s.Call) and call.arguments else None
+    for _ in range(_DEPTH):
+        asked = code.operations[code.root_of(number)] if number is not None else None
+        if isinstance(asked, s.Compare):
+            return asked.operators == ("==",)
+        number = asked.arguments[0].value if isinstance(asked, s.Call) and asked.arguments else None
+    return False
 
 
 def called_in(function: Value | None) -> FunctionRef | None:
