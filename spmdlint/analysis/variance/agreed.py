@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.control import Control
 from spmdlint.program import summary as s
 
@@ -38,6 +38,27 @@ class AgreedNames:
                 if any(_calls(ev, frame, branch.test, _COUNTS, _DEPTH) for branch in branches):
                     return True
         return False
+
+
+def is_agreed(ev: Evaluator, frame: Frame, number: int, depth: int = 3) -> bool:
+    """Is a value made by a call by which processes agree: here, by a function of the project, or by a property."""
+    if _calls(ev, frame, number, None, _DEPTH):
+        return True
+    operation = frame.code.operations[frame.code.root_of(number)]
+    made: list[FunctionValue] = []
+    if isinstance(operation, s.Call):
+        made = [value for value in ev.value(frame, operation.function) if isinstance(value, FunctionValue)]
+    elif isinstance(operation, s.Attribute):
+        owners = ev.value(frame, operation.base)
+        found = [ev.objects.getter(value, operation.name) for value in owners if isinstance(value, Instance)]
+        made = [getter for getter in found if getter is not None]
+    returned = [
+        (inner, value)
+        for inner in (ev.free_frame(function.ref) for function in made if depth > 0)
+        for value in (given.value for _, given in inner.code.returns)
+        if value is not None
+    ]
+    return bool(returned) and all(is_agreed(ev, inner, value, depth - 1) for inner, value in returned)
 
 
 def _calls(ev: Evaluator, frame: Frame, number: int, names: tuple[str, ...] | None, depth: int) -> bool:

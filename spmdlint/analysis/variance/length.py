@@ -24,6 +24,7 @@ from spmdlint.analysis.evaluation.values import (
     Instance,
     Site,
 )
+from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.dealt import Dealt
 from spmdlint.analysis.variance.element import of_element
@@ -265,7 +266,7 @@ class Length(Property):
                 found = self.content.of(frame, arguments[0])
                 if found is not None and found.kind in ("data", "files"):
                     return origins.step(frame, number, "so many are taken", found)
-                return origins.of(frame, method.base)
+                return None if is_agreed(origins.ev, frame, arguments[0]) else origins.of(frame, method.base)
             if method.name in _PERMUTING and arguments:
                 return origins.of(frame, arguments[0])
             if lists_folder(origins.ev, frame, method):
