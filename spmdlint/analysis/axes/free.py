@@ -251,8 +251,11 @@ class FreeAxes:
                 continue
             found = list(self._under(use, known, binds))
             # Who calls it takes long to find out: only where it matters.
-            if found and not (known.kind == "jit" and self._runs_for_others(use)):
-                yield from (each for each in found if not self._mapped_as_attribute(use, each.need.axis))
+            if found and known.kind == "jit":
+                if self._runs_for_others(use):
+                    continue
+                found = [each for each in found if not self._mapped_as_attribute(use, each.need.axis)]
+            yield from found
 
     def _under(self, use: MapUse, known: Known, binds: Axes) -> Iterator[Unbound]:
         """The needs of what is mapped or compiled here that are not met there."""

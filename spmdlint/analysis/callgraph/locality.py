@@ -242,17 +242,16 @@ def _each_is_global(evaluator: Evaluator, function: FunctionValue, depth: int) -
     """Is all that a generator yields, or ``__next__`` returns, such an array."""
     inner = evaluator.free_frame(function.ref)
     yields = evaluator.project.function(function.ref).generator
-    given = [o for o in inner.code.operations if isinstance(o, s.Yield if yields else s.Return)]
-    return bool(given) and all(_is_global(evaluator, inner, each, depth - 2) for each in given)
+    if not yields:
+        returned = [given.value for _, given in inner.code.of_kind(s.Return)]
+        return bool(returned) and all(n is not None and global_data(evaluator, inner, n, depth - 2) for n in returned)
+    yielded = [given for _, given in inner.code.of_kind(s.Yield)]
+    return bool(yielded) and all(_yields_global(evaluator, inner, each, depth - 2) for each in yielded)
 
 
-def _is_global(evaluator: Evaluator, frame: Frame, given: s.Operation, depth: int) -> bool:
-    """Is such an array what one `yield` or `return` gives."""
-    if not isinstance(given, (s.Yield, s.Return)) or given.value is None:
-        return False
-    if isinstance(given, s.Yield) and given.delegate:
-        return _gives_global(evaluator, frame, given.value, depth)
-    return global_data(evaluator, frame, given.value, depth)
+def _yields_global(evaluator: Evaluator, frame: Frame, given: s.Yield, depth: int) -> bool:
+    judged = _gives_global if given.delegate else global_data
+    return given.value is not None and judged(evaluator, frame, given.value, depth)
 
 
 def _makes_global(evaluator: Evaluator, callee: Value, depth: int) -> bool:

@@ -42,7 +42,6 @@ from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 # Sources that differ by chance, if they do: preview tells of them.
 _UNSURE = ("files", "thread", "callback")
-"""Steps from a look at the files to a condition over which what is broadcast behind it may still be about these."""
 MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5}
 """Steps over which what depends on time is followed, by the kind of the source.
 
@@ -311,7 +310,7 @@ class Divergences:
         """May it well be that what varies does not, so that only a preview tells."""
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
-            return not self.multi.counts_lengths(*paths, len(list(reason.chain())), preview=self.preview)
+            return not self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
         if reason.kind == "files" and reason.source.site.ref.index == 0:
             return True  # a configuration that is read once, when the module is imported
         if len(reason.chain()) > MAX_STEPS.get(reason.kind, len(reason.chain())):

@@ -14,6 +14,7 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
 _NEAR = 3
+"""Steps from a look at the files to a condition over which what is broadcast behind it may still be about these."""
 _DEPTH = 6
 _WRITERS = frozenset(
     "save savez savez_compressed savetxt dump write write_text write_bytes touch mkdir makedirs to_csv to_parquet "
@@ -49,7 +50,7 @@ class FileTests:
     @staticmethod
     def _told_by_one(reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
         """Does one process tell the others what it has, where each has looked for the file: so they may not see it."""
-        if len(list(reason.chain())) > _NEAR:
+        if len(reason.chain()) > _NEAR:
             return False
         return any(call.same == BROADCAST and len(call.path) == 1 for calls in arms for call in calls)
 

@@ -41,21 +41,29 @@ class Annotations:
 
     def of_parameter(self, frame: Frame, name: str) -> Values | None:
         """An object of the class that a parameter is annotated with; None where that says nothing."""
-        if frame.outer is None:
-            return None
-        made = frame.outer.code.made_functions.get(frame.ref.index)
-        for parameter, number in made.annotations if made is not None else ():
-            if parameter == name:
-                return self.of(frame.outer, number)
+        written = self._written(frame, name)
+        return self.of(*written) if written is not None else None
+
+    def class_of_parameter(self, frame: Frame, name: str) -> Value | None:
+        """The class that a parameter is annotated with, whether it is known that there is no other one below it."""
+        written = self._written(frame, name)
+        return self._named(*written) if written is not None else None
+
+    @staticmethod
+    def _written(frame: Frame, parameter: str) -> tuple[Frame, int] | None:
+        """Where the annotation of a parameter is evaluated."""
+        outer = frame.outer
+        made = outer.code.made_functions.get(frame.ref.index) if outer is not None else None
+        for name, number in made.annotations if made is not None else ():
+            if name == parameter and outer is not None:
+                return outer, number
         return None
 
     def declared(self, free: Free) -> Value | None:
         """The class that a parameter or field is annotated with, which others may derive from; None if not known."""
         frame = self.ev.free_frame(free.ref)
         if self.ev.function(frame).kind != "class":
-            made = frame.outer.code.made_functions.get(free.ref.index) if frame.outer is not None else None
-            found = [n for parameter, n in made.annotations if parameter == free.name] if made is not None else []
-            return self._named(frame.outer, found[0]) if found and frame.outer is not None else None
+            return self.class_of_parameter(frame, free.name)
         for number in self.ev.function(frame).stores.get(free.name, ()):
             stored = frame.code.operations[number]
             if isinstance(stored, (s.Declare, s.Store)) and stored.annotation is not None:

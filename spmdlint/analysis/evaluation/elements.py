@@ -30,13 +30,13 @@ def elements(evaluator: Evaluator, frame: Frame, base: int, index: int) -> Itera
 
 def written_out(evaluator: Evaluator, frame: Frame, base: int) -> Iterator[Place]:
     """Where the elements of a tuple or list are written, all of them."""
+    return _followed(evaluator, frame, base, _displayed, _DEPTH)
 
-    def written(frame: Frame, number: int) -> Iterator[Place]:
-        operation = evaluator.function(frame).operations[number]
-        if isinstance(operation, s.Display) and not operation.starred and operation.kind != "set":
-            yield from ((frame, element) for element in operation.elements)
 
-    return _followed(evaluator, frame, base, written, _DEPTH)
+def _displayed(frame: Frame, number: int) -> Iterator[Place]:
+    operation = frame.code.operations[number]
+    if isinstance(operation, s.Display) and not operation.starred and operation.kind != "set":
+        yield from ((frame, element) for element in operation.elements)
 
 
 def in_rounds(evaluator: Evaluator, frame: Frame, loop: int, index: int | None = None) -> Iterator[Place]:
@@ -61,11 +61,11 @@ def in_rounds(evaluator: Evaluator, frame: Frame, loop: int, index: int | None =
 
 def _listed(evaluator: Evaluator, frame: Frame, base: int) -> Iterator[Place]:
     def written(frame: Frame, number: int) -> Iterator[Place]:
-        operation = evaluator.function(frame).operations[number]
+        operation = frame.code.operations[number]
         if isinstance(operation, s.Collected) and operation.kind in ("list", "generator"):
             yield frame, operation.element
-        elif isinstance(operation, s.Display) and not operation.starred and operation.kind != "set":
-            yield from ((frame, element) for element in operation.elements)
+        else:
+            yield from _displayed(frame, number)
 
     return _followed(evaluator, frame, base, written, _DEPTH)
 

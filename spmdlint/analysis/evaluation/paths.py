@@ -43,7 +43,10 @@ def _is_path(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> boo
         method = frame.code.operations[operation.function]
         gives = isinstance(method, s.Attribute) and method.name in _GIVE_PATHS
         return gives and isinstance(method, s.Attribute) and _is_path(evaluator, frame, method.base, depth - 1)
-    return isinstance(operation, s.Parameter) and _is_declared(evaluator, frame, operation.name)
+    if not isinstance(operation, s.Parameter):
+        return False
+    declared = evaluator.objects.annotations.class_of_parameter(frame, operation.name)
+    return isinstance(declared, External) and declared.name in _PATHS
 
 
 def _is_text(evaluator: Evaluator, frame: Frame, number: int) -> bool:
@@ -51,14 +54,3 @@ def _is_text(evaluator: Evaluator, frame: Frame, number: int) -> bool:
         return True
     value = constant(evaluator.value(frame, number))
     return isinstance(value, Constant) and isinstance(value.value, str)
-
-
-def _is_declared(evaluator: Evaluator, frame: Frame, parameter: str) -> bool:
-    """Is a parameter annotated as a path."""
-    outer = frame.outer
-    made = outer.code.made_functions.get(frame.ref.index) if outer is not None else None
-    for name, number in made.annotations if made is not None else ():
-        if name == parameter and outer is not None:
-            declared = certain(evaluator.value(outer, number))
-            return isinstance(declared, External) and declared.name in _PATHS
-    return False

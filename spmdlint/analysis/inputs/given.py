@@ -146,7 +146,7 @@ class Inputs:
     def _sure(self, frame: Frame, reason: Reason) -> bool:
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
-            return self.multi.counts_lengths(*paths, len(list(reason.chain())), preview=self.preview)
+            return self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
         if reason.kind == "host" and not self.multi.around(frame.ref.path):
             return self.preview  # a program for one process makes a row for each of its processors
         return reason.kind not in _UNSURE or self.preview

@@ -260,8 +260,8 @@ def _bound_before(typer: Typer, scope: Scope, callee: Applied) -> Passed:
     while current is not None and current.frame.ref != callee.site.ref:
         current = current.caller
     operation = typer.ev.project.function(callee.site.ref).operations[callee.site.number]
-    inside = current is not None and current.caller is not None  # the outermost one is where the map is made
-    if current is not None and inside and isinstance(operation, s.Call):
+    # The outermost scope is where the map is made.
+    if current is not None and current.caller is not None and isinstance(operation, s.Call):
         return _passed(typer, current, operation)
     return Passed(
         tuple(ALL_ALIKE for _ in callee.arguments.positional),

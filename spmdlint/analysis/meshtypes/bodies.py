@@ -124,12 +124,12 @@ class Bodies:
 
         Each gradient by itself, for it is applied; the sums and means that one map gives together.
         """
-        alike: dict[tuple[Site | None, Site, str], dict[Site, Unreduced]] = {}
+        alike: dict[tuple[Site, str], dict[Site, Unreduced]] = {}
         for found in self.unreduced():
             if not found.checked and found.share:
                 gradient = found.gradient.site if found.gradient is not None else None
                 site = gradient or found.origin or found.map
-                alike.setdefault((gradient, gradient or found.map, found.axis), {}).setdefault(site, found)
+                alike.setdefault((gradient or found.map, found.axis), {}).setdefault(site, found)
         told: set[tuple[Site, str]] = set()
         for places in alike.values():
             (site, first), *rest = places.items()

@@ -23,8 +23,9 @@ from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reas
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
 
-# What makes a data set of a list, and methods of data sets that keep its order, or mix it in a way of its own.
-_MAKERS = frozenset(("source", "from_tensor_slices", "from_list"))
+DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list"))
+"""What makes a data set of a list, by the last part of its name."""
+# Methods of data sets that keep its order, or mix it in a way of its own.
 _KEEPERS = frozenset("map repeat prefetch cache shuffle seed".split())
 SHUFFLED = "shuffled"
 """The kind of what is mixed by chance."""
@@ -76,7 +77,7 @@ class ListingOrder(Property):
                     )
                 if known is not None and known.shuffles:
                     return self._shuffled(origins, frame, number, operation, known)
-                makes = known is None and callee.name.rsplit(".", 1)[-1] in _MAKERS
+                makes = known is None and callee.name.rsplit(".", 1)[-1] in DATASET_MAKERS
                 if callee.name in LISTERS or makes or (known is not None and known.stacks):
                     return origins.any_of(frame, [argument.value for argument in operation.arguments])
                 return None
@@ -86,7 +87,7 @@ class ListingOrder(Property):
             return order_of_generator(origins, frame, number, operation) or CONTINUE
         if lists_folder(origins.ev, frame, method):
             return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
-        if method.name in _MAKERS:
+        if method.name in DATASET_MAKERS:
             return origins.any_of(frame, [argument.value for argument in operation.arguments])
         if method.name in _KEEPERS:
             return origins.of(frame, method.base)

@@ -252,11 +252,10 @@ class Starting:
         if isinstance(operation, s.Import):
             for path in imported(self.ev.project, self.ev.project.modules[frame.ref.path], operation):
                 module = self.ev.free_frame(FunctionRef(path, 0))
-                as_script = _as_script(module)
-                for event in self._below(site, module):
-                    first = event.path[1]
-                    if first.ref != module.ref or module.code.function.block_of[first.number] not in as_script:
-                        yield event
+                events = list(self._below(site, module))
+                left_out = _as_script(module) if events else frozenset()
+                block_of = module.code.function.block_of
+                yield from (event for event in events if block_of[event.path[1].number] not in left_out)
         elif isinstance(operation, s.MakeClass):
             yield from self._below(site, self.ev.free_frame(FunctionRef(frame.ref.path, operation.body)))
         elif isinstance(operation, s.Call):

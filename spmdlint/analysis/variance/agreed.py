@@ -5,6 +5,8 @@ The value that is left as it was is that of one process, or of a job whose user 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
@@ -45,35 +47,43 @@ def is_agreed(ev: Evaluator, frame: Frame, number: int, depth: int = 3) -> bool:
     if _calls(ev, frame, number, None, _DEPTH):
         return True
     operation = frame.code.operations[frame.code.root_of(number)]
-    made: list[FunctionValue] = []
+    made: list[FunctionValue | None] = []
     if isinstance(operation, s.Call):
         made = [value for value in ev.value(frame, operation.function) if isinstance(value, FunctionValue)]
     elif isinstance(operation, s.Attribute):
         owners = ev.value(frame, operation.base)
-        found = [ev.objects.getter(value, operation.name) for value in owners if isinstance(value, Instance)]
-        made = [getter for getter in found if getter is not None]
-    returned = [
-        (inner, value)
-        for inner in (ev.free_frame(function.ref) for function in made if depth > 0)
-        for value in (given.value for _, given in inner.code.returns)
-        if value is not None
-    ]
-    return bool(returned) and all(is_agreed(ev, inner, value, depth - 1) for inner, value in returned)
+        made = [ev.objects.getter(value, operation.name) for value in owners if isinstance(value, Instance)]
+    answers: list[bool] = []
+    for function in made if depth > 0 else ():
+        if function is not None:
+            inner = ev.free_frame(function.ref)
+            returned = [given.value for _, given in inner.code.returns if given.value is not None]
+            answers += [is_agreed(ev, inner, value, depth - 1) for value in returned]
+    return bool(answers) and all(answers)
 
 
-def _calls(ev: Evaluator, frame: Frame, number: int, names: tuple[str, ...] | None, depth: int) -> bool:
-    """Does an expression call one of these functions; without names, one by which processes agree."""
+def parts(ev: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[int]:
+    """The operations that an expression is made of, itself first: through calls, and names with one store."""
+    yield number
     operation = frame.code.operations[number]
     inside = operands(operation)
     if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
         stores = [frame.code.operations[n] for n in ev.reaching(frame, number, operation.name)]
         inside = tuple(store.value for store in stores if isinstance(store, s.Store)) if len(stores) == 1 else ()
-    if isinstance(operation, s.Call):
-        for callee in ev.value(frame, operation.function):
+    elif isinstance(operation, s.Call):
+        method = frame.code.operations[operation.function]
+        inside = (*(a.value for a in operation.arguments), *([method.base] if isinstance(method, s.Attribute) else []))
+    for part in inside if depth > 0 else ():
+        yield from parts(ev, frame, part, depth - 1)
+
+
+def _calls(ev: Evaluator, frame: Frame, number: int, names: tuple[str, ...] | None, depth: int) -> bool:
+    """Does an expression call one of these functions; without names, one by which processes agree."""
+    for part in parts(ev, frame, number, depth):
+        operation = frame.code.operations[part]
+        for callee in ev.value(frame, operation.function) if isinstance(operation, s.Call) else ():
             if isinstance(callee, External):
                 known = ev.knowledge.get(callee.name)
                 if callee.name in names if names is not None else known is not None and known.agreement:
                     return True
-        method = frame.code.operations[operation.function]
-        inside = (*(a.value for a in operation.arguments), *([method.base] if isinstance(method, s.Attribute) else []))
-    return depth > 0 and any(_calls(ev, frame, each, names, depth - 1) for each in inside)
+    return False

@@ -276,10 +276,12 @@ class Conditions:
         if isinstance(operation, s.BoolOp):
             sides = [self.holds(frame, operand, assumptions, first=first) for operand in operation.operands]
             decisive = operation.operator == "or"
-            if decisive not in sides and None in sides:
-                whole = self._joined(frame, operation)
-                return None if whole is None else assumptions.get(whole)
-            return decisive in sides if decisive else decisive not in sides
+            if decisive in sides:
+                return decisive
+            if None not in sides:
+                return not decisive
+            whole = self._joined(frame, operation)
+            return None if whole is None else assumptions.get(whole)
         key = self.key(frame, test)
         if key is None:
             return None

@@ -6,6 +6,7 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.order.listings import DATASET_MAKERS
 from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
@@ -15,8 +16,6 @@ _CONVERTERS = frozenset(("numpy.asarray", "numpy.array", "jax.numpy.asarray", "j
 _KEEPING = frozenset(
     "batch cache enumerate filter interleave map prefetch repeat take unbatch with_options seed to_iter_dataset".split()
 )
-_MAKERS = frozenset(("from_tensor_slices", "from_list", "source"))
-"""What makes a data set of a list."""
 _ARRANGING = frozenset(("reshape", "tolist", "astype", "copy"))
 
 
@@ -57,7 +56,7 @@ class ShuffledOrder(Property):
                 if callee.name == "tensorflow.random.shuffle":
                     mixed = self._of_seed(origins, frame, number, operation)
                     return mixed or origins.any_of(frame, arguments[:1])
-                if callee.name.rpartition(".")[2] in _MAKERS:
+                if callee.name.rpartition(".")[2] in DATASET_MAKERS:
                     return origins.any_of(frame, arguments[:1])
                 if callee.name in ("numpy.random.permutation", "random.sample"):
                     return self._step(origins, frame, number, self.content.of(frame, number))

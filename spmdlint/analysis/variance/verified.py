@@ -12,7 +12,8 @@ from typing import TypeAlias
 from spmdlint.analysis.evaluation.code import Code, operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame
-from spmdlint.analysis.variance.conditions import COUNT_NAMES
+from spmdlint.analysis.variance.agreed import parts
+from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.program import summary as s
 
@@ -30,6 +31,7 @@ class Verified:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self.control = Control(evaluator)
+        self.conditions = Conditions(evaluator)
         self._known: dict[Code, tuple[_Check, ...]] = {}
 
     def stores(self, frame: Frame, number: int, name: str) -> frozenset[int]:
@@ -70,16 +72,16 @@ class Verified:
         raising = {block for block, _, _ in frame.code.each(s.Raise)}
         for branch in self.control.branches(frame.ref):
             raises = not raising.isdisjoint(branch.yes | branch.no)
-            if raises and gathered in _parts(self.ev, frame, branch.test, _DEPTH):
+            if raises and gathered in parts(self.ev, frame, branch.test, _DEPTH):
                 yield branch
 
     def _where_several(self, frame: Frame, block: int) -> int:
         """The block of the branch around a check that only leaves it out where there is one process."""
         for branch in self.control.branches(frame.ref):
-            asked = (frame.code.operations[n] for n in _parts(self.ev, frame, branch.test, _DEPTH))
-            counts = any(isinstance(o, (s.Attribute, s.Load)) and o.name in COUNT_NAMES for o in asked)
-            if counts and block in branch.yes | branch.no:
-                return branch.block
+            if block in branch.yes | branch.no:
+                left_out = self.conditions.facts(frame, branch.test, block in branch.no)
+                if self.conditions.one_process(left_out):
+                    return branch.block
         return block
 
 
@@ -97,19 +99,3 @@ def _reads(code: Code, number: int, depth: int) -> Iterator[int]:
         inside = tuple(argument.value for argument in operation.arguments)
     for part in inside:
         yield from _reads(code, part, depth - 1)
-
-
-def _parts(ev: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[int]:
-    """The operations that an expression is made of, through names with one store."""
-    yield number
-    operation = frame.code.operations[number]
-    if depth == 0:
-        return
-    inside = operands(operation)
-    if isinstance(operation, s.Load) and frame.code.function.binds(operation.name):
-        stores = ev.reaching(frame, number, operation.name)
-        inside = tuple(stores) if len(stores) == 1 else ()
-    elif isinstance(operation, s.Call):
-        inside = (operation.function, *(argument.value for argument in operation.arguments))
-    for part in inside:
-        yield from _parts(ev, frame, part, depth - 1)
