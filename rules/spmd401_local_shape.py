@@ -16,9 +16,9 @@ class LocalShape(Rule):
     ## What it does
 
     Follows the shapes of arrays that go into parallel calls back to sizes that differ between processes: the length of
-    a process's share of the data, a listing, the longest example of the local batch, a choice by chance, the process's
-    number itself; through the generators and iterators of the project, too. So it does with the structure of trees:
-    None, or something empty, on some processes where others pass a value.
+    a process's share of the data, a listing, the longest example of the local batch (a tokenizer may pad to it), a
+    choice by chance, the process's number itself; through the generators and iterators of the project, too. So it does
+    with the structure of trees: None, or something empty, on some processes where others pass a value.
 
     ## Why it matters
 
@@ -68,7 +68,7 @@ class LocalShape(Rule):
             yield self._diagnostic(program, found)
 
     def _diagnostic(self, program: Program, found: Given) -> Diagnostic:
-        source = found.reason.source
+        source = found.reason.cause
         place = program.place(found.site)
         what = "structure" if found.structure else "shape"
         mend = (

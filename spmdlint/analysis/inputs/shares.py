@@ -14,6 +14,8 @@ from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
+_STRIDES = frozenset(("islice",))
+
 
 class ShuffledShare(Struct, frozen=True):
     """One process's share of a list that every process shuffled in its own way."""
@@ -41,11 +43,20 @@ class Shares:
                 base = frame.code.operations[method.function]
                 if frame.code.function.block_of[number] in live and isinstance(base, s.Attribute):
                     yield from self._share(frame, number, number, base.base)
+            for number, call in frame.code.calls_named(_STRIDES).items():
+                if frame.code.function.block_of[number] in live and self._strides(frame, call):
+                    yield from self._share(frame, number, call.arguments[1].value, call.arguments[0].value, "identity")
         yield from self._dealt()
 
-    def _share(self, frame: Frame, number: int, cut: int, base: int) -> Iterator[ShuffledShare]:
+    def _strides(self, frame: Frame, call: s.Call) -> bool:
+        """``islice(files, start, stop, step)`` takes each of so many."""
+        callees = self.ev.value(frame, call.function)
+        named = any(isinstance(callee, External) and callee.name == "itertools.islice" for callee in callees)
+        return named and len(call.arguments) == 4 and not any(a.keyword or a.star for a in call.arguments)
+
+    def _share(self, frame: Frame, number: int, cut: int, base: int, kind: str = "data") -> Iterator[ShuffledShare]:
         share = self.content.of(frame, cut)
-        if share is None or share.kind != "data":
+        if share is None or share.kind != kind:
             return
         shuffle = self.shuffles.of(frame, base)
         if shuffle is not None:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.evaluation.values import Site
 
-_PARTS = ("data", "ragged")
+_PARTS = ("data", "ragged", "longest")
 """Kinds of what a process has to itself, however it came by it."""
 
 

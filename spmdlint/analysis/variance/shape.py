@@ -17,6 +17,7 @@ from spmdlint.analysis.variance.element import of_element, of_entry
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
+from spmdlint.analysis.variance.tokenized import ENCODED, LONGEST, padded_to_longest
 from spmdlint.analysis.variance.windows import Windows
 from spmdlint.program import summary as s
 
@@ -27,6 +28,8 @@ _METHODS_KEEP = frozenset("astype copy transpose swapaxes squeeze ravel flatten 
 MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
 _KEEPERS = frozenset(("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"))
 _SIZES = frozenset(("size", "shape"))
+_UNKNOWN = (SELECTED, LONGEST)
+"""Kinds of reasons that hold for every part of what has several: nobody has said which of them it is about."""
 
 
 class Shape(Property):
@@ -39,7 +42,7 @@ class Shape(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Call):
-            return self._call(origins, frame, number, operation)
+            return self._of_texts(origins, frame, number, operation) or self._call(origins, frame, number, operation)
         if isinstance(operation, s.Item):
             found = of_element(origins, frame, operation)
             if found == CONTINUE:
@@ -51,19 +54,36 @@ class Shape(Property):
             return self._cut(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
             return origins.of(frame, operation.element) or self.length.of(frame, number)
-        if isinstance(operation, s.Display):
-            return origins.any_of(frame, operation.elements) if operation.kind != "set" else None
-        if isinstance(operation, s.DictDisplay):
-            return origins.any_of(frame, operation.values)
+        if isinstance(operation, (s.Display, s.DictDisplay)):
+            return self._of_parts(origins, frame, operation)
         if isinstance(operation, s.Binary):
             return self._combined(origins, frame, operation)
         if isinstance(operation, s.Unary):
             return origins.of(frame, operation.operand) if operation.operator == "-" else None
         if isinstance(operation, s.Load):
             return self._loaded(origins, frame, number, operation)
-        if isinstance(operation, (s.Store, s.Parameter, s.Attribute, s.Await, s.IfExp, s.Import)):
+        if isinstance(operation, s.Attribute):
+            return self._encoded(origins, frame, operation) or CONTINUE
+        if isinstance(operation, (s.Store, s.Parameter, s.Await, s.IfExp, s.Import)):
             return CONTINUE
         return None
+
+    @staticmethod
+    def _of_parts(origins: Origins, frame: Frame, display: s.Display | s.DictDisplay) -> Reason | None:
+        if isinstance(display, s.DictDisplay):
+            return origins.any_of(frame, display.values)
+        return origins.any_of(frame, display.elements) if display.kind != "set" else None
+
+    def _of_texts(self, origins: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
+        texts = self.content.any_of(frame, padded_to_longest(origins.ev, frame, call))
+        text = "a process's own texts are padded to the longest of them"
+        return Reason(Site(frame.ref, number), text, LONGEST, texts) if texts is not None else None
+
+    @staticmethod
+    def _encoded(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:
+        """A field of what a tokenizer gives."""
+        found = origins.of(frame, operation.base) if operation.name in ENCODED else None
+        return found if found is not None and found.kind == LONGEST else None
 
     def _loaded(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | Literal["continue"] | None:
         """What a name holds, with what was put into it."""
@@ -101,7 +121,7 @@ class Shape(Property):
         each = function.operations[operation.value]
         if isinstance(each, s.Call):  # one of several results
             found = origins.of(frame, operation.value)
-            return found if found is not None and any(step.kind == SELECTED for step in found.chain()) else None
+            return found if found is not None and any(step.kind in _UNKNOWN for step in found.chain()) else None
         call = function.operations[each.iterable] if isinstance(each, s.Next) else None
         method = function.operations[call.function] if isinstance(call, s.Call) else None
         if operation.index != 1 or not isinstance(method, s.Attribute) or method.name != "items":
@@ -172,7 +192,7 @@ class Shape(Property):
         index = origins.ev.function(frame).operations[operation.index]
         if isinstance(index, s.Const):
             found = origins.of(frame, operation.base)
-            if found is not None and found.kind == SELECTED:
+            if found is not None and found.kind in _UNKNOWN:
                 return found
             if isinstance(index.value, str) and not self._is_filled(origins, frame, operation.base):
                 found = of_entry(origins, frame, operation.base, index.value)

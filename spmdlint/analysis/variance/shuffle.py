@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
 from spmdlint.analysis.order.listings import DATASET_MAKERS
 from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -68,7 +68,22 @@ class ShuffledOrder(Property):
             return origins.of(frame, method.base)
         if isinstance(method, s.Attribute) and method.name == "shuffle":
             return self._of_seed(origins, frame, number, operation) or origins.of(frame, method.base)
-        return CONTINUE
+        return self._gone_over(origins, frame, number) or CONTINUE
+
+    @staticmethod
+    def _gone_over(origins: Origins, frame: Frame, number: int) -> Reason | None:
+        """Why an object of the project's gives what it holds in an order of one's own: by its ``__iter__``."""
+        for value in ordered(origins.ev.value(frame, number)):
+            for method in origins.ev.objects.attribute(value, "__iter__") if isinstance(value, Instance) else ():
+                if isinstance(method, FunctionValue):
+                    inside = origins.ev.free_frame(method.ref)
+                    loops = inside.code.of_kind(s.Next) if inside.code.function.generator else ()
+                    given = [loop.iterable for _, loop in loops]
+                    given += [y.value for _, y in inside.code.of_kind(s.Yield) if y.delegate and y.value is not None]
+                    found = origins.any_of(inside, given) or origins.of_returns(inside)
+                    if found is not None:
+                        return found
+        return None
 
     def _of_seed(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | None:
         """A data set's own ``shuffle``, with a seed by name or behind the size of its buffer."""
