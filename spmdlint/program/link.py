@@ -154,6 +154,20 @@ class Project(Struct, dict=True):
                             found.add(operation.name)
         return frozenset(found)
 
+    @cached_property
+    def fields_of_others(self) -> dict[str, list[tuple[FunctionRef, int]]]:
+        """Where attributes are stored on something else than the receiver of a method, by the attribute's name."""
+        found: dict[str, list[tuple[FunctionRef, int]]] = {}
+        for ref in self.functions():
+            function = self.function(ref)
+            receiver = function.formals[0].name if function.formals and self.enclosing_class(ref) is not None else None
+            for number, operation in enumerate(function.operations):
+                if type(operation) is StoreAttribute:
+                    base = function.operations[operation.base]
+                    if receiver is None or not isinstance(base, Load) or base.name != receiver:
+                        found.setdefault(operation.name, []).append((ref, number))
+        return found
+
     def enclosing_class(self, ref: FunctionRef) -> FunctionRef | None:
         """The class in whose body a function is defined, if any."""
         parent = self.function(ref).parent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, Instance, ModuleValue
@@ -22,7 +21,7 @@ class OutsideStores:
 
     def of(self, cls: ClassValue, name: str) -> Iterator[tuple[FunctionRef, int]]:
         """The stores to a field of a class: to its objects, or to what only it can be by the name of the field."""
-        for ref, number in self._stores.get(name, ()):
+        for ref, number in self.ev.project.fields_of_others.get(name, ()):
             frame = self.ev.free_frame(ref)
             stored = frame.code.operations[number]
             assert isinstance(stored, s.StoreAttribute)
@@ -38,7 +37,7 @@ class OutsideStores:
         name = self._namespace(frame, load.base)
         if name is None:
             return
-        for ref, number in self._stores.get(load.name, ()):
+        for ref, number in self.ev.project.fields_of_others.get(load.name, ()):
             other = self.ev.free_frame(ref)
             stored = other.code.operations[number]
             assert isinstance(stored, s.StoreAttribute)
@@ -63,16 +62,3 @@ class OutsideStores:
             return None
         known = any(isinstance(v, (Instance, ClassValue, ModuleValue)) for v in self.ev.value(frame, number))
         return None if known else operation.name
-
-    @cached_property
-    def _stores(self) -> dict[str, list[tuple[FunctionRef, int]]]:
-        found: dict[str, list[tuple[FunctionRef, int]]] = {}
-        for ref in self.ev.project.functions():
-            function = self.ev.project.function(ref)
-            receiver = function.formals[0].name if function.formals else None
-            method = self.ev.project.enclosing_class(ref) is not None
-            for number, operation in self.ev.code(ref).of_kind(s.StoreAttribute):
-                base = function.operations[operation.base]
-                if not (method and isinstance(base, s.Load) and base.name == receiver):
-                    found.setdefault(operation.name, []).append((ref, number))
-        return found
