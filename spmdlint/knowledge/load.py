@@ -70,6 +70,8 @@ class Known(Struct, frozen=True):
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
     ``deal_seed``: of what mixes all records and then deals out those of one process, the parameter that is the seed;
     ``dealt`` the one that says which part it deals out, without which it deals out none.
+    ``fills``: of a call by which processes agree, the parameter that is the buffer which it puts the result into.
+    ``rooted``: the parameter that counts on one process alone, so that others may pass something of another form.
     """
 
     name: str
@@ -107,7 +109,7 @@ class Known(Struct, frozen=True):
     compiled: bool = False
     checkpoint: bool = False
     agreement: bool = False
-    pickles: bool = False
+    any_shape: bool = False
     gathers: bool = False
     source: Source | None = None
     attribute: bool = False
@@ -136,6 +138,8 @@ class Known(Struct, frozen=True):
     label: str | None = None
     deal_seed: str | None = None
     dealt: str | None = None
+    fills: str | None = None
+    rooted: str | None = None
 
     @property
     def positional(self) -> tuple[str, ...]:
@@ -152,7 +156,7 @@ _TABLES = ("aliases", "functions", "methods")
 """What a user's knowledge may hold."""
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
-    "batches", "asked", "deal_seed", "dealt",
+    "batches", "asked", "deal_seed", "dealt", "fills", "rooted",
 )  # fmt: skip
 """Keys whose value is the name of a parameter."""
 

@@ -15,6 +15,7 @@ from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -28,6 +29,7 @@ from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.lastbatch import REMAINDER
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.selected import SELECTED
+from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 _SHAPED = (".zeros", ".ones", ".full", ".empty")
@@ -75,13 +77,19 @@ class Inputs:
     def shapes(self) -> Iterator[Given]:
         """Arguments whose shape differs between processes."""
         for frame, operation, call in self._calls:
-            if (call.strength == "weak" and not self._counts(frame, call)) or self._pickles(call):
+            if (call.strength == "weak" and not self._counts(frame, call)) or self._takes_any(call):
                 continue
+            rooted = self._rooted(operation, call)
             for argument in operation.arguments:
-                found = self._shape(frame, operation, argument.value, call)
+                found = self._shape(frame, operation, argument.value, call) if argument.value != rooted else None
                 if found is not None:
                     yield found
                     break
+
+    def _rooted(self, operation: s.Call, call: ParallelCall) -> int | None:
+        """What counts on one process alone: all others may pass None there."""
+        known = self._known(call)
+        return None if known is None or known.rooted is None else passed(operation, known.rooted, known.positional)
 
     def _shape(self, frame: Frame, operation: s.Call, value: int, call: ParallelCall) -> Given | None:
         """Why an argument has another shape, or another structure, on every process."""
@@ -138,10 +146,13 @@ class Inputs:
     def _counts(self, frame: Frame, call: ParallelCall) -> bool:
         return call.carried and (self.preview or self.multi.written_for(frame.ref.path))
 
-    def _pickles(self, call: ParallelCall) -> bool:
-        """Does a call send objects, of any shape, and no arrays."""
-        known = self.ev.knowledge.get(call.same) if isinstance(call.same, str) else None
-        return known is not None and known.pickles
+    def _takes_any(self, call: ParallelCall) -> bool:
+        """May processes give a call arrays of other shapes: it sends objects, or is told the sizes."""
+        known = self._known(call)
+        return known is not None and known.any_shape
+
+    def _known(self, call: ParallelCall) -> Known | None:
+        return self.ev.knowledge.get(call.same) if isinstance(call.same, str) else None
 
     def _sure(self, frame: Frame, reason: Reason) -> bool:
         if reason.kind == "ragged":

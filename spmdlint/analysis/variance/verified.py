@@ -1,7 +1,8 @@
 """Names that a program has checked to be the same on all processes, and goes on only if they are.
 
 ``if not np.all(process_allgather(x) == x): raise``, and ``multihost_utils.assert_equal(x)``: behind it, what ``x`` held
-there is uniform. A check that is left out in a job of one process holds for that, too.
+there is uniform. A check that is left out in a job of one process holds for that, too. So is a buffer behind the call
+that fills it with the same on all processes, as MPI's ``Allreduce(x, buffer)`` does.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import Code, operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame
@@ -19,7 +21,6 @@ from spmdlint.program import summary as s
 
 _GATHERS = frozenset(("jax.experimental.multihost_utils.process_allgather",))
 _ASSERTS = frozenset(("jax.experimental.multihost_utils.assert_equal",))
-_NAMES = frozenset(name.rpartition(".")[2] for name in _GATHERS | _ASSERTS)
 _DEPTH = 8
 _Check: TypeAlias = tuple[int, int, str, frozenset[int]]
 """The block of a check, or of the branch around it, its last operation there, a name, and the stores that it checks."""
@@ -32,11 +33,13 @@ class Verified:
         self.ev = evaluator
         self.control = Control(evaluator)
         self.conditions = Conditions(evaluator)
+        self._fills = {name: known.fills for name, known in evaluator.knowledge.functions.items() if known.fills}
+        self._names = frozenset(name.rpartition(".")[2] for name in (*_GATHERS, *_ASSERTS, *self._fills))
         self._known: dict[Code, tuple[_Check, ...]] = {}
 
     def stores(self, frame: Frame, number: int, name: str) -> frozenset[int]:
         """The stores to a name that are known to agree where an operation reads it."""
-        if not frame.code.mentions(_NAMES):
+        if not frame.code.mentions(self._names):
             return frozenset()  # few do, and that is told soonest
         checks = self._known.get(frame.code)
         if checks is None:
@@ -52,6 +55,8 @@ class Verified:
         code = frame.code
         for number, call in code.of_kind(s.Call):
             names = {v.name for v in self.ev.value(frame, call.function) if isinstance(v, External)}
+            for name in names & self._fills.keys():
+                yield from self._filled(frame, number, call, name)
             if not names & (_GATHERS | _ASSERTS):
                 continue
             block, last = code.function.block_of[number], number
@@ -62,10 +67,23 @@ class Verified:
                 block, last = failing.block, len(code.operations)
             block = self._where_several(frame, block)
             for argument in call.arguments:
-                for read in _reads(code, argument.value, _DEPTH):
-                    load = code.operations[read]
-                    if isinstance(load, s.Load):
-                        yield block, last, load.name, self.ev.reaching(frame, read, load.name)
+                yield from self._named(frame, argument.value, block, last)
+
+    def _named(self, frame: Frame, value: int, block: int, last: int) -> Iterator[_Check]:
+        """The names that a value is made of, behind a place."""
+        for read in _reads(frame.code, value, _DEPTH):
+            load = frame.code.operations[read]
+            if isinstance(load, s.Load):
+                yield block, last, load.name, self.ev.reaching(frame, read, load.name)
+
+    def _filled(self, frame: Frame, number: int, call: s.Call, name: str) -> Iterator[_Check]:
+        """The buffer that a call puts the same into on every process."""
+        known = self.ev.knowledge.functions[name]
+        buffer = passed(call, self._fills[name], known.positional)
+        if buffer is not None:
+            yield from self._named(
+                frame, buffer, self._where_several(frame, frame.code.function.block_of[number]), number
+            )
 
     def _failing(self, frame: Frame, gathered: int) -> Iterator[Branch]:
         """The branches on what was gathered of which one arm raises."""
