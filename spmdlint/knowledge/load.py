@@ -70,6 +70,7 @@ class Known(Struct, frozen=True):
     ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
     ``deal_seed``: of what mixes all records and then deals out those of one process, the parameter that is the seed;
     ``dealt`` the one that says which part it deals out, without which it deals out none.
+    ``runs``: of what is applied, that its function runs as it is, on each leaf or element, and is not traced.
     ``fills``: of a call by which processes agree, the parameter that is the buffer which it puts the result into.
     ``rooted``: the parameter that counts on one process alone, so that others may pass something of another form.
     """
@@ -90,6 +91,7 @@ class Known(Struct, frozen=True):
     even: bool = False
     spmd: str | None = None
     leaves: str | None = None
+    runs: bool = False
     inserts: str | None = None
     called: tuple[str, ...] = ()
     when: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from spmdlint.analysis.axes.axisnames import NO_AXES as NO_AXES
 from spmdlint.analysis.axes.axisnames import Axes as Axes
 from spmdlint.analysis.axes.contexts import Contexts
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.mapped import leaf_function
 from spmdlint.analysis.evaluation.standard import listed
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
@@ -151,6 +152,10 @@ class Calls:
 
     def _leaves_of(self, known: Known, arguments: Arguments) -> list[Arguments]:
         """What a function is given that runs on each leaf of a tree: the leaves, where the tree is written out."""
+        if known.leaves is not None:
+            functions = [leaf_function(self.ev, tree) for tree in arguments.positional[1:]]
+            if any(functions):
+                return [Arguments(tuple(each or ANYTHING for each in functions))]
         position = known.positional.index(known.leaves) if known.leaves is not None else len(arguments.positional)
         tree = arguments.positional[position] if position < len(arguments.positional) else None
         leaves = self._leaves(tree) if tree is not None else None
@@ -214,6 +219,13 @@ class Calls:
                 yield from (inner for inner in map(certain, value.elements) if inner is not None)
             elif value is not None:
                 yield value
+
+    def run_by(self, callees: Iterable[Value], frame: Frame, operation: Call) -> Iterator[Value]:
+        """The functions that a call gives to what runs them as they are, for each leaf or element."""
+        for callee in callees:
+            known = self.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is not None and known.runs:
+                yield from self.functions_in(known, self.ev.arguments(frame, operation))
 
     def keeps_results(self, function: Value, depth: int = MAX_WRAPPED) -> bool:
         """Does a call give what the project's function behind it returns: no transformation on the way changes it."""

@@ -191,6 +191,11 @@ class Effects:
                 yield ParallelCall(
                     name, "strong", callee.name, (site,), everyone=True, checkpoint=known.checkpoint, label=label
                 )
+            if known is not None and known.runs:
+                for function in self.calls.run_by((callee,), frame, operation):
+                    if isinstance(function, (External, Applied)):
+                        yield from self.of_callee(frame, number, operation, function)
+                yield from self._through(frame, number, operation, callee)
             return
         if isinstance(callee, Applied):
             known = self.ev.knowledge.get(callee.name)
@@ -217,7 +222,7 @@ class Effects:
         site = Site(frame.ref, number)
         arguments = self.ev.arguments(frame, operation)
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
-            if target.way in ("call", "transform"):
+            if target.way in ("call", "transform", "apply"):
                 for inner in self.of_function(target.frame):
                     yield replace(inner, path=(site, *inner.path))
 

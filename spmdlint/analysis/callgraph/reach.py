@@ -221,6 +221,8 @@ class Visitor:
         """May what is called be a parallel call itself, as far as it is a library's."""
         if any(map(self._spans, callees)) or unknown_map(self.ev, frame, call, callees) is not None:
             return True
+        if any(map(self._spans, self.calls.run_by(callees, frame, call))):
+            return True
         method = frame.code.operations[call.function]
         if not isinstance(method, s.Attribute) or method.name not in self._spanning_methods:
             return False

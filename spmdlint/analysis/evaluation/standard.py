@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.kinds import is_instance
+from spmdlint.analysis.evaluation.mapped import tree_of_functions
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     Applied,
@@ -66,7 +67,7 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
         return _table(arguments)
     if name == "dataclasses.replace" and len(given) == 1:
         return ev.each(given[0], lambda v: _replaced(ev, v, replace(arguments, positional=())))
-    return None
+    return tree_of_functions(ev, name, arguments, frame)
 
 
 def _table(arguments: Arguments) -> Values | None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import filling_of, fillings, is_own_field, methods_of
+from spmdlint.analysis.evaluation.fillings import filling_of, fillings, given_to, is_own_field, methods_of
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -22,10 +22,13 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
     if not function.binds(operation.name) or operation.name in frame.code.sorted_names:
         return None
     lists = _are_lists(origins.ev, frame, operation.name)
+    keyed = _has_keys(origins.ev, frame, operation.name)
     for filled, iterable in fillings(origins.ev, frame, load):
         if lists and isinstance(function.operations[filled], s.StoreSubscript):
             continue  # what is put into a place of its own stands there, whenever that is done
-        if isinstance(function.operations[filled], s.StoreSubscript) and _own_keys(frame, operation.name, iterable):
+        if isinstance(function.operations[filled], s.StoreSubscript) and (
+            keyed or _own_keys(frame, operation.name, iterable)
+        ):
             continue  # a key that is there already keeps its place
         found = origins.of(frame, iterable)
         if found is not None:
@@ -82,6 +85,21 @@ def _own_keys(frame: Frame, name: str, iterable: int) -> bool:
         if isinstance(base, s.Load) and base.name == name:
             return True
     return False
+
+
+def _has_keys(ev: Evaluator, frame: Frame, name: str) -> bool:
+    """Is a name only ever given dictionaries that have keys where they are made: a comprehension, `dict.fromkeys`."""
+    made = given_to(frame.code.function, name)
+    return bool(made) and all(_is_keyed(ev, frame, each) for each in made)
+
+
+def _is_keyed(ev: Evaluator, frame: Frame, made: s.Operation) -> bool:
+    if isinstance(made, s.DictDisplay):
+        return bool(made.keys)
+    if isinstance(made, s.Call):
+        names = {v.name for v in ev.value(frame, made.function) if isinstance(v, External)}
+        return "builtins.dict.fromkeys" in names or ("builtins.dict" in names and bool(made.arguments))
+    return isinstance(made, s.Collected) and made.kind == "dict"
 
 
 def _are_lists(ev: Evaluator, frame: Frame, name: str) -> bool:

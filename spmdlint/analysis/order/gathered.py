@@ -1,7 +1,7 @@
 """Arrays built in an order of this process's own and given to a call in which all processes combine them.
 
 ``process_allgather(np.array([metrics[name] for name in names]))``: row by row they mean something else. Dictionaries
-as such are no such arrays, for JAX sorts their keys.
+as such are no such arrays, for JAX sorts their keys. What a traced program stacks or sends counts, too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
@@ -35,9 +36,11 @@ class GatheredOrder(Struct, frozen=True):
 def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order: Origins) -> Iterator[GatheredOrder]:
     """Every such argument, function by function."""
     for ref in evaluator.project.functions():
+        frame = evaluator.free_frame(ref)
+        if ref in reach.traced:
+            yield from _traced(evaluator, frame, order)
         if ref not in reach.host:
             continue
-        frame = evaluator.free_frame(ref)
         for number, operation in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             composed = _composed(evaluator, frame, operation)
             for argument in operation.arguments if composed is not None else ():
@@ -53,6 +56,36 @@ def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order:
                     if reason is not None:
                         name = next(call.name for call in effects.of_call(frame, number, operation))
                         yield GatheredOrder(Site(ref, number), Site(ref, argument.value), name, reason)
+
+
+def _traced(evaluator: Evaluator, frame: Frame, order: Origins) -> Iterator[GatheredOrder]:
+    """Arrays that a program puts together, or sends, in such an order: each process compiles another one."""
+    for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
+        for callee in evaluator.value(frame, call.function) if call.arguments else ():
+            known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+            if known is None or not (known.kind == "collective" or (known.stacks and known.name.startswith("jax."))):
+                continue
+            given = call.arguments[0].value
+            reason = order.of(frame, given) if _picked(evaluator, frame, given, _DEPTH) else None
+            if reason is not None:
+                yield GatheredOrder(Site(frame.ref, number), Site(frame.ref, given), known.name, reason)
+
+
+def _picked(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
+    """Is it a list with an entry of something else for each name: ``[grads[name] for name in names]``.
+
+    What are elements themselves may well be numbers, whose sets have one order.
+    """
+    operations = frame.code.operations
+    operation = operations[number]
+    if isinstance(operation, s.Load) and depth:
+        stores = evaluator.reaching(frame, number, operation.name)
+        return bool(stores) and all(_picked(evaluator, frame, store, depth - 1) for store in stores)
+    if isinstance(operation, s.Store):
+        return _picked(evaluator, frame, operation.value, depth)
+    if not isinstance(operation, s.Collected) or operation.kind not in ("list", "generator"):
+        return False
+    return any(isinstance(operations[part], s.Subscript) for part in parts(evaluator, frame, operation.element, _DEPTH))
 
 
 def _composed(evaluator: Evaluator, frame: Frame, operation: s.Call) -> str | None:

@@ -18,7 +18,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.order.filling import order_of_field, order_of_filling, order_of_generator
-from spmdlint.analysis.order.sets import LISTERS
+from spmdlint.analysis.order.sets import LISTERS, VIEWS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
@@ -89,7 +89,7 @@ class ListingOrder(Property):
             return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
         if method.name in DATASET_MAKERS:
             return origins.any_of(frame, [argument.value for argument in operation.arguments])
-        if method.name in _KEEPERS:
+        if method.name in _KEEPERS or (method.name in VIEWS and not operation.arguments):
             return origins.of(frame, method.base)
         known = self.knowledge.methods.get(method.name)
         if known is not None and known.shuffles:

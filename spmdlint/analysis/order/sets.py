@@ -18,7 +18,7 @@ from spmdlint.program import summary as s
 
 _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
 # JAX sorts the keys of a dictionary that it is given, so only who iterates over one sees its order.
-_VIEWS = frozenset(("items", "keys", "values"))
+VIEWS = frozenset(("items", "keys", "values"))
 _SET_OPERATORS = frozenset("|&-^")
 # The devices of a sharding.
 _SET_FIELDS = frozenset(("device_set",))
@@ -130,7 +130,7 @@ class SetOrder(Property):
                 return self._sorted(origins, frame, site, operation)
             return None
         method = function.operations[operation.function]
-        if isinstance(method, s.Attribute) and method.name in (*_VIEWS, *_ARRANGING):
+        if isinstance(method, s.Attribute) and method.name in (*VIEWS, *_ARRANGING):
             return origins.of(frame, method.base)
         if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
             found = origins.of(frame, method.base)

@@ -26,6 +26,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.counted import size_asked_for
 from spmdlint.analysis.variance.dealt import Dealt
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
@@ -151,6 +152,9 @@ class Length(Property):
         function = origins.ev.function(frame)
         if not function.binds(load.name) or not _starts_empty(function, load.name):
             return None
+        size = size_asked_for(origins.ev, frame, place, load)
+        if size is not None:
+            return self.content.of(frame, size)
         for number, iterable in fillings(origins.ev, frame, place):
             found = self.iterated.of(origins, frame, iterable)
             if found is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import fillings
 from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.variance.counted import size_asked_for
 from spmdlint.analysis.variance.reason import Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
@@ -18,6 +19,9 @@ _SELECTORS = frozenset(
     "unique nonzero flatnonzero argwhere extract compress setdiff1d intersect1d union1d unique_values".split()
 )
 _MASKS = frozenset(("isin", "isfinite", "isnan")) | _SELECTORS
+_BOOLEANS = frozenset(f"{library}.{name}" for library in ("numpy", "jax.numpy") for name in ("bool", "bool_")) | {
+    "builtins.bool"
+}
 _COMPARED = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _DEPTH = 6
 
@@ -49,14 +53,28 @@ def _is_mask(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
         return _is_mask(ev, frame, operation.operand, depth - 1)
     if not isinstance(operation, s.Call) or not operation.arguments:
         return False
+    if _to_booleans(ev, frame, operation):
+        return True
     names = [v.name for v in ev.value(frame, operation.function) if isinstance(v, External)]
     return any(name.startswith(("numpy.", "jax.numpy.")) and name.rpartition(".")[2] in _MASKS for name in names)
+
+
+def _to_booleans(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
+    """``mask.astype(bool)``, ``asarray(mask, dtype=bool)``."""
+    method = frame.code.operations[call.function]
+    types = [argument.value for argument in call.arguments if argument.keyword == "dtype"]
+    if isinstance(method, s.Attribute) and method.name == "astype":
+        types += [argument.value for argument in call.arguments[:1]]
+    named = {v.name for each in types for v in ev.value(frame, each) if isinstance(v, External)}
+    return not named.isdisjoint(_BOOLEANS)
 
 
 def by_filling(ev: Evaluator, frame: Frame, number: int) -> Reason | None:
     """A list that takes up elements that meet a condition: in a comprehension, or by `append` below an `if`."""
     operation = ev.function(frame).operations[number]
     if isinstance(operation, s.Load):
+        if size_asked_for(ev, frame, number, operation) is not None:
+            return None
         found = _appended(ev, frame, number, operation.name) if frame.code.function.binds(operation.name) else None
         if found is not None:
             return found

@@ -1,0 +1,53 @@
+"""Lists that have as many elements as a branch has just asked for: ``if len(rows) == size: yield stack(rows)``."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.fillings import filling_of
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.program import summary as s
+
+# ``>=`` is asked after each element that is put in.
+_REACHED = {"==": "true", ">=": "true", "!=": "false", "<": "false"}
+_TURNED = {">=": "<=", "<": ">", "==": "==", "!=": "!="}
+
+
+def size_asked_for(ev: Evaluator, frame: Frame, number: int, load: s.Load) -> int | None:
+    """The size that the value of a name has wherever control comes to one of its uses; None where nothing asks."""
+    function, flow = frame.code.function, frame.code.flow
+    block = function.block_of[number]
+    for asking in flow.dominators_of(block):
+        test = function.blocks[asking].test
+        found = _compared(ev, frame, test, load.name) if test is not None else None
+        if found is None:
+            continue
+        asked, size, arm = found
+        arms = [edge.target for edge in function.blocks[asking].edges if edge.kind == arm]
+        within = flow.guarded(asking, arms[0]) if arms else frozenset()
+        same = flow.reaching(number, load.name) == flow.reaching(asked, load.name)
+        if block in within and same and not any(function.block_of[n] in within for n in filling_of(ev, frame, number)):
+            return size
+    return None
+
+
+def _compared(ev: Evaluator, frame: Frame, test: int, name: str) -> tuple[int, int, str] | None:
+    """The use of a name whose length a condition compares, with what, and the arm of the branch for as many."""
+    operations = frame.code.operations
+    compare = operations[test]
+    if not isinstance(compare, s.Compare) or len(compare.operands) != 2:
+        return None
+    left, right = compare.operands
+    operator = compare.operators[0]
+    for length, size, arm in (
+        (left, right, _REACHED.get(operator)),
+        (right, left, next((a for o, a in _REACHED.items() if _TURNED[o] == operator), None)),
+    ):
+        call = operations[length]
+        if arm is None or not isinstance(call, s.Call) or len(call.arguments) != 1:
+            continue
+        counted = call.arguments[0].value
+        of = operations[counted]
+        names = {v.name for v in ev.value(frame, call.function) if isinstance(v, External)}
+        if isinstance(of, s.Load) and of.name == name and "builtins.len" in names:
+            return counted, size, arm
+    return None
