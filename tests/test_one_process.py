@@ -54,7 +54,61 @@ def simulate(start, rounds):
         rows = step(rows)
     return rows
 """
-PROGRAMS = [(SAVES, "SPMD308"), (LOADS, "SPMD309"), (FITS, "SPMD201"), (COUNTS, "SPMD401")]
+SAVES_IN_A_CALLBACK = """
+import jax
+import orbax.checkpoint as ocp
+
+
+def train(state):
+    manager = ocp.CheckpointManager("/runs/one")
+
+    def save(state, step):
+        manager.save(step, args=ocp.args.StandardSave(state))
+
+    @jax.jit
+    def run(state):
+        jax.debug.callback(save, state, 1)
+        return state
+
+    return run(state)
+"""
+PADS = """
+import jax
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("a")
+step = jax.pmap(lambda state, rows: state + jax.lax.pmean(rows.input_ids.sum(), "batch"), axis_name="batch")
+
+
+def collate(rows):
+    return tokenizer([row.text for row in rows], return_tensors="np", padding=True)
+
+
+def train(state, loader):
+    for rows in loader:
+        state = step(state, collate(rows))
+    return state
+"""
+PLAYS = """
+import os
+
+import jax
+
+play = jax.pmap(lambda params: params * 2)
+
+
+def tournament(folder, load):
+    return [play(load(name)) for name in os.listdir(folder)]
+"""
+PROGRAMS = [
+    (SAVES, "SPMD308"),
+    (LOADS, "SPMD309"),
+    (FITS, "SPMD201"),
+    (COUNTS, "SPMD401"),
+    (SAVES_IN_A_CALLBACK, "SPMD307"),
+    (PADS, "SPMD401"),
+    (PLAYS, "SPMD202"),
+]
 SIGN = """
 
 def say(text):

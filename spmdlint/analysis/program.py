@@ -175,7 +175,7 @@ class Program:
         """Parallel calls in threads and in callbacks from the device."""
         if self.multi_process == "never":
             return iter(())
-        check = CallsElsewhere(self.evaluator, self.calls, self.reach, self.effects, preview=self.preview)
+        check = CallsElsewhere(self.evaluator, self.calls, self.reach, self.effects, self._multi, preview=self.preview)
         return check.found()
 
     def exception_paths(self) -> Iterator[ExceptionPath]:

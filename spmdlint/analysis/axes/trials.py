@@ -9,7 +9,17 @@ from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.comprehension import collected
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site, Values, constant, one
+from spmdlint.analysis.evaluation.values import (
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Values,
+    certain,
+    constant,
+    one,
+)
 from spmdlint.analysis.setup.written import Places
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -35,12 +45,24 @@ class Trials:
             call = self.ev.function(use.frame).operations[use.site.number]
             given = passed(call, known.permutation, known.positional) if isinstance(call, s.Call) else None
             made = self.places.made(use.site, given) if given is not None else None
-            bad = self._tried(use.site, known, made) if made is not None else None
+            if made is None or given is None:
+                continue
+            bad = self._tried(use.site, known, made, self._frame(use.frame, given, made))
             if bad is not None:
                 yield bad
 
-    def _tried(self, site: Site, known: Known, made: Site) -> BadPermutation | None:
-        frame = self.ev.free_frame(made.ref)
+    def _frame(self, frame: Frame, given: int, made: Site) -> Frame:
+        """The frame in which a list is made: with what is passed, where the function that makes it is called here."""
+        call = frame.code.operations[frame.code.root_of(given)]
+        if made.ref != frame.ref and isinstance(call, s.Call):
+            callee = certain(self.ev.value(frame, call.function))
+            if isinstance(callee, FunctionValue) and callee.ref == made.ref:
+                inner = self.ev.entered_frame(callee, self.ev.arguments(frame, call), frame.depth + 1)
+                if inner is not None:
+                    return inner
+        return self.ev.free_frame(made.ref)
+
+    def _tried(self, site: Site, known: Known, made: Site, frame: Frame) -> BadPermutation | None:
         operation = frame.code.operations[made.number]
         if not isinstance(operation, s.Collected) or operation.kind == "dict":
             return None

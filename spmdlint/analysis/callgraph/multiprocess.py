@@ -72,6 +72,13 @@ class MultiProcess:
             self.says(other) for other in self.project.modules if component[other] == component[path]
         )
 
+    def surely_around(self, path: Path) -> bool:
+        """Does any of them name a thing that has no use for one process."""
+        component = self.project.component
+        return self.always or any(
+            self.needs(other) for other in self.project.modules if component[other] == component[path]
+        )
+
     def says(self, path: Path) -> bool:
         """Does a file itself name such a thing."""
         if path not in self._known:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -34,11 +35,21 @@ class CallElsewhere(Struct, frozen=True):
 class CallsElsewhere:
     """Looks at every function that is handed over."""
 
-    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, effects: Effects, *, preview: bool) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        calls: Calls,
+        reach: Reach,
+        effects: Effects,
+        multi: MultiProcess,
+        *,
+        preview: bool,
+    ) -> None:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
         self.effects = effects
+        self.multi = multi
         self.preview = preview
 
     def found(self) -> Iterator[CallElsewhere]:
@@ -65,14 +76,16 @@ class CallsElsewhere:
         for value in self._functions(frame, operation, known):
             for target in self.calls.targets(value, Arguments(open=True), frame.depth + 1):
                 for call in self.effects.of_function(target.frame):
-                    if self._counts(call, how):
+                    if self._counts(frame, call, how):
                         name = known.name.rsplit(".", 1)[-1]
                         yield CallElsewhere(Site(frame.ref, number), name, call, how)
                         return
 
-    def _counts(self, call: ParallelCall, how: str) -> bool:
+    def _counts(self, frame: Frame, call: ParallelCall, how: str) -> bool:
         if how == "callback":
-            return call.everyone
+            # Where there is one process, a checkpoint waits for nobody.
+            alone = call.checkpoint and not self.preview and not self.multi.around(frame.ref.path)
+            return call.everyone and not alone
         # Barriers and checkpoints in a thread are how asynchronous savers work.
         if call.everyone:
             known = self.ev.knowledge.get(call.same) if isinstance(call.same, str) else None

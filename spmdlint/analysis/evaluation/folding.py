@@ -103,6 +103,8 @@ def unary(symbol: str, operand: Constant) -> Values:
             return one(Constant(not operand.value))
         if symbol == "-":
             return one(Constant(-operand.value))  # type: ignore[operator]
+        if symbol == "+":
+            return one(Constant(+operand.value))  # type: ignore[operator]
     except Exception:  # the program's own affair
         return ANYTHING
     return ANYTHING

@@ -29,6 +29,7 @@ from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.lastbatch import REMAINDER
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.selected import SELECTED
+from spmdlint.analysis.variance.tokenized import LONGEST
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
@@ -158,8 +159,11 @@ class Inputs:
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
             return self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
-        if reason.kind == "host" and not self.multi.around(frame.ref.path):
-            return self.preview  # a program for one process makes a row for each of its processors
+        if not self.preview and not self.multi.around(frame.ref.path):
+            # A program for one process makes a row for each of its processors, and pads its texts as it likes.
+            guessed = reason.kind == LONGEST and reason.source.kind == "named"
+            if reason.kind == "host" or guessed:
+                return False
         return reason.kind not in _UNSURE or self.preview
 
     def _static(self, frame: Frame, operation: s.Call) -> Iterator[tuple[str, int]]:

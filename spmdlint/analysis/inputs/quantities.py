@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import Unit, Units
 from spmdlint.program import summary as s
@@ -134,6 +134,10 @@ class Quantities:
         operation = function.operations[number]
         if not isinstance(operation, s.Call):
             return None
+        callee = certain(self.ev.value(frame, operation.function))
+        if isinstance(callee, FunctionValue):
+            inner = self.ev.entered_frame(callee, self.ev.arguments(frame, operation), frame.depth + 1)
+            return self._returned(inner, depth) if inner is not None else None
         for name in self._names(frame, operation.function):
             if name in self.table.rows:
                 return self._of_shape(frame, operation, *self.table.rows[name], depth)
@@ -192,8 +196,13 @@ class Quantities:
         callee = certain(self.ev.value(frame, function))
         if not isinstance(callee, FunctionValue):
             return None
-        inner = self.ev.free_frame(callee.ref)
-        returned = [o.value for o in self.ev.function(inner).operations if isinstance(o, s.Return)]
+        outer = callee.outer
+        inner = self.ev.entered_frame(callee, Arguments(), outer.depth + 1 if outer is not None else 1, arrays=True)
+        return self._returned(inner, depth) if inner is not None else None
+
+    def _returned(self, frame: Frame, depth: int) -> Quantity | None:
+        """What a function gives rows for, where it returns at one place."""
+        returned = [operation.value for _, operation in frame.code.returns]
         if len(returned) != 1 or returned[0] is None:
             return None
-        return self.rows(inner, returned[0], depth - 1)
+        return self.rows(frame, returned[0], depth - 1)

@@ -34,6 +34,7 @@ def by_argument(
 ) -> Type:
     """The derivative of a function by some of its arguments, as `grad` gives it; ``with_value``: and its result."""
     result = application.apply(typer, scope, function, passed, site) or replace(UNKNOWN, rows=rows_of(passed.all()))
+    result = changed(result, _of_inner)
     aux = typer.ev.argument(callee, "has_aux")
     has_aux = constant(aux) if aux is not None else None
     if aux is not None and has_aux is None:
@@ -55,6 +56,11 @@ def by_argument(
         rest = result.elements[1] if isinstance(result, Row) and len(result.elements) == 2 else UNKNOWN
         return Row((gradients, rest))
     return gradients
+
+
+def _of_inner(leaf: Leaf) -> Leaf:
+    """What a function that is derived itself makes of gradients is a term of its loss, and no step of training."""
+    return replace(leaf, marks=frozenset(mark for mark in leaf.marks if mark.fact not in ("gradient", "applied")))
 
 
 def _positions(typer: Typer, callee: Applied) -> tuple[int, ...]:

@@ -195,5 +195,5 @@ class Listings:
             reason = self.listing.of(frame, test.iterable)
             if reason is not None and (reason.kind == "completion" or self.preview):
                 strong = strong or list(weak)
-            if reason is not None and strong:
+            if reason is not None and strong and (self.preview or self.multi.surely_around(frame.ref.path)):
                 yield ListingLoop(Site(frame.ref, test.iterable), reason, strong[0])
