@@ -48,6 +48,10 @@ _FIELD_MAKERS = (
     "equinox.Module",
     "flax.linen.Module",
     "typing.NamedTuple",
+    "pydantic.BaseModel",
+    "msgspec.Struct",
+    *(f"attrs.{name}" for name in ("define", "frozen", "mutable")),
+    *(f"attr.{name}" for name in ("s", "attrs", "define", "frozen", "mutable")),
 )
 
 

@@ -39,7 +39,11 @@ ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
 COPIES = ("replace", "_replace")
 """Methods of records that give a copy with other fields."""
-FIELD_FUNCTIONS = ("dataclasses.field", "flax.struct.field", "equinox.field")
+FIELD_FUNCTIONS = (
+    *("dataclasses.field", "flax.struct.field", "equinox.field", "pydantic.Field", "msgspec.field"),
+    *("attrs.field", "attr.field", "attr.ib", "attr.attrib"),
+)
+_DEFAULT_FIRST = ("pydantic.Field", "attr.ib", "attr.attrib")
 
 
 def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values | None:
@@ -154,7 +158,8 @@ def default_of(values: Values, without: Values = ANYTHING) -> Values:
     """The default of a dataclass field that is written as a call of `field`, which may be ``without`` one."""
     value = certain(values)
     if isinstance(value, Applied) and value.name in FIELD_FUNCTIONS:
-        return value.arguments.keyword("default") or without
+        first = value.arguments.positional[:1] if value.name in _DEFAULT_FIRST else ()
+        return value.arguments.keyword("default") or (first[0] if first else without)
     return values
 
 

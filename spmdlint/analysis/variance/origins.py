@@ -78,6 +78,10 @@ class Property(ABC):
         return None
 
 
+MAX_MADE = 16
+"""Places that make objects of one class: where there are more, what one of them passes says nothing of the others."""
+
+
 class Origins:
     """The walk, for one property. One per run and property."""
 
@@ -419,7 +423,10 @@ class Origins:
                 found = self.of(context.caller, passed)
             text = f"it is passed as {operation.name!r}"
             return self.step(context.caller, context.number, text, found) if found is not None else None
-        for edge in self._calls_of(frame.ref):
+        edges = self._calls_of(frame.ref)
+        if len(edges) > MAX_MADE and self.ev.code(frame.ref).function.name == "__init__":
+            return None
+        for edge in edges:
             caller = self.ev.function(edge.caller)
             call = caller.operations[edge.site.number]
             if not isinstance(call, s.Call):
