@@ -355,7 +355,7 @@ class Program:
     @cached_property
     def effects(self) -> Effects:
         """Parallel calls by function."""
-        return Effects(self.evaluator, self.calls, self.reach)
+        return Effects(self.evaluator, self.calls, self.reach, self._multi)
 
     @cached_property
     def variance(self) -> Origins:

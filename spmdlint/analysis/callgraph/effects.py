@@ -20,6 +20,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.getters import Getters
 from spmdlint.analysis.callgraph.labels import may_be_one, template
 from spmdlint.analysis.callgraph.locality import global_data, local_arguments, on_local_devices, sharded
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -79,10 +80,11 @@ class ParallelCall(Struct, frozen=True):
 class Effects:
     """Lists parallel calls bottom-up, memoised by frame. One per run."""
 
-    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, multi: MultiProcess) -> None:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
+        self.multi = multi
         self._memo: Memo[tuple[ParallelCall, ...]] = Memo((), ())
         self._getters = Getters(evaluator, ())
 
@@ -212,6 +214,8 @@ class Effects:
                     strength = "strong"
                 if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):
                     strength = "strong"
+                if strength == "weak" and self.multi.keeps_to_itself(frame.ref.path):
+                    return
                 carried = carries(self.ev.function(frame), number, operation)
                 yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)
                 return
