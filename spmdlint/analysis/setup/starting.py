@@ -91,6 +91,8 @@ class Starting:
                 if event.kind == "work" and event.sure and first is None:
                     first = event
                 elif event.kind == "initialize":
+                    if first is not None and not event.sure and _is_behind(first.path[-1], event.path[-1]):
+                        continue  # a function that is called again decides as it did before
                     if first is not None and first.path[0] != event.path[0] and event.path[-1] not in told:
                         told.add(event.path[-1])
                         yield LateInitialize(first, event)
@@ -305,6 +307,11 @@ class Starting:
             if ref is not None:
                 return self.ev.project.function(ref).name
         return callee.name
+
+
+def _is_behind(one: Site, other: Site) -> bool:
+    """Does an operation stand behind another one of its function."""
+    return one.ref == other.ref and one.number > other.number
 
 
 _ERRORS = ("RuntimeError", "ValueError")
