@@ -16,8 +16,9 @@ class ExceptionOnOneProcess(Rule):
     ## What it does
 
     Finds barriers and the like in handlers that catch everything, or what files and networks raise, and go on; and in
-    the `__exit__` of context managers, whether an exception is on its way or not. With `--preview`, also handlers that
-    go on after parallel calls in the `try` were skipped.
+    the `__exit__` of context managers, whether an exception is on its way or not. Also handlers that go on after
+    parallel calls in the `try` were skipped, where a file is read there that is one process's own; with `--preview`,
+    where anything may fail there.
 
     ## Why it matters
 

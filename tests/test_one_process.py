@@ -143,6 +143,36 @@ def test_files_that_one_process_tells_the_others_of(project, rest, found):
     assert "SPMD306" in {code for _, _, code in project.check("--preview").found}
 
 
+READS = """
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return np.load(file)
+
+
+def sums(folder):
+    for _ in range(3):
+        try:
+            rows = read(f"{{folder}}/{name}.npy")
+            return multihost_utils.process_allgather(rows.sum())
+        except OSError as error:
+            print(jax.process_count(), error)
+    return None
+"""
+
+
+@pytest.mark.parametrize(("name", "found"), [("{jax.process_index()}", ["SPMD304"]), ("all", [])])
+def test_files_of_one_process(project, name, found):
+    """What happens to a file of its own happens to one process; a file that all read may well fail for all."""
+    project.write({"program.py": READS.format(name=name)})
+    assert [code for _, _, code in project.check().found] == found
+    assert "SPMD304" in {code for _, _, code in project.check("--preview").found}
+
+
 MAKES = """
 import os
 

@@ -183,7 +183,7 @@ class Program:
         if self.multi_process == "never":
             return iter(())
         check = ExceptionPaths(
-            self.evaluator, self.reach, self.effects, self._multi, self._entries, preview=self.preview
+            self.evaluator, self.reach, self.effects, self._multi, self._entries, self.variance, preview=self.preview
         )
         return check.found()
 

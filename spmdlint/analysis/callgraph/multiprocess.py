@@ -11,10 +11,10 @@ from spmdlint.program.link import Project
 _SIGNS = frozenset(
     "process_index process_count host_id host_count multihost_utils process_allgather sync_global_devices "
     "broadcast_one_to_all local_devices make_array_from_process_local_data make_array_from_callback "
-    "make_array_from_single_device_arrays host_local_array_to_global_array".split()
+    "make_array_from_single_device_arrays host_local_array_to_global_array addressable_shards addressable_data".split()
 )
-# Code for one process asks for its devices by this name, too.
-_WEAK = frozenset(("local_devices",))
+# Code for one process asks for its devices, and for the parts of an array on them, by these names, too.
+_WEAK = frozenset(("local_devices", "addressable_shards", "addressable_data"))
 _COUNTS = frozenset(("process_count", "host_count"))
 
 

@@ -17,6 +17,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.variance.origins import Origins
 from spmdlint.analysis.variance.raised import Raised, tried_by
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -41,10 +42,12 @@ class ExceptionPaths:
         effects: Effects,
         multi: MultiProcess,
         entries: Entries,
+        content: Origins,
         *,
         preview: bool,
     ) -> None:
         self.entries = entries
+        self.content = content
         self.ev = evaluator
         self.reach = reach
         self.effects = effects
@@ -105,10 +108,9 @@ class ExceptionPaths:
             yield ExceptionPath(handled[0], site, "in a handler")
         elif (
             tried
-            and self.preview
             and not self._calls(frame, sorted(own))
             and not self._ends(frame, sorted(own))
-            and self.raised.may_fail(frame, block, self._fails)
+            and self.raised.may_fail(frame, block, self._fails if self.preview else self._reads_own)
         ):
             yield ExceptionPath(tried[0], site, "skipped")
 
@@ -143,6 +145,13 @@ class ExceptionPaths:
         if any(self.effects.of_call(frame, number, operation)):
             return False
         return not self.raised.is_calm(self.ev.value(frame, operation.function))
+
+    def _reads_own(self, frame: Frame, number: int, operation: s.Call) -> bool:
+        """Does a call read a file that is one process's own: no other process meets what happens to that."""
+        if not self.raised.reads(frame, number, operation):
+            return False
+        found = self.content.any_of(frame, [argument.value for argument in operation.arguments[:1]])
+        return found is not None and found.kind == "identity"
 
     def _calls(self, frame: Frame, blocks: list[int]) -> list[ParallelCall]:
         several = self.multi.written_for(frame.ref.path)

@@ -33,7 +33,7 @@ class Presence(Property):
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.IfExp):
             if is_none(origins, frame, operation.body) != is_none(origins, frame, operation.orelse):
-                return self.content.of(frame, operation.test)
+                return self.content.of(frame, operation.test) or CONTINUE
             return CONTINUE
         if isinstance(operation, s.Call):
             for callee in ordered(origins.ev.value(frame, operation.function)):

@@ -77,7 +77,7 @@ class Raised:
             )
         if kinds is not None and not any(isinstance(k, External) and k.name in _BROAD for k in kinds):
             return None
-        if self.may_fail(frame, block, self._reads):
+        if self.may_fail(frame, block, self.reads):
             return Reason(site, "what is read here can fail on one process and not on another", "files")
         return None
 
@@ -196,7 +196,7 @@ class Raised:
             return True
         return name.endswith(("Error", "Exception"))
 
-    def _reads(self, frame: Frame, _: int, operation: s.Call) -> bool:
+    def reads(self, frame: Frame, _: int, operation: s.Call) -> bool:
         """Does a call surely ask a file system or a queue."""
         for callee in ordered(self.ev.value(frame, operation.function)):
             known = self.knowledge.get(callee.name) if isinstance(callee, External) else None
