@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -17,8 +17,9 @@ class ExceptionOnOneProcess(Rule):
 
     Finds barriers and the like in handlers that catch everything, or what files and networks raise, and go on; and in
     the `__exit__` of context managers, whether an exception is on its way or not. Also handlers that go on after
-    parallel calls in the `try` were skipped, where a file is read there that is one process's own; with `--preview`,
-    where anything may fail there.
+    parallel calls in the `try` were skipped, where a file is read there that is one process's own, or where the
+    project itself raises what they catch for what it finds in this process's data; with `--preview`, where anything
+    may fail there.
 
     ## Why it matters
 
@@ -56,8 +57,8 @@ class ExceptionOnOneProcess(Rule):
 
     ## Limits
 
-    Which exceptions come on one process only cannot be known; handlers of other kinds than these are not reported, and
-    neither are those that raise again. A handler whose `try` makes parallel calls itself may answer a failure that
+    Which other exceptions come on one process only cannot be known; handlers of these are not reported, and neither are
+    those that raise again. A handler whose `try` makes parallel calls itself may answer a failure that
     all processes share, so it is not reported for its own calls, but for one of `KeyboardInterrupt` with `--preview`.
     """
 
@@ -84,14 +85,17 @@ class ExceptionOnOneProcess(Rule):
             )
             way_out = "Make it only if there is no exception (exc_type is None), or after the with block."
         else:
+            what = "anything before it fails" if found.reason is None else "this is raised"
             message = (
-                f"{found.call.name} is a parallel call, and the handler at {clause} goes on if anything before it "
-                "fails on this process only."
+                f"{found.call.name} is a parallel call, and the handler at {clause} goes on if {what} "
+                "on this process only."
             )
             way_out = "Catch what can fail alone, and agree with the other processes before going on."
         related = []
         if found.how != "on the way out":
             related.append(Related(program.place(found.handler), "This is the handler."))
+        steps = found.reason.chain() if found.reason is not None else []
+        related += [Related(program.place(step.site), sentence(step.text)) for step in steps]
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
         return Diagnostic(
             code=self.code,

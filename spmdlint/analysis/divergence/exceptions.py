@@ -17,7 +17,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, Site
-from spmdlint.analysis.variance.origins import Origins
+from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.raised import Raised, tried_by
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -25,11 +25,15 @@ from spmdlint.program.summary import ENTRY, EXIT
 
 
 class ExceptionPath(Struct, frozen=True):
-    """A parallel call that an exception on one process adds or skips; ``handler`` is the clause, or the function."""
+    """A parallel call that an exception on one process adds or skips; ``handler`` is the clause, or the function.
+
+    ``reason`` says why it is raised on one process, where the project raises it itself.
+    """
 
     call: ParallelCall
     handler: Site
     how: Literal["in a handler", "on the way out", "skipped"]
+    reason: Reason | None = None
 
 
 class ExceptionPaths:
@@ -91,7 +95,10 @@ class ExceptionPaths:
                 return
 
     def _handler(self, frame: Frame, block: int, site: Site, caught: s.Caught) -> Iterator[ExceptionPath]:
-        if caught.kind is not None and not self.raised.happens_to_one(self.ev.value(frame, caught.kind)):
+        outside = caught.kind is None or self.raised.happens_to_one(self.ev.value(frame, caught.kind))
+        # What the program raises itself, it raises for what it finds in this process's own data.
+        reason = self.content.of(frame, site.number) if not outside else None
+        if not outside and reason is None:
             return
         function = self.ev.function(frame)
         target = next(edge.target for edge in function.blocks[block].edges if edge.kind == "except")
@@ -104,15 +111,15 @@ class ExceptionPaths:
             return
         tried = self._calls(frame, tried_by(self.ev.flow(frame.ref), block))
         handled = [call for call in self._calls(frame, sorted(own)) if call.everyone and not call.checkpoint]
-        if handled and not tried:
+        if handled and not tried and outside:
             yield ExceptionPath(handled[0], site, "in a handler")
         elif (
             tried
             and not self._calls(frame, sorted(own))
             and not self._ends(frame, sorted(own))
-            and self.raised.may_fail(frame, block, self._fails if self.preview else self._reads_own)
+            and (not outside or self.raised.may_fail(frame, block, self._fails if self.preview else self._reads_own))
         ):
-            yield ExceptionPath(tried[0], site, "skipped")
+            yield ExceptionPath(tried[0], site, "skipped", reason)
 
     def _goes_on(self, frame: Frame, start: int) -> bool:
         """Does control come from a block to the end of the function; it does not through `assert False`."""

@@ -8,6 +8,7 @@ nothing is proven.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from spmdlint.analysis.evaluation.choices import taken
@@ -42,7 +43,7 @@ from spmdlint.analysis.variance.items import of_item
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
-from spmdlint.analysis.variance.raised import Raised
+from spmdlint.analysis.variance.raised import OwnRaise, Raised
 from spmdlint.analysis.variance.rounds import side_by_side
 from spmdlint.analysis.variance.sharedout import shared_out
 from spmdlint.analysis.variance.shown import same_behind_bars
@@ -138,15 +139,19 @@ class Variance(Property):
     def _raised_for_data(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
         """A clause that catches what the project raises for what it finds in this process's own data."""
         for own in self.raised.raises(frame, number):
-
-            def decides(inside: Frame, raised: int = own.number) -> Reason | None:
-                branches = self.control.choosing(inside, (raised,), None)
-                return origins.any_of(inside, (branch.test for branch in branches))
-
-            found = origins.in_call(frame, own.at, own.call, own.callee, decides)
+            found = self._decides(origins, frame, own, 0)
             if found is not None and found.kind in ("data", "named"):
-                return origins.step(frame, own.at, "whether this raises depends on it", found)
+                return origins.step(frame, own.way[0].at, "whether this raises depends on it", found)
         return None
+
+    def _decides(self, origins: Origins, frame: Frame, own: OwnRaise, called: int) -> Reason | None:
+        """Why something is raised or not, behind so many of the calls that lead there."""
+        if called == len(own.way):
+            branches = self.control.choosing(frame, (own.number,), None)
+            return origins.any_of(frame, (branch.test for branch in branches))
+        step = own.way[called]
+        ask = partial(self._decides, origins, own=own, called=called + 1)
+        return origins.in_call(frame, step.at, step.call, step.callee, ask)
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """A field of an object that was made elsewhere, with what a source gave; what is most likely a part of data."""

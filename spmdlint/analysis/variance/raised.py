@@ -6,7 +6,7 @@ itself raises is raised alike everywhere, as far as anyone can tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
@@ -39,16 +39,24 @@ _WHAT = {
     "files": "what this process finds outside of the program",
     "completion": "how far this process's own queues and threads are",
 }
+_RAISING = 2
+"""Calls that lead from a `try` to what the project raises itself."""
 _DEPTH = 3
 """Calls of the project's own functions that are looked into for what may fail."""
 
 
-class OwnRaise(Struct, frozen=True):
-    """A `raise` in a function of the project, and the call in a `try` that leads there."""
+class Way(Struct, frozen=True):
+    """A call of a function of the project, on the way to what it does."""
 
     at: int
     call: s.Call
     callee: FunctionValue
+
+
+class OwnRaise(Struct, frozen=True):
+    """A `raise` in a function of the project, and the calls that lead there, from one in a `try` on."""
+
+    way: tuple[Way, ...]
     number: int
 
 
@@ -137,13 +145,20 @@ class Raised:
         caught = function.operations[number]
         kinds = self.ev.value(frame, caught.kind) if isinstance(caught, s.Caught) and caught.kind is not None else None
         tried = tried_by(frame.code.flow, function.block_of[number]) if kinds is not None else []
-        for at, call in frame.code.calls_in(tried):
+        yield from self._raises_in(frame, tried, kinds or NOTHING, ())
+
+    def _raises_in(
+        self, frame: Frame, blocks: Iterable[int], kinds: Values, way: tuple[Way, ...]
+    ) -> Iterator[OwnRaise]:
+        for at, call in frame.code.calls_in(blocks):
             for callee in ordered(self.ev.value(frame, call.function)):
                 if isinstance(callee, FunctionValue):
-                    inside = self.ev.free_frame(callee.ref)
+                    inside, further = self.ev.free_frame(callee.ref), (*way, Way(at, call, callee))
                     for _, raised, operation in inside.code.each(s.Raise):
-                        if self._is_caught(inside, operation, kinds or NOTHING):
-                            yield OwnRaise(at, call, callee, raised)
+                        if self._is_caught(inside, operation, kinds):
+                            yield OwnRaise(further, raised)
+                    if len(further) < _RAISING:
+                        yield from self._raises_in(inside, sorted(self.ev.live_blocks(inside)), kinds, further)
 
     def _is_caught(self, frame: Frame, operation: s.Raise, kinds: Values) -> bool:
         """Is what is raised an exception of one of these kinds, as far as is known."""
