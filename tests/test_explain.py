@@ -141,3 +141,32 @@ def test_what_cannot_be_explained(project, argument, words):
     outcome = project.run("explain", argument)
     assert outcome.status == 2
     assert words in outcome.err
+
+
+SHARED = """import itertools
+
+import jax
+
+
+def batches(rows, size):
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def share(data):
+    return itertools.islice(data, jax.process_index(), None, jax.process_count())
+
+
+def train(step, rows, size):
+    step = jax.pmap(step, axis_name="i")
+    for batch in share(batches(rows, size)):
+        step(batch)
+"""
+
+
+def test_what_is_shared_out(project):
+    """A share that leaves a rest points to what is shared out, where that is made elsewhere."""
+    project.write({"data.py": SHARED})
+    (finding,) = json.loads(project.check().out)
+    steps = {each["message"]: each["location"]["row"] for each in finding["related"]}
+    assert steps["This is what is shared out."] == 17

@@ -14,6 +14,7 @@ from spmdlint.analysis.variance.emptiness import Emptiness
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.lastbatch import LastBatch
 from spmdlint.analysis.variance.length import Length
+from spmdlint.analysis.variance.made import Made
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.owndevice import OwnDevice
 from spmdlint.analysis.variance.presence import Presence
@@ -55,6 +56,7 @@ class Facets:
         self.emptiness = Origins(evaluator, calls, reach, emptiness, walk)
         self._length.grown.emptiness = structure.grown.emptiness = self.emptiness
         self.last_batch = Origins(evaluator, calls, reach, LastBatch(self.length, self.content, self._length), walk)
+        self._length.made = Origins(evaluator, calls, reach, Made(), walk)
         content.length = presence.length = self.length
         content.presence = self.presence
         presence.content = choice.content = self._length.content = self.content

@@ -72,6 +72,7 @@ class Length(Property):
     """Gives another number of elements on every process. ``content`` is the other facet."""
 
     content: Origins
+    made: Origins
 
     def __init__(self, knowledge: Knowledge, control: Control) -> None:
         self.knowledge = knowledge
@@ -218,7 +219,8 @@ class Length(Property):
                 return None
             if padded(origins, frame, operation.base) or called_on_what_divides(origins, frame):
                 return None
-            return self._data(found, frame, number, "cut by its number, and the rest of the division is not spread")
+            how = "cut by its number, and the rest of the division is not spread"
+            return self._data(self._of_what(frame, operation.base, found), frame, number, how)
         if index.lower is not None and index.upper is not None:
             if padded(origins, frame, operation.base):
                 return None
@@ -228,6 +230,13 @@ class Length(Property):
         if end is None:
             return origins.of(frame, operation.base)
         return self._data(self.content.of(frame, end), frame, number, "cut at its number")
+
+    def _of_what(self, frame: Frame, shared: int, found: Reason | None) -> Reason | None:
+        """Why it is a share, and what of, where that is made elsewhere."""
+        made = self.made.of(frame, shared) if found is not None and found.kind in ("identity", "group") else None
+        if found is None or made is None or made.source.site.ref == frame.ref:
+            return found
+        return Reason(made.source.site, made.source.text, found.kind, found)
 
     @staticmethod
     def _data(found: Reason | None, frame: Frame, number: int, how: str) -> Reason | None:
@@ -263,6 +272,7 @@ class Length(Property):
                 how = "a shard, and the rest of the division is not spread"
                 if extended(origins, frame, method.base):
                     return None
+                found = self._of_what(frame, method.base, found)
                 return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
             if method.name in _METHODS_KEEP:
                 return origins.of(frame, method.base)
@@ -311,7 +321,7 @@ class Length(Property):
             if self._islice(frame, shared) is not None or padded(origins, frame, arguments[0]):
                 return None  # what was cut before it is shared out may well divide
             how = "a stride by its number, and the rest of the division is not spread"
-            found = self.content.of(frame, arguments[1])
+            found = self._of_what(frame, arguments[0], self.content.of(frame, arguments[1]))
             return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
         return None
 

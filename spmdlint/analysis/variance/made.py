@@ -1,0 +1,25 @@
+"""Where what processes share out is made: the reader may have to mend that, and not the share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+
+class Made(Property):
+    """Is made by a call of a library or of a generator, or written out."""
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, s.Call):
+            project = origins.ev.project
+            callees = [v for v in origins.ev.value(frame, operation.function) if isinstance(v, FunctionValue)]
+            if callees and not any(project.function(callee.ref).generator for callee in callees):
+                return CONTINUE
+        elif not isinstance(operation, (s.Display, s.Collected)):
+            return CONTINUE
+        return Reason(Site(frame.ref, number), "this is what is shared out", "made")
