@@ -248,7 +248,8 @@ class Evaluator(Frames):
         if len(bases) == 1:
             (base,) = bases
             return self.attribute(base, name, frame)
-        return self.each(bases, lambda base: self.attribute(base, name, frame))
+        # Whoever asks None for an attribute fails, so what goes on is asked of something else.
+        return self.each(bases - _NONE, lambda base: self.attribute(base, name, frame))
 
     def attribute(self, base: Value, name: str, frame: Frame) -> Values:
         """What ``base.name`` may be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ class Names:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
-        self._rebound: dict[Path, frozenset[str]] = {}
+        self._rebound: dict[Path, dict[str, list[int]]] = {}
         self._changing: dict[Path, dict[str, list[Code]]] = {}
 
     def load(self, frame: Frame, number: int, operation: s.Load) -> Values:
@@ -88,8 +89,7 @@ class Names:
             last = stores
         values = self._top(frame, module, last)
         sets = [values] if values else []
-        if name in self._set_elsewhere(module):
-            sets.append(ANYTHING)
+        sets += self._set_elsewhere(module, name)
         if sets:
             return self._opened(join(*sets), frame, name)
         for operation in frame.code.stars:
@@ -107,13 +107,23 @@ class Names:
             return one(External(f"builtins.{name}"))
         return ANYTHING
 
-    def _set_elsewhere(self, module: Module) -> frozenset[str]:
-        """The globals of a module that its functions set."""
+    def _set_elsewhere(self, module: Module, name: str) -> Iterator[Values]:
+        """What the functions of a module set one of its globals to."""
+        for index in self._setters(module).get(name, ()):
+            frame = self.ev.free_frame(FunctionRef(module.path, index))
+            for number in frame.code.function.stores[name]:
+                known = isinstance(frame.code.operations[number], s.Store)
+                yield self.ev.value(frame, number) if known else ANYTHING
+
+    def _setters(self, module: Module) -> dict[str, list[int]]:
+        """The functions of a module that set one of its globals, by its name."""
         found = self._rebound.get(module.path)
         if found is None:
-            functions = module.summary.functions[1:]
-            names = frozenset(name for f in functions for name in f.globals if name in f.stores)
-            found = self._rebound[module.path] = names
+            found = self._rebound[module.path] = {}
+            for function in module.summary.functions[1:]:
+                for name in sorted(function.globals):
+                    if name in function.stores:
+                        found.setdefault(name, []).append(function.index)
         return found
 
     def changing(self, path: Path) -> dict[str, list[Code]]:
