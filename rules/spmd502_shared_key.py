@@ -21,7 +21,8 @@ class SharedKey(Rule):
     random numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this
     process, or numbers drawn for them, and chosen by `axis_index`, which counts those of all; and keys that a `pmap` is
     given, split for the devices of this process from a key that all processes make alike, as of a parameter called
-    seed, in files that speak of processes (with `--preview`, in all).
+    seed, in files that speak of processes, or of which a function counts all devices and its own (with `--preview`,
+    in all).
 
     ## Why it matters
 

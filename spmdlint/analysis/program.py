@@ -271,7 +271,9 @@ class Program:
         """Keys that every process splits alike for its own devices; with ``preview`` in files of one process, too."""
         if self.multi_process != "never":
             for found in shared_splits(self.evaluator, typing_table(), self._facets.content):
-                if self.preview or self._multi.always or self._multi.needs(found.site.ref.path):
+                path = found.site.ref.path
+                several = self._multi.needs(path) or self._multi.counts_both(path)
+                if self.preview or self._multi.always or several:
                     yield found
 
     def mixups(self) -> Iterator[Mixup]:

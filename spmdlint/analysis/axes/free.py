@@ -13,6 +13,7 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
+from spmdlint.analysis.axes.assumed import assumed_axis
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.escaping import escapes
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
@@ -41,12 +42,20 @@ MAX_NEEDS = 24
 
 
 class Need(Struct, frozen=True):
-    """An axis that a collective needs, with the calls that lead to it, outermost first."""
+    """An axis that a collective needs, with the calls that lead to it, outermost first.
+
+    ``assumed``: it is the default of a field of settings, which may well name another one.
+    """
 
     axis: str
     collective: str
     site: Site
     path: tuple[Site, ...] = ()
+    assumed: bool = False
+
+    def met_by(self, binds: Axes) -> bool:
+        """Do these axes hold it, or may they."""
+        return bool(binds.names) if self.assumed else self.axis in binds.names
 
 
 class Unbound(Struct, frozen=True):
@@ -122,6 +131,9 @@ class FreeAxes:
             axes = self.calls.names(given) if given is not None else NO_AXES
             for name in sorted(axes.names - reached.binds.names) if not axes.open else ():
                 yield Need(name, reached.name.rsplit(".", 1)[-1], site)
+            assumed = assumed_axis(self.ev, given) if given is not None and axes.open else None
+            if assumed is not None and not reached.binds.names:
+                yield Need(assumed, reached.name.rsplit(".", 1)[-1], site, assumed=True)
 
     def _layer(self, layer: Applied, arguments: Arguments, site: Site) -> Iterator[Need]:
         """What calling a library's layer needs, where it is sure that the layer communicates."""
@@ -165,7 +177,7 @@ class FreeAxes:
         """The needs of a target that the map on the way to it does not meet."""
         if not target.binds.open:
             for need in self.needs(target.frame):
-                if need.axis not in target.binds.names:
+                if not need.met_by(target.binds):
                     yield need
 
     # -- ways on which they are not met
@@ -180,7 +192,7 @@ class FreeAxes:
             # A jit made here may be called where the axis is bound: in the function of a map.
             called = (*self.reach.use_calls.get(found.root, ()), *self.reach.use_handed.get(found.root, ()))
             places = (found.root.ref, *(site.ref for site in called))
-            if not any(self._bound_outside(ref, found.need.axis) for ref in places) and not decorated_with(
+            if not any(self._bound_outside(ref, found.need) for ref in places) and not decorated_with(
                 self.ev, self.ev.free_frame(found.root.ref), found.need.axis
             ):
                 key = (found.need.axis, found.root)
@@ -204,12 +216,13 @@ class FreeAxes:
         # The name of what is decorated stands for what is compiled; what another call makes has another name.
         return isinstance(made, s.Call) and made.decorator and any(escapes(self.ev, r) for r in self._compiled(use))
 
-    def _mapped_as_attribute(self, use: MapUse, axis: str) -> bool:
+    def _mapped_as_attribute(self, use: MapUse, need: Need) -> bool:
         """Does a map that binds the axis take an attribute of the name of what is compiled here: of whatever object."""
         if self.reach.use_calls.get(use.site):
             return False
         names = {self.ev.project.function(ref).name for ref in self._compiled(use)}
-        return any(axis in self._attributes_mapped[name] for name in names & self._attributes_mapped.keys())
+        mapped = [self._attributes_mapped[name] for name in names & self._attributes_mapped.keys()]
+        return any(need.assumed or need.axis in axes for axes in mapped)
 
     def _compiled(self, use: MapUse) -> list[FunctionRef]:
         known = self.ev.knowledge.get(use.applied.name)
@@ -235,9 +248,9 @@ class FreeAxes:
         called = any(edge.caller.ref != site.ref for edge in self.reach.callers.get(site.ref, ()))
         return not called and self.ev.project.function(site.ref).kind != "module" and escapes(self.ev, site.ref)
 
-    def _bound_outside(self, ref: FunctionRef, axis: str) -> bool:
+    def _bound_outside(self, ref: FunctionRef, need: Need) -> bool:
         around = self.reach.around_of(ref)
-        return around.open or axis in around.names
+        return around.open or need.met_by(around)
 
     def _at_maps(self) -> Iterator[Unbound]:
         for use in self.reach.uses:
@@ -254,7 +267,7 @@ class FreeAxes:
             if found and known.kind == "jit":
                 if self._runs_for_others(use):
                     continue
-                found = [each for each in found if not self._mapped_as_attribute(use, each.need.axis)]
+                found = [each for each in found if not self._mapped_as_attribute(use, each.need)]
             yield from found
 
     def _under(self, use: MapUse, known: Known, binds: Axes) -> Iterator[Unbound]:
@@ -262,11 +275,11 @@ class FreeAxes:
         library, mesh = use.applied.name.rsplit(".", 1)[-1], self.calls.mesh_site(use.applied)
         for function in self.calls.functions_in(known, use.applied.arguments):
             for need in self._of_libraries(function, Arguments(open=True), use.site):
-                if need.axis not in binds.names:
+                if not need.met_by(binds):
                     yield Unbound(need, use.site, library, binds, mesh=mesh)
             for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
                 for need in self.left_over(target):
-                    if need.axis not in binds.names:
+                    if not need.met_by(binds):
                         yield Unbound(need, use.site, library, binds | target.binds, mesh=mesh)
 
     def _runs(self, known: Known, use: MapUse) -> bool:
@@ -318,7 +331,7 @@ class FreeAxes:
                 continue
             for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 for need in self.needs_of_call(frame, number, operation):
-                    if is_host or need.axis in mapped_here:
+                    if (is_host or need.axis in mapped_here) and not need.assumed:
                         yield self._at_call(frame, number, operation, need)
 
     def _at_call(self, frame: Frame, number: int, operation: s.Call, need: Need) -> Unbound:

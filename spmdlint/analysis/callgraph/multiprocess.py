@@ -112,6 +112,17 @@ class MultiProcess:
         functions = self.project.modules[path].summary.functions
         return any(_sign(f, o) and getattr(o, "name", "") not in _WEAK for f in functions for o in f.operations)
 
+    def counts_both(self, path: Path) -> bool:
+        """Does a function ask for the number of all devices and for that of its own: they differ for several processes.
+
+        Others take the one for the other, which is no sign.
+        """
+        for function in self.project.modules[path].summary.functions:
+            asked = {operation.name for operation in function.operations if isinstance(operation, s.Attribute)}
+            if {"device_count", "local_device_count"} <= asked:
+                return True
+        return False
+
     def _part_needs(self, path: Path, name: str) -> bool:
         """Does a function or class of a file, or what it names there, need several processes; others may."""
         functions = self.project.modules[path].summary.functions
