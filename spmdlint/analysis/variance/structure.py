@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.evaluation.values import External, Frame, constant
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
@@ -55,8 +56,38 @@ class Structure(Property):
         if isinstance(operation, s.Load):
             if narrowed(origins.ev, frame, number, operation) or guarded(self.content, self.control, frame, number):
                 return None
-            return self.grown.of_name(self.content, frame, number, operation) or CONTINUE
+            found = self.grown.of_name(self.content, frame, number, operation)
+            return found or self._put_in(origins, frame, number, operation) or CONTINUE
         return CONTINUE if isinstance(operation, _FOLLOWED) else None
+
+    def _put_in(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
+        """What a branch puts under a key of a dictionary, which was made with nothing there."""
+        made = given_to(frame.code.function, load.name) if frame.code.function.binds(load.name) else []
+        tables = [each for each in made if isinstance(each, s.DictDisplay)]
+        if len(made) != 1 or not tables:
+            return None
+        empty = [
+            constant(origins.ev.value(frame, key))
+            for key, value in zip(tables[0].keys, tables[0].values, strict=True)
+            if key is not None and _is_nothing(origins, frame, value)
+        ]
+        block_of = frame.code.function.block_of
+        puts: dict[object, list[int]] = {}
+        for place in filling_of(origins.ev, frame, number) if empty else ():
+            put = frame.code.operations[place]
+            if isinstance(put, s.StoreSubscript) and place < number and not _is_nothing(origins, frame, put.value):
+                key = constant(origins.ev.value(frame, put.index))
+                if key is not None and key in empty:
+                    puts.setdefault(key, []).append(place)
+        for put_under, places in puts.items():
+            blocks = {block_of[place] for place in places}
+            arms = list(self.control.choosing(frame, places, block_of[number]))
+            if not any(blocks & arm.yes and blocks & arm.no for arm in arms):
+                text = f"whether {load.name!r} has something under {put_under!r} depends on this"
+                found = decided(self.content, self.control, frame, places, block_of[number], text, _tells)
+                if found is not None:
+                    return found
+        return None
 
     @staticmethod
     def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
@@ -104,6 +135,14 @@ def _differ(origins: Origins, frame: Frame, values: Sequence[int]) -> bool:
         return not all(empty)
     found = [origins.ev.value(frame, value) for value in values]
     return any(of_other_lengths(found[0], other) for other in found[1:])
+
+
+def _is_nothing(origins: Origins, frame: Frame, value: int) -> bool:
+    """Is it None, or a tree without leaves, as it is written."""
+    made = frame.code.operations[value]
+    if isinstance(made, s.Display):
+        return not made.elements
+    return is_none(origins, frame, value) or (isinstance(made, s.DictDisplay) and not made.keys)
 
 
 def _is_empty_array(origins: Origins, frame: Frame, value: int) -> bool:
