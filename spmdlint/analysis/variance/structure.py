@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, constant
+from spmdlint.analysis.evaluation.values import External, Frame, Site, constant
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
@@ -78,15 +80,15 @@ class Structure(Property):
             if isinstance(put, s.StoreSubscript) and place < number and not _is_nothing(origins, frame, put.value):
                 key = constant(origins.ev.value(frame, put.index))
                 if key is not None and key in empty:
-                    puts.setdefault(key, []).append(place)
-        for put_under, places in puts.items():
+                    puts.setdefault(key.value, []).append(place)
+        for key_value, places in puts.items():
             blocks = {block_of[place] for place in places}
             arms = list(self.control.choosing(frame, places, block_of[number]))
             if not any(blocks & arm.yes and blocks & arm.no for arm in arms):
-                text = f"whether {load.name!r} has something under {put_under!r} depends on this"
+                text = f"a branch decides whether {load.name!r} has something under {key_value!r}"
                 found = decided(self.content, self.control, frame, places, block_of[number], text, _tells)
                 if found is not None:
-                    return found
+                    return replace(found, site=Site(frame.ref, places[0]))
         return None
 
     @staticmethod
