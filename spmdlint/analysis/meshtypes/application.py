@@ -24,6 +24,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes import derivatives, transforms
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, drawn, moved, place_on_axis, reduced, shared_draws
 from spmdlint.analysis.meshtypes.scopes import Scope
+from spmdlint.analysis.meshtypes.spreads import with_spread
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
     LITERAL,
@@ -287,7 +288,8 @@ def _library(typer: Typer, scope: Scope, name: str, passed: Passed, site: Site) 
         return passed.types[0]
     if name == "builtins.dict" and not passed.types:
         return Record(tuple(passed.keywords))
-    return _typed(typer, name, passed, site)
+    found = _typed(typer, name, passed, site)
+    return with_spread(typer.ev, scope, found, site) if isinstance(found, Leaf) else found
 
 
 def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
@@ -416,7 +418,8 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
     if typed is None or not known_array or not _is_array_method(name):
         return anything(typer, replace_base(passed, base), site)
     whole = not passed.types and not any(n in ("axis", "where") for n, _ in passed.keywords)
-    return typer.combine(typed, [flat(base), *passed.all()], site, whole=whole)
+    found = typer.combine(typed, [flat(base), *passed.all()], site, whole=whole)
+    return with_spread(typer.ev, scope, found, site)
 
 
 def replace_base(passed: Passed, base: Type) -> Passed:
