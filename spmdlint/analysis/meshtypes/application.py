@@ -27,6 +27,7 @@ from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.spreads import with_spread
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
+    DIFFERENT,
     LITERAL,
     UNKNOWN,
     Leaf,
@@ -368,6 +369,7 @@ def _collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pas
 
         def reduce(leaf: Leaf) -> Leaf:
             result, events = reduced(leaf, names, rule, site)
+            typer.reduced.update(leaf.rows for axis in names if leaf.state(axis) in DIFFERENT)
             typer.tell(events)
             return result
 

@@ -299,7 +299,11 @@ class Bodies:
         mapped = frozenset(position for position, given in enumerate(types) for leaf in leaves_of(given) if leaf.rows)
         result = self._typed(typer, use, function, types)
         known = carried(self.ev, sites) | typer.copies
-        return typer, result, Rows(mapped, known, frozenset(typer.keys), frozenset(typer.derived))
+        return (
+            typer,
+            result,
+            Rows(mapped, known, frozenset(typer.keys), frozenset(typer.derived), frozenset(typer.reduced)),
+        )
 
     def _static(self, applied: Applied) -> frozenset[int]:
         """The positions of arguments that are part of the program."""
@@ -371,7 +375,7 @@ def _numbered(position: int, axis: str, leaf: Leaf) -> Leaf:
 def _differs(event: Event, rows: Rows) -> bool:
     """Is a hazard in a map over rows about what surely differs between them: only then it is one."""
     if event.hazard == "predicate":
-        return not event.rows or rows.of_data(event.rows)
+        return not event.rows or rows.of_data(event.rows) or rows.of_reduced(event.rows)
     if event.hazard == "shared":
         return rows.of_data(event.rows)
     if event.hazard in ("bent", "ratio"):

@@ -22,18 +22,26 @@ _DEPTH = 6
 class Rows(Struct, frozen=True):
     """The mapped arguments of one map, by position: all of them, and those that are surely no data.
 
-    ``derived``: the body takes derivatives by them.
+    ``derived``: the body takes derivatives by them. ``reduced``: what the sums and means over devices are made from.
     """
 
     mapped: frozenset[int]
     copies: frozenset[int]
     keys: frozenset[int]
     derived: frozenset[int] = frozenset()
+    reduced: frozenset[frozenset[int]] = frozenset()
 
     def of_data(self, rows: frozenset[int]) -> bool:
         """Does what is made from these arguments surely differ between the devices."""
         left = self.mapped - self.copies - self.keys
         return bool(left) and left <= rows
+
+    def of_reduced(self, rows: frozenset[int]) -> bool:
+        """Is it made from all that something is made from which the body reduces: so that differs between devices.
+
+        One argument alone may be a tree, of which only a part differs.
+        """
+        return any(len(each) > 1 and each <= rows for each in self.reduced)
 
     def of_some_data(self, rows: frozenset[int]) -> bool:
         """The same, of a sum or mean: where the model is known, whatever else is summed up is data."""

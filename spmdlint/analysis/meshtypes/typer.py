@@ -54,7 +54,8 @@ class Typer:
     """Types one mapped body.
 
     ``events`` are the hazards met on the way; ``paths`` the calls in the body that lead to an operation, where it was
-    first typed; ``sent`` the axes along which the body permutes. Of the arguments of a map over rows, ``copies`` are
+    first typed; ``sent`` the axes along which the body permutes; ``reduced`` the arguments that each sum or mean over
+    devices is made from. Of the arguments of a map over rows, ``copies`` are
     those that the body treats as a model, ``derived`` those of them that it takes derivatives by, and ``keys`` those
     that random numbers are drawn from. ``vectorised`` counts the `vmap` around what is typed.
     """
@@ -66,6 +67,7 @@ class Typer:
         self.region = region
         self.events: dict[Event, None] = {}
         self.sent: set[str] = set()
+        self.reduced: set[frozenset[int]] = set()
         self.scopes = 0
         self.vectorised = 0
         self.copies: set[int] = set()
