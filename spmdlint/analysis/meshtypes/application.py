@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from functools import partial
+
 from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.values import (
@@ -22,12 +23,14 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.meshtypes import derivatives, transforms
-from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, drawn, moved, place_on_axis, reduced, shared_draws
+from spmdlint.analysis.meshtypes.alternatives import chosen_freely
+from spmdlint.analysis.meshtypes.collectives import collective
+from spmdlint.analysis.meshtypes.passed import Passed, passed_by, with_first
+from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, drawn, shared_draws
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.spreads import with_spread
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
-    DIFFERENT,
     LITERAL,
     UNKNOWN,
     Leaf,
@@ -38,50 +41,27 @@ from spmdlint.analysis.meshtypes.states import (
     Row,
     Type,
     changed,
+    either_type,
     element_of,
     flat,
-    leaves_of,
     rows_of,
 )
-from spmdlint.analysis.meshtypes.symbols import axis_names, may_be_one
-from spmdlint.analysis.meshtypes.typer import Typer
-from spmdlint.knowledge.load import Known
+from spmdlint.analysis.meshtypes.typer import Typer, from_here
 from spmdlint.program import summary as s
 
 MAX_DEPTH = 16
+MAX_ALTERNATIVES = 4
+"""Functions that a call may be one of; with more of them its result is unknown."""
 MAX_SCOPES = 1000
 """Calls followed in one mapped body, with other types or from other places; beyond, results are unknown."""
 _LEAST = 1e-3
 """Up to here a bound is one that keeps from a division by zero, or from a rounding error below it."""
 
 
-class Passed(Struct, frozen=True):
-    """What a call passes: the types, and the values as far as the evaluator knows them.
-
-    ``receiver`` is the type of the object whose method is called.
-    """
-
-    types: tuple[Type, ...]
-    keywords: tuple[tuple[str, Type], ...]
-    values: Arguments
-    open: bool = False
-    receiver: Type = ALL_ALIKE
-
-    def keyword(self, name: str) -> Type | None:
-        return next((each for key, each in self.keywords if key == name), None)
-
-    def get(self, position: int, name: str = "") -> Type | None:
-        found = self.keyword(name) if name else None
-        return found if found is not None else self.types[position] if position < len(self.types) else None
-
-    def all(self) -> list[Leaf]:
-        return [flat(each) for each in (*self.types, *(each for _, each in self.keywords))]
-
-
 def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
     """The type of a call's result."""
     site = Site(scope.frame.ref, number)
-    passed = _passed(typer, scope, operation)
+    passed = passed_by(typer, scope, operation)
     callee = certain(typer.ev.value(scope.frame, operation.function))
     method = typer.ev.function(scope.frame).operations[operation.function]
     if isinstance(callee, Instance):
@@ -92,6 +72,8 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
         found = apply(typer, scope, callee, passed, site)
         if found is not None:
             return found
+    elif (found := _one_of(typer, scope, operation, passed, site)) is not None:
+        return found
     if isinstance(method, s.Attribute) and not isinstance(callee, External):
         return _method(typer, scope, method, callee, passed, site)
     made = typer.type(scope, operation.function)
@@ -101,6 +83,18 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
     if isinstance(method, s.Load) and function.default != "unknown" and not function.literal and function != ALL_ALIKE:
         return of_model(typer, [function], passed, site)
     return anything(typer, passed, site)
+
+
+def _one_of(typer: Typer, scope: Scope, operation: s.Call, passed: Passed, site: Site) -> Type | None:
+    """The result of one function of the project or another, as a conditional expression chose it."""
+    callees = list(typer.ev.in_order(typer.ev.value(scope.frame, operation.function)))
+    functions = [callee for callee in callees if isinstance(callee, FunctionValue)]
+    if not 1 < len(functions) == len(callees) <= MAX_ALTERNATIVES:
+        return None
+    if not chosen_freely(typer.ev, scope.frame, operation.function):
+        return None
+    types = [_enter(typer, scope, function, passed, site) for function in functions]
+    return either_type([changed(each, partial(from_here, site)) for each in types])
 
 
 def anything(typer: Typer, passed: Passed, site: Site) -> Type:
@@ -132,25 +126,6 @@ def _draws_nothing(typer: Typer, passed: Passed) -> bool:
         known is not None and switches.get(name) is bool(known.value)
         for name, known in ((name, constant(values)) for name, values in passed.values.keywords if name in switches)
     )
-
-
-def _passed(typer: Typer, scope: Scope, operation: s.Call) -> Passed:
-    types: list[Type] = []
-    keywords: list[tuple[str, Type]] = []
-    is_open = False
-    for argument in operation.arguments:
-        given = typer.type(scope, argument.value)
-        if argument.star == "*" and isinstance(given, Row):
-            types.extend(given.elements)
-        elif argument.star == "**" and isinstance(given, Record) and given.rest is None:
-            keywords.extend((str(key), each) for key, each in given.items)
-        elif argument.star:
-            is_open = True
-        elif argument.keyword is not None:
-            keywords.append((argument.keyword, given))
-        elif not is_open:
-            types.append(given)
-    return Passed(tuple(types), tuple(keywords), typer.ev.arguments(scope.frame, operation), is_open)
 
 
 def _unknown(passed: Passed) -> Type:
@@ -264,7 +239,7 @@ def _bound_before(typer: Typer, scope: Scope, callee: Applied) -> Passed:
     operation = typer.ev.project.function(callee.site.ref).operations[callee.site.number]
     # The outermost scope is where the map is made.
     if current is not None and current.caller is not None and isinstance(operation, s.Call):
-        return _passed(typer, current, operation)
+        return passed_by(typer, current, operation)
     return Passed(
         tuple(ALL_ALIKE for _ in callee.arguments.positional),
         tuple((name, ALL_ALIKE) for name, _ in callee.arguments.keywords),
@@ -279,7 +254,7 @@ def _bound_before(typer: Typer, scope: Scope, callee: Applied) -> Passed:
 def _library(typer: Typer, scope: Scope, name: str, passed: Passed, site: Site) -> Type | None:
     known = typer.ev.knowledge.get(name)
     if known is not None and known.kind == "collective":
-        return _collective(typer, scope, name, known, passed, site)
+        return collective(typer, scope, name, known, passed, site)
     if known is not None and known.kind == "apply":
         return transforms.applied(typer, scope, name, known, passed, site)
     if name in ("builtins.zip", "builtins.enumerate"):
@@ -348,50 +323,6 @@ def _updated(typer: Typer, leaves: list[Leaf], site: Site) -> Leaf:
     return replace(result, marks=result.marks | gradients | applied)
 
 
-def _collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
-    rule = typer.table.rules.get(name)
-    given = typer.ev.argument(Applied(name, passed.values, site), known.axes or "")
-    axes = axis_names(typer.calls, given) if given is not None else None
-    groups = passed.values.keyword("axis_index_groups")
-    if axes is None or axes.open or (groups is not None and not _is_none(groups)):
-        return UNKNOWN
-    names = sorted(axes.names)
-    if rule == "index":
-        return place_on_axis(names, site)
-    if rule == "size":
-        return LITERAL
-    value = passed.get(0, known.parameters[0])
-    if rule is not None and rule != "cast" and not (value is not None and flat(value).literal):
-        scope.collectives[site] = (name.rpartition(".")[2], axes.names)
-    if value is None or may_be_one(axes.names, {held for leaf in leaves_of(value) for held in leaf.names}):
-        return UNKNOWN
-    if rule in ("psum", "pmean", "pmax", "pmin"):
-
-        def reduce(leaf: Leaf) -> Leaf:
-            result, events = reduced(leaf, names, rule, site)
-            typer.reduced.update(leaf.rows for axis in names if leaf.state(axis) in DIFFERENT)
-            typer.tell(events)
-            return result
-
-        return changed(value, reduce)
-    if rule is None or _to_reduced(passed):
-        return UNKNOWN
-    if rule == "permute":
-        typer.sent.update(names)
-    return changed(value, lambda leaf: moved(leaf, names, rule, site))
-
-
-def _is_none(values: object) -> bool:
-    return isinstance(values, frozenset) and all(isinstance(v, Constant) and v.value is None for v in values)
-
-
-def _to_reduced(passed: Passed) -> bool:
-    """A cast, or a gathering, to something that is not typed here."""
-    to = passed.values.keyword("to")
-    known = constant(to) if to is not None else None
-    return to is not None and (known is None or known.value != "varying")
-
-
 # -- methods
 
 
@@ -418,14 +349,10 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
         state != "unknown" for state in (base.default, *(held.state for _, held in base.axes))
     )
     if typed is None or not known_array or not _is_array_method(name):
-        return anything(typer, replace_base(passed, base), site)
+        return anything(typer, with_first(passed, base), site)
     whole = not passed.types and not any(n in ("axis", "where") for n, _ in passed.keywords)
     found = typer.combine(typed, [flat(base), *passed.all()], site, whole=whole)
     return with_spread(typer.ev, scope, found, site)
-
-
-def replace_base(passed: Passed, base: Type) -> Passed:
-    return replace(passed, types=(base, *passed.types))
 
 
 def _has_own_parts(typer: Typer, scope: Scope, method: Value | None) -> bool:

@@ -27,6 +27,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.meshtypes import application, transforms
 from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
+from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import Event
 from spmdlint.analysis.meshtypes.rows import Rows, carried, copied_first, replicated
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
@@ -319,7 +320,7 @@ class Bodies:
         root = Scope(Frame(use.frame.code, use.frame.ref, depth=use.frame.depth), {}, None, 0)
         if isinstance(function, FunctionValue):
             return transforms.run(typer, root, function, types, use.site)
-        passed = application.Passed(tuple(types), (), Arguments(), False)
+        passed = Passed(tuple(types), (), Arguments(), False)
         return application.apply(typer, root, function, passed, use.site) or UNKNOWN
 
     def _positional(self, function: Value) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.values import Applied, Arguments, Collection, Site, Value, certain, constant
 from spmdlint.analysis.meshtypes import application
+from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import derivative
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.states import (
@@ -24,9 +24,6 @@ from spmdlint.analysis.meshtypes.states import (
     rows_of,
 )
 from spmdlint.analysis.meshtypes.typer import Typer
-
-if TYPE_CHECKING:
-    from spmdlint.analysis.meshtypes.application import Passed
 
 
 def by_argument(
@@ -102,7 +99,7 @@ def with_pullback(typer: Typer, scope: Scope, functions: Sequence[Value], passed
     primals = passed.types[1:]
     result: Type | None = None
     if len(functions) == 1:
-        given = application.Passed(primals, (), Arguments())
+        given = Passed(primals, (), Arguments())
         result = application.apply(typer, scope, functions[0], given, site)
     if result is None:
         result = replace(UNKNOWN, rows=rows_of(flat(each) for each in primals))

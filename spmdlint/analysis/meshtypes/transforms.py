@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -18,6 +17,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.meshtypes import application, derivatives
+from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import repeated
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.states import (
@@ -34,14 +34,11 @@ from spmdlint.analysis.meshtypes.states import (
     flat,
     leaf_of,
 )
+from spmdlint.analysis.meshtypes.symbols import bound_axes
+from spmdlint.analysis.meshtypes.typer import Typer
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
-
-if TYPE_CHECKING:
-    from spmdlint.analysis.meshtypes.application import Passed
-from spmdlint.analysis.meshtypes.symbols import bound_axes
-from spmdlint.analysis.meshtypes.typer import Typer
 
 _ROUNDS = 4
 _DEPTH = 4
@@ -49,7 +46,7 @@ _DEPTH = 4
 
 def run(typer: Typer, scope: Scope, function: Value, types: Sequence[Type], site: Site) -> Type:
     """A function on arguments of which only the types are known."""
-    passed = application.Passed(tuple(types), (), Arguments(), False)
+    passed = Passed(tuple(types), (), Arguments(), False)
     if isinstance(function, FunctionValue):
         frame = typer.ev.entered_frame(function, Arguments(), scope.frame.depth + 1, arrays=True)
         if frame is None:

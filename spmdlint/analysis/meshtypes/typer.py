@@ -16,6 +16,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import External, Instance, Site, certain, constant
 from spmdlint.analysis.meshtypes import application
+from spmdlint.analysis.meshtypes.alternatives import may_count, told_apart
 from spmdlint.analysis.meshtypes.primitives import Event, computed, shared_draws, with_bias
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.states import (
@@ -100,7 +101,7 @@ class Typer:
             return found[0][1]
         # Where the ways differ, a reader wants to see the one that varies.
         types = [changed(each, partial(from_here, site)) for site, each in found]
-        return either_type(types, self.told_apart(scope)) if types else LITERAL
+        return either_type(types, told_apart(self.ev, scope.frame)) if types else LITERAL
 
     def returns(self, scope: Scope) -> list[tuple[Site, Type]]:
         """The return statements that can be reached, each with its type."""
@@ -115,26 +116,6 @@ class Typer:
                     value = LITERAL if operation.value is None else self.type(scope, operation.value)
                     found.append((Site(scope.frame.ref, number), value))
         return found
-
-    def told_apart(self, scope: Scope) -> bool:
-        """Do the undecided branches of a function say nothing of devices: no comparison with a number or None."""
-        function = self.ev.function(scope.frame)
-        for number in self.ev.live_blocks(scope.frame):
-            test = function.blocks[number].test
-            if test is not None and self.ev.decided(scope.frame, test) is None and self._may_count(function, test):
-                return False
-        return True
-
-    def _may_count(self, function: s.Function, test: int) -> bool:
-        operation = function.operations[test]
-        if isinstance(operation, s.Compare):
-            operands = [function.operations[n] for n in operation.operands]
-            return any(isinstance(o, s.Const) and (o.value is None or isinstance(o.value, int)) for o in operands)
-        if isinstance(operation, s.Unary):
-            return self._may_count(function, operation.operand)
-        if isinstance(operation, s.BoolOp):
-            return any(self._may_count(function, operand) for operand in operation.operands)
-        return isinstance(operation, s.Call)
 
     # -- values
 
@@ -182,8 +163,8 @@ class Typer:
             answer = self.ev.decided(scope.frame, operation.test)
             if answer is not None:
                 return self.type(scope, operation.body if answer else operation.orelse)
-            told_apart = not self._may_count(self.ev.function(scope.frame), operation.test)
-            return either_type([self.type(scope, n) for n in (operation.body, operation.orelse)], told_apart)
+            freely = not may_count(self.ev.function(scope.frame), operation.test)
+            return either_type([self.type(scope, n) for n in (operation.body, operation.orelse)], freely)
         return UNKNOWN
 
     def compute(self, typed: Typed, scope: Scope, numbers: Iterable[int], site: Site) -> Leaf:
@@ -233,7 +214,7 @@ class Typer:
             types = [self.type(scope, store) for store in stores]
             if not types:
                 return ALL_ALIKE
-            return self._filled(scope, number, operation.name, either_type(types, self.told_apart(scope)))
+            return self._filled(scope, number, operation.name, either_type(types, told_apart(self.ev, scope.frame)))
         outer = scope.frame.outer
         while home is not None and outer is not None and self.ev.function(outer) is not home:
             outer = outer.outer

@@ -1,0 +1,60 @@
+"""Calls of collectives in a mapped body."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.evaluation.values import Applied, Constant, Site, constant
+from spmdlint.analysis.meshtypes.passed import Passed
+from spmdlint.analysis.meshtypes.primitives import moved, place_on_axis, reduced
+from spmdlint.analysis.meshtypes.scopes import Scope
+from spmdlint.analysis.meshtypes.states import DIFFERENT, LITERAL, UNKNOWN, Leaf, Type, changed, flat, leaves_of
+from spmdlint.analysis.meshtypes.symbols import axis_names, may_be_one
+from spmdlint.knowledge.load import Known
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.meshtypes.typer import Typer
+
+
+def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
+    rule = typer.table.rules.get(name)
+    given = typer.ev.argument(Applied(name, passed.values, site), known.axes or "")
+    axes = axis_names(typer.calls, given) if given is not None else None
+    groups = passed.values.keyword("axis_index_groups")
+    if axes is None or axes.open or (groups is not None and not _is_none(groups)):
+        return UNKNOWN
+    names = sorted(axes.names)
+    if rule == "index":
+        return place_on_axis(names, site)
+    if rule == "size":
+        return LITERAL
+    value = passed.get(0, known.parameters[0])
+    if rule is not None and rule != "cast" and not (value is not None and flat(value).literal):
+        scope.collectives[site] = (name.rpartition(".")[2], axes.names)
+    if value is None or may_be_one(axes.names, {held for leaf in leaves_of(value) for held in leaf.names}):
+        return UNKNOWN
+    if rule in ("psum", "pmean", "pmax", "pmin"):
+
+        def reduce(leaf: Leaf) -> Leaf:
+            result, events = reduced(leaf, names, rule, site)
+            typer.reduced.update(leaf.rows for axis in names if leaf.state(axis) in DIFFERENT)
+            typer.tell(events)
+            return result
+
+        return changed(value, reduce)
+    if rule is None or _to_reduced(passed):
+        return UNKNOWN
+    if rule == "permute":
+        typer.sent.update(names)
+    return changed(value, lambda leaf: moved(leaf, names, rule, site))
+
+
+def _is_none(values: object) -> bool:
+    return isinstance(values, frozenset) and all(isinstance(v, Constant) and v.value is None for v in values)
+
+
+def _to_reduced(passed: Passed) -> bool:
+    """A cast, or a gathering, to something that is not typed here."""
+    to = passed.values.keyword("to")
+    known = constant(to) if to is not None else None
+    return to is not None and (known is None or known.value != "varying")
