@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class MissingReduction(Rule):
             place = program.place(found.site)
             source = program.where(found.reason.source.site, place.path)
             chain = found.reason.chain()
-            steps = [Related(program.place(step.site), f"{step.text[0].upper()}{step.text[1:]}.") for step in chain]
+            steps = [Related(program.place(step.site), sentence(step.text)) for step in chain]
             yield Diagnostic(
                 code=self.code,
                 name=self.name,

@@ -33,6 +33,7 @@ _CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
 # What an array is, and not what is in it.
 _FORM = frozenset("shape dtype ndim size nbytes sharding".split())
 _FILLERS = frozenset(("append", "extend"))
+_STATISTICS = frozenset("mean average std var cov median percentile quantile corrcoef histogram".split())
 _HELD = "these are the parts that this process holds"
 PARTS = "parts"
 LISTED = "listed parts"
@@ -83,7 +84,7 @@ class LocalRows(Property):
             if isinstance(parts, s.Attribute) and parts.name == "addressable_shards":
                 return Reason(Site(frame.ref, operation.iterable), _HELD, LISTED)
         if isinstance(operation, s.Call):
-            return self._call(origins, frame, operation)
+            return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Load):
             return _filled(origins, frame, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
@@ -102,7 +103,7 @@ class LocalRows(Property):
         return guarded(origins, self.control, frame, number) if is_field else None
 
     @staticmethod
-    def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
+    def _call(origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
         callees = origins.ev.value(frame, operation.function)
         for callee in ordered(callees):
@@ -111,7 +112,10 @@ class LocalRows(Property):
                 if known is not None and known.agreement:
                     return None
                 carries = callee.name in _CARRIERS or callee.name.startswith(_CARRYING)
-                return origins.any_of(frame, arguments) if carries else None
+                found = origins.any_of(frame, arguments) if carries else None
+                if found is None or callee.name.rpartition(".")[2] not in _STATISTICS:
+                    return found
+                return origins.step(frame, number, f"{callee.name}() of them is that of this process's rows", found)
             if isinstance(callee, FunctionValue):
                 return CONTINUE
         method = origins.ev.function(frame).operations[operation.function]

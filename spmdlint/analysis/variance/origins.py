@@ -13,7 +13,7 @@ from typing import Literal
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
-from spmdlint.analysis.evaluation.bindings import by_position
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.choices import taken
 from spmdlint.analysis.evaluation.elements import fields
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -195,8 +195,8 @@ class Origins:
         call = context.caller.code.operations[context.number] if context is not None else None
         if context is None or not isinstance(call, s.Call):
             return False
-        passed = self._passed(frame, name, call, context.caller)
-        return passed is not None and passes_value(self.ev, context.caller, passed)
+        given = self._passed(frame, name, call, context.caller)
+        return given is not None and passes_value(self.ev, context.caller, given)
 
     def _load(self, frame: Frame, number: int, operation: s.Load) -> Reason | None:
         function = frame.code.function
@@ -416,11 +416,11 @@ class Origins:
         context = self._walk.asks(frame)
         if context is not None:
             call = self.ev.function(context.caller).operations[context.number]
-            passed = self._passed(frame, operation.name, call, context.caller) if isinstance(call, s.Call) else None
-            if passed is None:
+            given = self._passed(frame, operation.name, call, context.caller) if isinstance(call, s.Call) else None
+            if given is None:
                 return None
             with self._walk.outside(context):
-                found = self.of(context.caller, passed)
+                found = self.of(context.caller, given)
             text = f"it is passed as {operation.name!r}"
             return self.step(context.caller, context.number, text, found) if found is not None else None
         edges = self._calls_of(frame.ref)
@@ -431,9 +431,9 @@ class Origins:
             call = caller.operations[edge.site.number]
             if not isinstance(call, s.Call):
                 continue
-            passed = self._passed(frame, operation.name, call, edge.caller)
-            if passed is not None:
-                found = self.of(edge.caller, passed)
+            given = self._passed(frame, operation.name, call, edge.caller)
+            if given is not None:
+                found = self.of(edge.caller, given)
                 if found is not None:
                     return self.step(edge.caller, edge.site.number, f"it is passed as {operation.name!r}", found)
         return None
@@ -450,18 +450,11 @@ class Origins:
         return self._entries[ref]
 
     def _passed(self, frame: Frame, name: str, call: s.Call, caller: Frame) -> int | None:
-        for argument in call.arguments:
-            if argument.keyword == name:
-                return argument.value
         positional = [f.name for f in self.ev.function(frame).formals if f.kind in ("positional-only", "standard")]
-        if any(argument.star for argument in call.arguments) or name not in positional:
-            return None
         callees = self.ev.value(caller, call.function)
         # A class passes its new object first, and so does an object that is called.
         bound = any(
             isinstance(v, (ClassValue, Instance)) or (isinstance(v, FunctionValue) and v.receiver is not None)
             for v in callees
         )
-        position = positional.index(name) - (1 if bound else 0)
-        given = by_position(call)
-        return given[position] if 0 <= position < len(given) else None
+        return passed(call, name, tuple(positional[bound:]))
