@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from spmdlint.program import namedtuples
 from spmdlint.program.builder import Loop
 from spmdlint.program.expressions import OPERATORS, Expressions
 from spmdlint.program.layout import Span
@@ -54,6 +55,12 @@ class Statements(Expressions):
             self.value(value)
 
     def assignment(self, node: ast.Assign) -> None:
+        record = namedtuples.made_by(node)
+        if record is not None:
+            span = self.span(node.targets[0])
+            made = self.module.class_(self, record, span, tuple([self.value(base) for base in record.bases]), ())
+            self.b.store(record.name, made, span)
+            return
         value = self.value(node.value)
         for target in node.targets:
             self.assign(target, value)
@@ -382,6 +389,7 @@ class Statements(Expressions):
         self._decorate(node.name, span, value, decorators)
 
     def class_(self, node: ast.ClassDef) -> None:
+        node = namedtuples.derived_from(node)
         decorators = [(self.value(d), self.bare(d)) for d in node.decorator_list]
         bases = tuple([self.value(base) for base in node.bases if not isinstance(base, ast.Starred)])
         keywords = self.arguments((), node.keywords)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _OPTIONAL = ("typing.Optional", "typing.Annotated", "typing.Final")
 PROTOCOLS = ("typing.Protocol", "typing_extensions.Protocol")
-_OPEN_BASES = (*PROTOCOLS, "abc.ABC", "typing.NamedTuple", "typing.TypedDict")
+_OPEN_BASES = (*PROTOCOLS, "abc.ABC", "typing.NamedTuple", "collections.namedtuple", "typing.TypedDict")
 
 
 class Annotations:

@@ -48,6 +48,7 @@ _FIELD_MAKERS = (
     "equinox.Module",
     "flax.linen.Module",
     "typing.NamedTuple",
+    "collections.namedtuple",
     "pydantic.BaseModel",
     "msgspec.Struct",
     *(f"attrs.{name}" for name in ("define", "frozen", "mutable")),
@@ -362,7 +363,7 @@ class Objects:
 
     def field_names(self, cls: ClassValue) -> list[str] | None:
         """The fields that are the parameters of the constructor, in order; None for a class that has none such."""
-        named = any(name.endswith(".NamedTuple") for name in self.library_bases(cls))
+        named = any(name.lower().endswith(".namedtuple") for name in self.library_bases(cls))
         if not named and not self.has_fields(cls):
             return None
         return list(dict.fromkeys(f for c in reversed(self.lineage(cls)) for f in self._own_fields(c)))

@@ -280,7 +280,9 @@ class Variance(Property):
         operation: s.Unary | s.Binary | s.FString | s.Subscript | s.Item,
     ) -> Reason | None:
         """What comes of other values by an operator."""
-        found = origins.any_of(frame, _operands(operation)) or self.sources.of_name(frame, number)
+        rows = _counted(frame, operation)
+        found = self.length.of(frame, rows) if rows is not None else None
+        found = found or origins.any_of(frame, _operands(operation)) or self.sources.of_name(frame, number)
         if found is None and isinstance(operation, s.Subscript):
             return of_item(origins, frame, operation)
         return self._written(origins, frame, number, operation, found) if isinstance(operation, s.FString) else found
@@ -450,6 +452,15 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.Item):
         return (operation.value,)
     return ()
+
+
+def _counted(frame: Frame, operation: s.Operation) -> int | None:
+    """The array whose rows ``array.shape[0]`` counts."""
+    shape = frame.code.operations[operation.base] if isinstance(operation, s.Subscript) else None
+    if not isinstance(operation, s.Subscript) or not isinstance(shape, s.Attribute) or shape.name != "shape":
+        return None
+    index = frame.code.operations[operation.index]
+    return shape.base if isinstance(index, s.Const) and index.value == 0 else None
 
 
 def _appended(frame: Frame, lists: list[int]) -> list[int]:

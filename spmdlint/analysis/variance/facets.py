@@ -12,6 +12,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.emptiness import Emptiness
 from spmdlint.analysis.variance.handed import Handed
+from spmdlint.analysis.variance.inside import Inside
 from spmdlint.analysis.variance.lastbatch import LastBatch
 from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.made import Made
@@ -56,6 +57,9 @@ class Facets:
         self.emptiness = Origins(evaluator, calls, reach, emptiness, walk)
         self._length.grown.emptiness = structure.grown.emptiness = self.emptiness
         self.last_batch = Origins(evaluator, calls, reach, LastBatch(self.length, self.content, self._length), walk)
+        inside = Inside()
+        inside.length = self.length
+        self._length.inside = Origins(evaluator, calls, reach, inside, walk)
         self._length.made = Origins(evaluator, calls, reach, Made(), walk)
         content.length = presence.length = self.length
         content.presence = self.presence

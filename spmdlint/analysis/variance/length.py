@@ -41,6 +41,7 @@ from spmdlint.analysis.variance.evened import (
 )
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
+from spmdlint.analysis.variance.inside import of_item
 from spmdlint.analysis.variance.iterated import Iterated
 from spmdlint.analysis.variance.letters import of_letters, of_whole_file
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -69,10 +70,11 @@ _JOINED = _PERMUTED | {f"numpy.{name}" for name in "concatenate stack vstack hst
 
 
 class Length(Property):
-    """Gives another number of elements on every process. ``content`` is the other facet."""
+    """Gives another number of elements on every process. ``content`` and ``inside`` are other facets."""
 
     content: Origins
     made: Origins
+    inside: Origins
 
     def __init__(self, knowledge: Knowledge, control: Control) -> None:
         self.knowledge = knowledge
@@ -203,11 +205,12 @@ class Length(Property):
         if isinstance(index, s.Slice):
             return self._slice(origins, frame, number, operation, index)
         if isinstance(index, s.Const) and isinstance(index.value, str):
-            return origins.of(frame, operation.base)  # one of the arrays that a file holds
+            # One of the arrays that a file holds, or a dictionary.
+            return origins.of(frame, operation.base) or of_item(self.inside, origins, frame, operation)
         for value in ordered(origins.ev.value(frame, operation.base)):
             if isinstance(value, Applied) and value.name in _SPLITTERS and not divided(origins, value):
                 return self._data(self.content.of(frame, operation.index), frame, number, "split by its number")
-        return None
+        return of_item(self.inside, origins, frame, operation)
 
     def _slice(
         self, origins: Origins, frame: Frame, number: int, operation: s.Subscript, index: s.Slice
@@ -252,8 +255,7 @@ class Length(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
     ) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
-        callees = origins.ev.value(frame, operation.function)
-        for callee in ordered(callees):
+        for callee in origins.callees(frame, operation):
             if isinstance(callee, External):
                 return self._external(origins, frame, number, callee.name, arguments)
             if isinstance(callee, ClassValue):
@@ -298,16 +300,14 @@ class Length(Property):
         if name in _READERS and arguments:
             found = self.content.of(frame, arguments[0])
             return self._data(found, frame, number, "read from a file of its own")
+        if name == "builtins.next" and arguments:
+            return self.inside.of(frame, arguments[0])
         if name in _JOINED and arguments:
             return origins.of(frame, arguments[-1 if name in _PERMUTED else 0])
         if name in _SIZED and arguments:
             return self._leading(frame, arguments[0]) if name in _FILLED else self._chained(origins, frame, number)
         if name in _DISTINCT and arguments:
-            found = self.content.of(frame, arguments[0])
-            if found is None or found.kind != "data":
-                return origins.of(frame, arguments[0])
-            text = "how many different ones there are depends on this process's part of the data"
-            return origins.step(frame, number, text, found)
+            return self._distinct(origins, frame, number, arguments[0])
         if name in _LISTS and arguments:
             cut = self._islice(frame, arguments[0])
             if cut is not None:
@@ -324,6 +324,13 @@ class Length(Property):
             found = self._of_what(frame, arguments[0], self.content.of(frame, arguments[1]))
             return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
         return None
+
+    def _distinct(self, origins: Origins, frame: Frame, number: int, given: int) -> Reason | None:
+        found = self.content.of(frame, given)
+        if found is None or found.kind != "data":
+            return origins.of(frame, given)
+        text = "how many different ones there are depends on this process's part of the data"
+        return origins.step(frame, number, text, found)
 
     def _kept(self, origins: Origins, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
         """What gives as many elements as it is given, or as the shortest of several."""

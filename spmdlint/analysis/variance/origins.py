@@ -26,6 +26,7 @@ from spmdlint.analysis.evaluation.values import (
     Instance,
     ModuleValue,
     Site,
+    Value,
 )
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.defaults import default_values, factories
@@ -35,6 +36,7 @@ from spmdlint.analysis.variance.fallbacks import (
     stored_where_missing,
     where_given,
 )
+from spmdlint.analysis.variance.kept import callees
 from spmdlint.analysis.variance.options import Options
 from spmdlint.analysis.variance.outside import OutsideStores
 from spmdlint.analysis.variance.reason import Reason as Reason
@@ -118,6 +120,10 @@ class Origins:
             return answer
         found = self._further(frame, number, operation)
         return found if found is not None else self.property.beyond(self, frame, number, operation)
+
+    def callees(self, frame: Frame, call: s.Call) -> Sequence[Value]:
+        """What a call may call, in order."""
+        return callees(self.ev, self.reach.constructed, frame, call.function)
 
     def in_generator(
         self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, ask: Callable[[Frame], Reason | None]
@@ -370,7 +376,7 @@ class Origins:
     def through_call(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
         """A call of the project's own function: what it returns, and what it returns of its arguments."""
         arguments = self.ev.arguments(frame, operation)
-        for value in ordered(self.ev.value(frame, operation.function)):
+        for value in self.callees(frame, operation):
             callee = self.ev.objects.called(value)
             if not isinstance(callee, (FunctionValue, Applied)):
                 continue

@@ -44,7 +44,7 @@ def _yielded(origins: Origins, frame: Frame, iterable: int, path: list[object], 
         return None
     ask = partial(_of_yields, origins, path=path, depth=depth)
     if isinstance(call, s.Call):
-        for callee in ordered(origins.ev.value(frame, call.function)):
+        for callee in origins.callees(frame, call):
             if isinstance(callee, FunctionValue):
                 return origins.in_generator(frame, root, call, callee, ask)
             inner = _inside(call, callee.name, path) if isinstance(callee, External) else None

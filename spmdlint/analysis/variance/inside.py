@@ -1,0 +1,75 @@
+"""Arrays in a dictionary or list: whether those that are in it have another length on every process."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spmdlint.analysis.evaluation.elements import entries
+from spmdlint.analysis.evaluation.fillings import filling_of
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
+from spmdlint.analysis.variance.element import of_element, of_entry
+from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.program import summary as s
+
+_HOLDERS = frozenset(f"builtins.{name}" for name in "list tuple dict iter".split())
+_LEAVES = frozenset(("jax.tree.leaves", "jax.tree_util.tree_leaves"))
+_VIEWS = frozenset(("values", "items", "copy"))
+_FOLLOWED = (s.Load, s.Store, s.Parameter, s.Attribute, s.IfExp, s.BoolOp)
+
+
+class Inside(Property):
+    """Holds arrays of another length on every process. ``length`` is the facet of one of them."""
+
+    length: Origins
+
+    def step(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Operation
+    ) -> Reason | Literal["continue"] | None:
+        if isinstance(operation, (s.Display, s.DictDisplay)):
+            inside = operation.elements if isinstance(operation, s.Display) else operation.values
+            return self.length.any_of(frame, inside)
+        if isinstance(operation, s.Collected):
+            return self.length.of(frame, operation.element)
+        if isinstance(operation, s.Call):
+            return self._call(origins, frame, number, operation)
+        if isinstance(operation, s.Item):
+            return of_element(origins, frame, operation)
+        if isinstance(operation, s.Load):
+            return self._filled(origins, frame, number, operation) or CONTINUE
+        return CONTINUE if isinstance(operation, _FOLLOWED) else None
+
+    def _call(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call
+    ) -> Reason | Literal["continue"] | None:
+        callees = origins.callees(frame, operation)
+        arguments = [argument.value for argument in operation.arguments if not argument.star]
+        for function in origins.calls.run_by(callees, frame, operation):
+            if isinstance(function, FunctionValue):
+                return origins.in_call(frame, number, operation, function, self.length.of_returns)
+        for callee in callees:
+            if isinstance(callee, External):
+                holds = callee.name in _HOLDERS or callee.name in _LEAVES
+                return origins.any_of(frame, arguments) if holds else None
+        method = frame.code.operations[operation.function]
+        if isinstance(method, s.Attribute) and method.name in _VIEWS and not arguments:
+            return origins.of(frame, method.base)
+        return CONTINUE
+
+    def _filled(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
+        """What is put into it, under some key."""
+        for place in filling_of(origins.ev, frame, number):
+            put = frame.code.operations[place]
+            found = self.length.of(frame, put.value) if isinstance(put, s.StoreSubscript) else None
+            if found is not None:
+                return origins.step(frame, place, f"it is put into {load.name!r}", found)
+        return None
+
+
+def of_item(inside: Origins, length: Origins, frame: Frame, subscript: s.Subscript) -> Reason | None:
+    """Why an array has another length that is taken by a constant key, or by an index of a list of them."""
+    index = frame.code.operations[subscript.index]
+    if not isinstance(index, s.Const):
+        return None
+    if isinstance(index.value, str) and any(entries(length.ev, frame, subscript.base, index.value)):
+        return of_entry(length, frame, subscript.base, index.value)
+    return inside.of(frame, subscript.base)
