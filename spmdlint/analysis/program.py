@@ -22,6 +22,7 @@ from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import MAX_FRAMES, Reach, Visitor
+from spmdlint.analysis.callgraph.spreading import Spreading
 from spmdlint.analysis.callgraph.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.divergence.branches import Divergence, Divergences
 from spmdlint.analysis.divergence.elsewhere import CallElsewhere, CallsElsewhere
@@ -357,7 +358,7 @@ class Program:
     @cached_property
     def effects(self) -> Effects:
         """Parallel calls by function."""
-        return Effects(self.evaluator, self.calls, self.reach, self._multi)
+        return Effects(self.evaluator, self.calls, self.reach, Spreading(self.project))
 
     @cached_property
     def variance(self) -> Origins:

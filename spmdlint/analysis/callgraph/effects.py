@@ -19,9 +19,10 @@ from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.getters import Getters
 from spmdlint.analysis.callgraph.labels import may_be_one, template
-from spmdlint.analysis.callgraph.locality import global_data, local_arguments, on_local_devices, sharded
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.localdata import LocalData
+from spmdlint.analysis.callgraph.locality import global_data, on_local_devices, sharded
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.callgraph.spreading import Spreading
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.memo import Memo
@@ -80,11 +81,12 @@ class ParallelCall(Struct, frozen=True):
 class Effects:
     """Lists parallel calls bottom-up, memoised by frame. One per run."""
 
-    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, multi: MultiProcess) -> None:
+    def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach, spreading: Spreading) -> None:
         self.ev = evaluator
         self.calls = calls
         self.reach = reach
-        self.multi = multi
+        self.spreading = spreading
+        self.local = LocalData(evaluator, reach)
         self._memo: Memo[tuple[ParallelCall, ...]] = Memo((), ())
         self._getters = Getters(evaluator, ())
 
@@ -206,7 +208,7 @@ class Effects:
                     return
                 strength: Strength = "strong" if known.spans else "weak"
                 passed = [argument.value for argument in operation.arguments]
-                if strength == "weak" and local_arguments(self.ev, frame, operation):
+                if strength == "weak" and self.local.runs_here(frame, number, operation):
                     return
                 if strength == "weak" and sharded(self.ev, callee):
                     strength = "strong"
@@ -214,7 +216,7 @@ class Effects:
                     strength = "strong"
                 if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):
                     strength = "strong"
-                if strength == "weak" and self.multi.keeps_to_itself(frame.ref.path):
+                if strength == "weak" and self.spreading.keeps_to_itself(frame.ref.path):
                     return
                 carried = carries(self.ev.function(frame), number, operation)
                 yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)

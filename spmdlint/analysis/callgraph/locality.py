@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
@@ -22,20 +21,15 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.program import summary as s
 
-_DEPTH = 24
+DEPTH = 24
 _ONE_DEVICE = "jax.sharding.SingleDeviceSharding"
 _MESHES = ("jax.sharding.Mesh", "jax.make_mesh")
 _PASSING = ("builtins.enumerate", "builtins.iter")
 _SHAPED = ("jax.experimental.mesh_utils.create_device_mesh", "jax.make_mesh")
 _PLACES = ("device", "backend", "devices")
-# Called outside of jit, these make an array on this process alone.
-_MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.local_devices")
-# What the processes exchange comes back to the host of each.
-_MAKERS += tuple(f"jax.experimental.multihost_utils.{name}" for name in ("process_allgather", "broadcast_one_to_all"))
-_MAKERS += tuple(f"jax.numpy.{name}" for name in "zeros ones full array asarray arange eye".split())
 
 
-def on_local_devices(value: Value, depth: int = _DEPTH) -> bool:
+def on_local_devices(value: Value, depth: int = DEPTH) -> bool:
     """Is a map or jit given devices that are this process's own or few, or one device or backend by name."""
     if not isinstance(value, Applied) or depth == 0:
         return False
@@ -130,75 +124,7 @@ def everywhere(
     return says(operation, depth)
 
 
-def local_data(
-    evaluator: Evaluator, frame: Frame, number: int, depth: int = _DEPTH, seen: set[int] | None = None
-) -> bool:
-    """Does a value surely live on this process alone: fetched, addressed, or made here."""
-    visited: set[int] = set() if seen is None else seen
-
-    def says(operation: s.Operation, depth: int) -> bool:
-        if isinstance(operation, s.Attribute):
-            local = operation.name.startswith("addressable_")
-            return local or local_data(evaluator, frame, operation.base, depth - 1, visited)
-        return isinstance(operation, s.Call) and _called_locally(evaluator, frame, operation, depth, visited)
-
-    return everywhere(evaluator, frame, number, depth, says, visited)
-
-
-def _called_locally(evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int, seen: set[int]) -> bool:
-    for callee in ordered(evaluator.value(frame, operation.function)):
-        if isinstance(callee, External):
-            if callee.name == "jax.device_put" and len(operation.arguments) > 1:
-                place = operation.arguments[1].value
-                places = evaluator.value(frame, place)
-                return _own_device(evaluator, frame, place, depth) or any(map(on_local_devices, places))
-            return callee.name.startswith(_MAKERS)
-        if isinstance(callee, Applied) and _compiles(evaluator, callee):
-            # What is computed from local data alone stays where it was.
-            return not sharded(evaluator, callee) and local_arguments(evaluator, frame, operation, depth - 1, seen)
-    return local_data(evaluator, frame, operation.function, depth - 1, seen)
-
-
-def local_arguments(
-    evaluator: Evaluator, frame: Frame, operation: s.Call, depth: int = _DEPTH, seen: set[int] | None = None
-) -> bool:
-    """Does a call get arrays of this process alone, beside constants."""
-    operations = evaluator.function(frame).operations
-    static = _static_arguments(evaluator, frame, operation)
-    passed = [
-        a.value for a in operation.arguments if not isinstance(operations[a.value], s.Const) and a.value not in static
-    ]
-    return bool(passed) and all(local_data(evaluator, frame, value, depth, seen) for value in passed)
-
-
-def _static_arguments(evaluator: Evaluator, frame: Frame, operation: s.Call) -> frozenset[int]:
-    """What a call passes for parameters that are part of the program: no arrays."""
-    callee = certain(evaluator.value(frame, operation.function))
-    if not isinstance(callee, Applied) or not callee.arguments.positional:
-        return frozenset()
-    mapped = certain(callee.arguments.positional[0])
-    formals = evaluator.project.function(mapped.ref).formals if isinstance(mapped, FunctionValue) else ()
-    bound = callee.receiver is not None or (isinstance(mapped, FunctionValue) and mapped.receiver is not None)
-    names = [formal.name for formal in formals[bound:]]
-    return frozenset(value for _, value in static_arguments(evaluator, callee, operation, names))
-
-
-def _compiles(evaluator: Evaluator, callee: Applied) -> bool:
-    known = evaluator.knowledge.get(callee.name)
-    return known is not None and known.kind == "jit"
-
-
-def _own_device(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Is it one of the devices of this process: ``jax.local_devices()[0]``."""
-
-    def says(operation: s.Operation, _depth: int) -> bool:
-        callees = evaluator.value(frame, operation.function) if isinstance(operation, s.Call) else ()
-        return any(isinstance(v, External) and v.name == "jax.local_devices" for v in callees)
-
-    return everywhere(evaluator, frame, number, depth, says)
-
-
-def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
+def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = DEPTH) -> bool:
     """Is a value surely an array over the devices of several processes, or a tree of them: made as one, just before."""
 
     def says(operation: s.Operation, depth: int) -> bool:

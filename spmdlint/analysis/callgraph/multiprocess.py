@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from spmdlint.analysis.callgraph.spreading import starts
 from spmdlint.program import summary as s
 from spmdlint.program.link import Project
 
@@ -16,11 +17,6 @@ _SIGNS = frozenset(
 # Code for one process asks for its devices, and for the parts of an array on them, by these names, too.
 _WEAK = frozenset(("local_devices", "addressable_shards", "addressable_data"))
 _COUNTS = frozenset(("process_count", "host_count"))
-
-
-# Parts of the names of what puts an array on devices of several processes, or computes there, in whatever library.
-_SPREADING = ("shard", "partitionspec", "partitioner", "pmap", "xmap", "pjit", "make_array", "host_local_array")
-_MESHES = frozenset("mesh make_mesh get_mesh set_mesh use_mesh device_mesh create_device_mesh mesh_utils".split())
 
 
 MAX_STEPS = 8
@@ -35,7 +31,6 @@ class MultiProcess:
         self.always = always
         self._known: dict[Path, bool] = {}
         self._written: dict[Path, bool] = {}
-        self._local: dict[int, bool] = {}
 
     def written_for(self, path: Path) -> bool:
         """Does a file name anything that several processes need, or import by name what nobody else does."""
@@ -77,19 +72,6 @@ class MultiProcess:
         return self.always or any(
             self.says(other) for other in self.project.modules if component[other] == component[path]
         )
-
-    def keeps_to_itself(self, path: Path) -> bool:
-        """Does a program that starts its processes itself leave all arrays on their own devices: MPI sends the rest.
-
-        One that does not may well be a part of a program which shards its arrays somewhere else.
-        """
-        component = self.project.component[path]
-        if component not in self._local:
-            files = [other for other in self.project.modules if self.project.component[other] == component]
-            functions = [f for other in files for f in self.project.modules[other].summary.functions]
-            starts = any(_starts(f, o) for f in functions for o in f.operations)
-            self._local[component] = starts and not any(_spreads(o) for f in functions for o in f.operations)
-        return self._local[component]
 
     def surely_around(self, path: Path) -> bool:
         """Does any of them name a thing that has no use for one process."""
@@ -167,28 +149,9 @@ def _asks(operation: s.Operation) -> bool:
     return isinstance(operation, (s.Attribute, s.Import)) and operation.name in _COUNTS
 
 
-def _spreads(operation: s.Operation) -> bool:
-    """May an operation name such a thing."""
-    if isinstance(operation, s.Import):
-        names = [*operation.module.lower().split("."), (operation.name or "").lower()]
-    else:
-        names = [operation.name.lower()] if isinstance(operation, (s.Attribute, s.Load)) else []
-    return any(name in _MESHES or any(part in name for part in _SPREADING) for name in names)
-
-
-def _starts(function: s.Function, operation: s.Operation) -> bool:
-    """Is it ``jax.distributed.initialize``, or ``mpi4py``."""
-    if isinstance(operation, s.Import):
-        return operation.module.partition(".")[0] == "mpi4py"
-    if not isinstance(operation, s.Attribute) or operation.name != "initialize":
-        return False
-    base = function.operations[operation.base]
-    return isinstance(base, (s.Attribute, s.Load)) and base.name == "distributed"
-
-
 def _sign(function: s.Function, operation: s.Operation) -> bool:
     if isinstance(operation, s.Attribute):
-        return operation.name in _SIGNS or _starts(function, operation)
+        return operation.name in _SIGNS or starts(function, operation)
     return isinstance(operation, s.Import) and (
         operation.name in _SIGNS or not _SIGNS.isdisjoint(operation.module.split("."))
     )

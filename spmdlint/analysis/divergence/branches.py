@@ -403,8 +403,11 @@ class Divergences:
         return tuple(call for call in calls if call.strength == "strong" or not by_hand)
 
     def _maps_by_hand(self, ref: FunctionRef) -> bool:
-        """Does the module map by hand, as with `pmap`: a bare `jit` beside it works on what one process holds."""
-        return ref.path in self._by_hand
+        """Does the module map by hand, as with `pmap`: a bare `jit` beside it works on what one process holds.
+
+        So it does in any module of a program that uses several devices in no other way.
+        """
+        return ref.path in self._by_hand or self.effects.spreading.maps_alone(ref.path)
 
     @cached_property
     def _by_hand(self) -> frozenset[Path]:

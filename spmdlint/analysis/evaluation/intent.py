@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -143,19 +143,22 @@ def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bo
 
 def _suppressed(evaluator: Evaluator, frame: Frame, number: int, wanted: set[str]) -> bool:
     """Is an operation inside of `with contextlib.suppress(...)` for one of these errors."""
-    function = evaluator.function(frame)
-    for entered, operation in frame.code.entered:
-        manager = function.operations[operation.manager]
-        if entered >= number or not isinstance(manager, s.Call):
-            continue
-        callee = evaluator.value(frame, manager.function)
-        if External("contextlib.suppress") not in callee:
-            continue
+    for manager in managers_around(frame, number):
         kinds = [evaluator.value(frame, argument.value) for argument in manager.arguments]
-        end = frame.code.left.get(operation.manager, len(function.operations))
-        if number < end and any(catches(kind, wanted) for kind in kinds):
+        callee = evaluator.value(frame, manager.function)
+        if External("contextlib.suppress") in callee and any(catches(kind, wanted) for kind in kinds):
             return True
     return False
+
+
+def managers_around(frame: Frame, number: int) -> Iterator[s.Call]:
+    """The calls that make the context managers of the `with` statements around an operation."""
+    operations = frame.code.operations
+    for entered, operation in frame.code.entered:
+        manager = operations[operation.manager]
+        end = frame.code.left.get(operation.manager, len(operations))
+        if entered < number < end and isinstance(manager, s.Call):
+            yield manager
 
 
 def catches(kinds: Values, wanted: set[str]) -> bool:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site
 from spmdlint.analysis.meshtypes.outputs import Outputs
@@ -32,7 +33,6 @@ _CARRIERS |= {"collections.Counter"}
 _CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
 # What an array is, and not what is in it.
 _FORM = frozenset("shape dtype ndim size nbytes sharding".split())
-_FILLERS = frozenset(("append", "extend"))
 _STATISTICS = frozenset("mean average std var cov median percentile quantile corrcoef histogram".split())
 _HELD = "these are the parts that this process holds"
 PARTS = "parts"
@@ -86,7 +86,7 @@ class LocalRows(Property):
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Load):
-            return _filled(origins, frame, operation) or CONTINUE
+            return _filled(origins, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
             return None if operation.name in _FORM else origins.of(frame, operation.base) or CONTINUE
         if isinstance(operation, s.Item):
@@ -126,25 +126,18 @@ class LocalRows(Property):
         ) else None  # fmt: skip
 
 
-def _filled(origins: Origins, frame: Frame, load: s.Load) -> Reason | None:
-    """What a loop has put into a list, or an array."""
-    function = origins.ev.function(frame)
-    if not function.binds(load.name):
+def _filled(origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
+    """What a loop has put into a list, or an array, that the name still stands for."""
+    if not frame.code.function.binds(load.name):
         return None
-    for number, operation in frame.code.of_kind(s.Call):
-        method = function.operations[operation.function]
-        if isinstance(method, s.Attribute) and method.name in _FILLERS:
-            base = function.operations[method.base]
-            if isinstance(base, s.Load) and base.name == load.name:
-                found = origins.any_of(frame, [argument.value for argument in operation.arguments])
-                if found is not None:
-                    return origins.step(frame, number, f"it is put into {load.name!r}", found)
-    for number, stored in frame.code.of_kind(s.StoreSubscript):
-        base = function.operations[stored.base]
-        if isinstance(base, s.Load) and base.name == load.name:
-            found = origins.of(frame, stored.value)
-            if found is not None:
-                return origins.step(frame, number, f"it is put into {load.name!r}", found)
+    for place in filling_of(origins.ev, frame, number):
+        put = frame.code.operations[place]
+        if isinstance(put, s.Call):
+            found = origins.any_of(frame, [argument.value for argument in put.arguments])
+        else:
+            found = origins.of(frame, put.value) if isinstance(put, s.StoreSubscript) else None
+        if found is not None:
+            return origins.step(frame, place, f"it is put into {load.name!r}", found)
     return None
 
 

@@ -1,0 +1,106 @@
+"""Arrays that surely live on this process alone: fetched, addressed, or made here; and what is computed from them."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.callgraph.locality import DEPTH, everywhere, on_local_devices, sharded
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.callgraph.statics import static_arguments
+from spmdlint.analysis.evaluation.bindings import passed_to
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import managers_around
+from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, certain
+from spmdlint.program import summary as s
+
+# Called outside of jit, these make an array on this process alone.
+_MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.local_devices")
+# What the processes exchange comes back to the host of each.
+_MAKERS += tuple(f"jax.experimental.multihost_utils.{name}" for name in ("process_allgather", "broadcast_one_to_all"))
+_MAKERS += tuple(f"jax.numpy.{name}" for name in "zeros ones full array asarray arange eye".split())
+_DEFAULT_DEVICE = External("jax.default_device")
+
+
+class LocalData:
+    """Tells what lives on one process, through names, elements and what callers pass. One per run."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach) -> None:
+        self.ev = evaluator
+        self.reach = reach
+
+    def runs_here(self, frame: Frame, number: int, call: s.Call) -> bool:
+        """Does a call of something compiled run on this process alone: by its arguments, or by its default device."""
+        managers = managers_around(frame, number)
+        if any(_DEFAULT_DEVICE in self.ev.value(frame, manager.function) for manager in managers):
+            return True
+        return self._arguments(frame, call, DEPTH, set())
+
+    def _arguments(self, frame: Frame, call: s.Call, depth: int, seen: set[int]) -> bool:
+        """Does a call get arrays of this process alone, beside constants."""
+        static = self._static_arguments(frame, call)
+        operations = frame.code.operations
+        given = [
+            a.value for a in call.arguments if not isinstance(operations[a.value], s.Const) and a.value not in static
+        ]
+        return bool(given) and all(self._is_local(frame, value, depth, seen) for value in given)
+
+    def _is_local(self, frame: Frame, number: int, depth: int, seen: set[int]) -> bool:
+        def says(operation: s.Operation, depth: int) -> bool:
+            if isinstance(operation, s.Attribute):
+                local = operation.name.startswith("addressable_")
+                return local or self._is_local(frame, operation.base, depth - 1, seen)
+            if isinstance(operation, s.Parameter):
+                return self._passed_locally(frame, operation.name, depth - 1)
+            return isinstance(operation, s.Call) and self._called_locally(frame, operation, depth, seen)
+
+        return everywhere(self.ev, frame, number, depth, says, seen)
+
+    def _passed_locally(self, frame: Frame, name: str, depth: int) -> bool:
+        """Does every call that is known pass such an array for a parameter."""
+        edges = [edge for edge in self.reach.callers.get(frame.ref, ()) if edge.caller.ref != frame.ref]
+        function = frame.code.function
+        for edge in edges if depth > 0 else ():
+            call = edge.caller.code.operations[edge.site.number]
+            if edge.target.way != "call" or not isinstance(call, s.Call):
+                return False
+            bound = self.ev.project.enclosing_class(frame.ref) is not None
+            value = passed_to(function, call, name, bound=bound)
+            if value is None or not self._is_local(edge.caller, value, depth - 1, set()):
+                return False
+        return bool(edges) and depth > 0
+
+    def _called_locally(self, frame: Frame, operation: s.Call, depth: int, seen: set[int]) -> bool:
+        for callee in ordered(self.ev.value(frame, operation.function)):
+            if isinstance(callee, External):
+                if callee.name == "jax.device_put" and len(operation.arguments) > 1:
+                    place = operation.arguments[1].value
+                    places = self.ev.value(frame, place)
+                    return self._own_device(frame, place, depth) or any(map(on_local_devices, places))
+                return callee.name.startswith(_MAKERS)
+            if isinstance(callee, Applied) and self._compiles(callee):
+                # What is computed from local data alone stays where it was.
+                return not sharded(self.ev, callee) and self._arguments(frame, operation, depth - 1, seen)
+        return self._is_local(frame, operation.function, depth - 1, seen)
+
+    def _static_arguments(self, frame: Frame, operation: s.Call) -> frozenset[int]:
+        """What a call passes for parameters that are part of the program: no arrays."""
+        callee = certain(self.ev.value(frame, operation.function))
+        if not isinstance(callee, Applied) or not callee.arguments.positional:
+            return frozenset()
+        mapped = certain(callee.arguments.positional[0])
+        formals = self.ev.project.function(mapped.ref).formals if isinstance(mapped, FunctionValue) else ()
+        bound = callee.receiver is not None or (isinstance(mapped, FunctionValue) and mapped.receiver is not None)
+        names = [formal.name for formal in formals[bound:]]
+        return frozenset(value for _, value in static_arguments(self.ev, callee, operation, names))
+
+    def _compiles(self, callee: Applied) -> bool:
+        known = self.ev.knowledge.get(callee.name)
+        return known is not None and known.kind == "jit"
+
+    def _own_device(self, frame: Frame, number: int, depth: int) -> bool:
+        """Is it one of the devices of this process: ``jax.local_devices()[0]``."""
+
+        def says(operation: s.Operation, _depth: int) -> bool:
+            callees = self.ev.value(frame, operation.function) if isinstance(operation, s.Call) else ()
+            return any(isinstance(v, External) and v.name == "jax.local_devices" for v in callees)
+
+        return everywhere(self.ev, frame, number, depth, says)

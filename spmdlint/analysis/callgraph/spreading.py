@@ -1,0 +1,97 @@
+"""Programs that put no array on the devices of several processes: each bare `jit` of theirs is one process's own."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from spmdlint.program import summary as s
+from spmdlint.program.link import Project
+
+# Parts of the names of what puts an array on devices of several processes, or computes there, in whatever library.
+_SPREADING = ("shard", "partitionspec", "partitioner", "pmap", "xmap", "pjit", "make_array", "host_local_array")
+_MESHES = frozenset("make_mesh get_mesh set_mesh use_mesh device_mesh create_device_mesh mesh_utils".split())
+_OTHERS = frozenset(("torch", "tensorflow", "paddle"))
+_OURS = frozenset(("jax", "flax", "mpi4py"))
+# JAX's own names for it, which a project may give to a function of its own as well.
+_OF_JAX = _MESHES | frozenset(
+    "pmap xmap pjit shard_map partitionspec namedsharding positionalsharding with_sharding_constraint".split()
+)
+# What works on the rows of this process's devices, or puts them there.
+_BY_HAND = ("pmap", "device_put_sharded", "device_put_replicated")
+# What data sets are shared out by, and what gives each local device its rows.
+_LOCAL = frozenset(("shard", "shard_prng_key", "unshard", "addressable_shards"))
+
+
+class Spreading:
+    """Looks at the names in a program, which is the files that hang together. One per run."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._known: dict[int, frozenset[str]] = {}
+        self._starting: dict[int, bool] = {}
+
+    def keeps_to_itself(self, path: Path) -> bool:
+        """Does a program that starts its processes itself leave all arrays on their own devices: MPI sends the rest.
+
+        One that does not may well be a part of a program which shards its arrays somewhere else.
+        """
+        component = self.project.component[path]
+        if component not in self._starting:
+            functions = self._functions(component)
+            self._starting[component] = any(starts(f, o) for f in functions for o in f.operations)
+        return self._starting[component] and not self._names(component)
+
+    def maps_alone(self, path: Path) -> bool:
+        """Does a program use several devices by `pmap` alone, whose outputs are of this process's devices."""
+        names = self._names(self.project.component[path])
+        return bool(names) and all(any(part in name for part in _BY_HAND) for name in names)
+
+    def _names(self, component: int) -> frozenset[str]:
+        """The names by which the files of a component spread arrays, or may."""
+        if component not in self._known:
+            operations = (o for f in self._functions(component) for o in f.operations)
+            self._known[component] = frozenset(name for o in operations for name in _words(o) if self._spreads(name))
+        return self._known[component]
+
+    def _spreads(self, name: str) -> bool:
+        word = name.lower()
+        if word in _OF_JAX or name == "Mesh":
+            return True
+        if word in _LOCAL or name in self._own:
+            return False
+        return word == "mesh" or any(part in word for part in _SPREADING)
+
+    def _functions(self, component: int) -> list[s.Function]:
+        summaries = (m.summary for p, m in self.project.modules.items() if self.project.component[p] == component)
+        return [function for summary in summaries if not _of_others(summary) for function in summary.functions]
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        """What the project itself defines: that spreads arrays by what it names in turn, or does not."""
+        functions = [f for module in self.project.modules.values() for f in module.summary.functions]
+        fields = {o.name for f in functions for o in f.operations if isinstance(o, s.StoreAttribute)}
+        return frozenset(fields.union((f.name for f in functions), (path.stem for path in self.project.modules)))
+
+
+def _of_others(summary: s.Summary) -> bool:
+    """Is a file written for another library of arrays, whose words for such things say nothing of JAX."""
+    imports = (o for function in summary.functions for o in function.operations if isinstance(o, s.Import))
+    packages = {operation.module.partition(".")[0] for operation in imports}
+    return not packages.isdisjoint(_OTHERS) and packages.isdisjoint(_OURS)
+
+
+def starts(function: s.Function, operation: s.Operation) -> bool:
+    """Is it ``jax.distributed.initialize``, or ``mpi4py``."""
+    if isinstance(operation, s.Import):
+        return operation.module.partition(".")[0] == "mpi4py"
+    if not isinstance(operation, s.Attribute) or operation.name != "initialize":
+        return False
+    base = function.operations[operation.base]
+    return isinstance(base, (s.Attribute, s.Load)) and base.name == "distributed"
+
+
+def _words(operation: s.Operation) -> tuple[str, ...]:
+    if isinstance(operation, s.Import):
+        return (*operation.module.split("."), operation.name or "")
+    return (operation.name,) if isinstance(operation, s.Attribute) else ()
