@@ -14,7 +14,7 @@ from spmdlint.analysis.callgraph.calls import Axes, Calls
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.intent import expects_failure, handles
+from spmdlint.analysis.evaluation.intent import expects_failure, expects_failure_later, handles
 from spmdlint.analysis.evaluation.values import (
     NOTHING,
     Applied,
@@ -128,7 +128,7 @@ class Specs:
             if known is not None and known.kind == "spec" and _is_listed(use):
                 # What is put on no mesh in sight may hold logical names, which may stand twice.
                 for name in _twice(self.names_in(use.applied)):
-                    if name in self._mesh_names:
+                    if name in self._mesh_names and not expects_failure_later(self.ev, use.site.ref, use.site.number):
                         yield RepeatedAxis(use.site, name, "spec")
 
     @cached_property

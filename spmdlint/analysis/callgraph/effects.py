@@ -192,8 +192,9 @@ class Effects:
             if known is not None and known.parallel:
                 name = callee.name.rsplit(".", 1)[-1]
                 label = self._label(frame, operation, known)
+                everyone = not self._of_global_array(frame, operation)
                 yield ParallelCall(
-                    name, "strong", callee.name, (site,), everyone=True, checkpoint=known.checkpoint, label=label
+                    name, "strong", callee.name, (site,), everyone=everyone, checkpoint=known.checkpoint, label=label
                 )
             if known is not None and known.runs:
                 for function in self.calls.run_by((callee,), frame, operation):
@@ -222,6 +223,12 @@ class Effects:
                 yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)
                 return
         yield from self._through(frame, number, operation, callee)
+
+    def _of_global_array(self, frame: Frame, operation: s.Call) -> bool:
+        """Does a call gather an array over devices, as ``tiled`` says: only the processes of these devices make it."""
+        tiled = self.ev.arguments(frame, operation).keyword("tiled")
+        known = constant(tiled) if tiled is not None else None
+        return known is not None and known.value is True
 
     def _through(self, frame: Frame, number: int, operation: s.Call, callee: Value) -> Iterator[ParallelCall]:
         """The parallel calls that the project's functions make which a call runs."""

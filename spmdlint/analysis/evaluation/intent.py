@@ -8,6 +8,7 @@ from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Values, certain
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 # `mock.patch("jax.lax.psum", ...)`: what is called is not what stands there.
 RAISING = frozenset(
@@ -41,6 +42,11 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
         if entered < number < end and operation.manager in raising:
             return True
     return any(_holds(function, call, number) for at, call in raising.items() if number < at < number + _FAR)
+
+
+def expects_failure_later(evaluator: Evaluator, ref: FunctionRef, number: int) -> bool:
+    """Does the same function expect an exception further on, maybe of what is made here for it."""
+    return evaluator.heeds_intent and any(at > number for at in _raising(evaluator.code(ref)))
 
 
 def _uses(outer: Code, function: s.Function) -> Sequence[int]:

@@ -6,12 +6,22 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from spmdlint.analysis.evaluation.values import Applied, Arguments, Collection, Site, Value, certain, constant
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    Collection,
+    FunctionValue,
+    Site,
+    Value,
+    certain,
+    constant,
+)
 from spmdlint.analysis.meshtypes import application
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import derivative
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.states import (
+    ALL_ALIKE,
     UNKNOWN,
     Leaf,
     Pullback,
@@ -24,6 +34,7 @@ from spmdlint.analysis.meshtypes.states import (
     rows_of,
 )
 from spmdlint.analysis.meshtypes.typer import Typer
+from spmdlint.program import summary as s
 
 
 def by_argument(
@@ -44,7 +55,9 @@ def by_argument(
     values = [passed.get(position) for position in positions]
     if positions == () or any(value is None for value in values):
         return UNKNOWN
+    unused = [isinstance(function, FunctionValue) and not _uses(typer, function, position) for position in positions]
     found = _derived(typer, [value for value in values if value is not None], flat(loss), site)
+    found = [ALL_ALIKE if is_unused else each for each, is_unused in zip(found, unused, strict=True)]
     single = typer.ev.argument(callee, "argnums") is None or (len(positions) == 1 and not _listed(typer, callee))
     gradients: Type = found[0] if single else Row(tuple(found))
     if with_value:
@@ -53,6 +66,21 @@ def by_argument(
         rest = result.elements[1] if isinstance(result, Row) and len(result.elements) == 2 else UNKNOWN
         return Row((gradients, rest))
     return gradients
+
+
+def _uses(typer: Typer, function: FunctionValue, position: int) -> bool:
+    """Does a function read a parameter, itself or in what it defines: the derivative by any other is zero."""
+    definition = typer.ev.project.function(function.ref)
+    formals = definition.formals[1 if function.receiver is not None else 0 :]
+    if position >= len(formals) or formals[position].kind not in ("positional-only", "standard"):
+        return True
+    inside = {definition.index}
+    for each in typer.ev.project.modules[function.ref.path].summary.functions[definition.index :]:
+        if each.index in inside or each.parent in inside:
+            inside.add(each.index)
+            if any(isinstance(o, s.Load) and o.name == formals[position].name for o in each.operations):
+                return True
+    return False
 
 
 def _of_inner(leaf: Leaf) -> Leaf:

@@ -69,6 +69,10 @@ _CARRYING = tuple(
 )
 # What is alike everywhere of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
+# Functions that say what kind of thing something is, and nothing of what is in it.
+_OF_KIND = frozenset(
+    "isscalar ndim shape size result_type dtype issubdtype can_cast iscomplexobj isrealobj iterable".split()
+)
 _OBJECTS = (Instance, FunctionValue, ClassValue, ModuleValue)
 
 
@@ -358,6 +362,8 @@ class Variance(Property):
     ) -> Reason | Literal["continue"] | None:
         """What a library's function, which is no source, makes of its arguments."""
         known = self.knowledge.get(name)
+        if name.startswith(("numpy.", "jax.numpy.")) and name.rpartition(".")[2] in _OF_KIND:
+            return None
         if name == "builtins.len":
             own = self._by_own_method(origins, frame, number, arguments[0], "__len__") if arguments else None
             return self.length.any_of(frame, arguments) or own
