@@ -222,3 +222,38 @@ def test_a_program_without_a_sign_of_processes(project, text, code):
 def test_a_program_that_speaks_of_processes(project, text, code):
     project.write({"program.py": "import jax\n" + text + SIGN})
     assert {each for _, _, each in project.check().found} == {code}
+
+
+SAVING_TEST = """
+import time
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+from program import mesh_of_all
+
+
+def test_saving(sharding):
+    rows = jax.make_array_from_callback((8,), sharding, lambda index: np.zeros(8)[index])
+    key = jax.random.key(int(time.time()))
+    manager = ocp.CheckpointManager(f"/tmp/run_{time.time()}")
+    manager.save(0, args=ocp.args.StandardSave({"rows": rows, "key": key}))
+"""
+MESHES = """
+import jax
+
+jax.distributed.initialize()
+
+
+def mesh_of_all():
+    print(jax.process_index(), jax.process_count())
+    return jax.make_mesh((jax.device_count(),), ("x",))
+"""
+
+
+@pytest.mark.parametrize(("name", "found"), [("test_saving.py", []), ("saving.py", ["SPMD308", "SPMD501"])])
+def test_a_test_that_names_no_process(project, name, found):
+    """It runs in one, although the program that it tests runs in several."""
+    project.write({name: SAVING_TEST, "program.py": MESHES})
+    assert sorted(code for _, _, code in project.check().found) == found
+    assert {"SPMD308", "SPMD501"} <= {code for _, _, code in project.check("--preview").found}

@@ -16,6 +16,7 @@ _SIGNS = frozenset(
 )
 # Code for one process asks for its devices, and for the parts of an array on them, by these names, too.
 _WEAK = frozenset(("local_devices", "addressable_shards", "addressable_data"))
+_OF_ARRAYS = _WEAK | {name for name in _SIGNS if name.startswith("make_array_")}
 _COUNTS = frozenset(("process_count", "host_count"))
 
 
@@ -93,6 +94,14 @@ class MultiProcess:
             return False
         functions = self.project.modules[path].summary.functions
         return any(_sign(f, o) and getattr(o, "name", "") not in _WEAK for f in functions for o in f.operations)
+
+    def tests_one_process(self, path: Path) -> bool:
+        """Is a file a test, by its name, that names no process, but arrays over devices at most."""
+        if self.always or not (path.stem.startswith("test_") or path.stem.endswith("_test")):
+            return False
+        functions = self.project.modules[path].summary.functions
+        names = {getattr(o, "name", None) for f in functions for o in f.operations if _sign(f, o)}
+        return names <= _OF_ARRAYS
 
     def counts_both(self, path: Path) -> bool:
         """Does a function ask for the number of all devices and for that of its own: they differ for several processes.

@@ -39,6 +39,7 @@ from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
 # They give yes or no.
+_OF_JAX = ("jax.", "orbax.", "flax.")
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 # Sources that differ by chance, if they do: preview tells of them.
 _UNSURE = ("files", "thread", "callback")
@@ -249,14 +250,14 @@ class Divergences:
             # Processes without devices of a group leave its calls out, and may.
             return tuple(c for c in calls if c.everyone)
         if self._counts_otherwise(frame, reason):
-            return tuple(c for c in calls if c.strength == "strong")
+            return tuple(c for c in calls if c.strength == "strong" and not str(c.same).startswith(_OF_JAX))
         return calls
 
     def _counts_otherwise(self, frame: Frame, reason: Reason) -> bool:
-        """Are the processes told apart by another library, as MPI, and JAX knows of one only: each jit is its own."""
+        """Are the processes told apart by another library, as MPI, and JAX knows of one only: it waits for nobody."""
         site = reason.source.site
         asked = self.ev.project.function(site.ref).operations[site.number]
-        if not isinstance(asked, s.Call) or self.multi.around(frame.ref.path):
+        if not isinstance(asked, s.Call) or self.multi.surely_around(frame.ref.path):
             return False
         callee = certain(self.ev.value(self.ev.free_frame(site.ref), asked.function))
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -183,7 +184,7 @@ class Seeds:
     def labels(self) -> Iterator[VaryingSeed]:
         """Names of barriers and the like that differ between processes."""
         for frame, number, known, value in passing(self.ev, "label"):
-            if known.checkpoint and not self.preview and not self.multi.around(frame.ref.path):
+            if known.checkpoint and not self.preview and not self._may_meet(frame.ref.path):
                 continue  # a program of one process names its folders as it likes
             reason = self.facets.content.of(frame, value)
             if reason is not None and reason.kind in _LABELS:
@@ -191,7 +192,12 @@ class Seeds:
 
     def _counts(self, frame: Frame, reason: Reason) -> bool:
         """A program of one process may take its seed from where it likes. A hash of a name never helps anyone."""
-        return self.preview or self.multi.surely_written_for(frame.ref.path) or reason.kind == "hash"
+        several = self.multi.surely_written_for(frame.ref.path) and not self.multi.tests_one_process(frame.ref.path)
+        return self.preview or several or reason.kind == "hash"
+
+    def _may_meet(self, path: Path) -> bool:
+        """Are there other processes at all that could save into another folder."""
+        return self.multi.around(path) and not self.multi.tests_one_process(path)
 
     def _frames(self) -> Iterator[Frame]:
         return (self.ev.free_frame(ref) for ref in self.ev.project.functions())
