@@ -21,6 +21,7 @@ from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
 from spmdlint.analysis.divergence.filetests import FileTests
 from spmdlint.analysis.divergence.receivers import chosen_by
+from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
@@ -212,7 +213,7 @@ class Divergences:
         sides: list[tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]] = [(first, second)]
         if again is not None and failing is None:
             terms = self._terms(frame, (yes, no), join, again, ways)
-            if equal(*terms):
+            if equal(*terms) or one_serves(self.ev, self.effects, frame, first, second):
                 return None
             sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
         for pair in sides:
