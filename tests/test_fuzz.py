@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import copy
 import io
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from spmdlint.cli import main
+from spmdlint.program.syntax import python_tree
 
 REPOSITORY = Path(__file__).parent.parent
 SEEDS = [
@@ -20,6 +23,7 @@ SEEDS = [
     for folder in ("fixtures/lint", "rules")
     for path in sorted((REPOSITORY / folder).rglob("*.py"))
 ]
+PARSED = [text for text in SEEDS if python_tree(text) is not None]
 PIECES = st.sampled_from(
     [
         *("(", ")", "[", "]", "{", "}", ":", ",", "=", "\n", "\n    ", "\t", "\\\n", "\x00", "\x0c", "\r", "\ufeff"),
@@ -106,6 +110,51 @@ def shuffled_lines(draw) -> str:
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(shuffled_lines())
 def test_lines_of_files_in_any_order(text):
+    assert_survives(text.encode())
+
+
+def changed(draw: st.DrawFn, node: ast.AST, nodes: list[ast.AST]) -> None:
+    """Drop, double or turn round a part of a node, or put another expression in the place of one of its own."""
+    lists = [v for _, v in ast.iter_fields(node) if isinstance(v, list) and v and isinstance(v[0], ast.AST)]
+    if lists:
+        parts = draw(st.sampled_from(lists))
+        place = draw(st.integers(0, len(parts) - 1))
+        how = draw(st.sampled_from(("drop", "double", "turn")))
+        if how == "drop":
+            del parts[place]
+        elif how == "double":
+            parts.insert(place, copy.deepcopy(parts[draw(st.integers(0, len(parts) - 1))]))
+        else:
+            parts.reverse()
+        return
+    places = [name for name, value in ast.iter_fields(node) if isinstance(value, ast.expr) and is_read(value)]
+    if places:
+        others = [*(other for other in nodes if isinstance(other, ast.expr) and is_read(other)), ast.Constant(None)]
+        setattr(node, draw(st.sampled_from(places)), copy.deepcopy(draw(st.sampled_from(others))))
+
+
+def is_read(node: ast.expr) -> bool:
+    return not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+
+
+@st.composite
+def restructured(draw: st.DrawFn) -> str:
+    """A Python file that is one still, with parameters, arguments, statements and decorators gone or elsewhere."""
+    tree = ast.parse(draw(st.sampled_from(PARSED)))
+    for _ in range(draw(st.integers(1, 5))):
+        nodes = list(ast.walk(tree))
+        changed(draw, draw(st.sampled_from(nodes)), nodes)
+    try:
+        text = ast.unparse(tree)
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, AttributeError, TypeError):
+        reject()
+    return text
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(restructured())
+def test_files_of_another_structure(text):
     assert_survives(text.encode())
 
 

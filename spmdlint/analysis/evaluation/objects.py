@@ -297,8 +297,9 @@ class Objects:
             frame = self.ev.entered_frame(bound, instance.arguments, 1)
             if frame is not None:
                 return frame
-        receiver = self.project.function(method).formals[0].name
-        return self.ev.frame(method, {receiver: one(instance)}, body, 1)
+        formals = self.project.function(method).formals
+        receiver = {formals[0].name: one(instance)} if formals else {}  # without parameters, nobody can call it so
+        return self.ev.frame(method, receiver, body, 1)
 
     def in_lineage(self, lineage: list[ClassValue], name: str, receiver: Value) -> Values:
         """What the nearest class that defines a name gives for it, bound to the receiver; nothing if none does."""

@@ -309,8 +309,8 @@ class Origins:
         if ref not in self.reach.traced or ref in self.reach.host or self.ev.objects.field_names(base.cls) is None:
             return False
         root = frame.code.operations[frame.code.root_of(number)]
-        receives = self.ev.project.enclosing_class(ref) is not None
-        return isinstance(root, s.Parameter) and not (receives and frame.code.function.formals[0].name == root.name)
+        receiver = frame.code.function.formals[:1] if self.ev.project.enclosing_class(ref) is not None else ()
+        return isinstance(root, s.Parameter) and root.name not in {formal.name for formal in receiver}
 
     def _of_settings(self, frame: Frame, operation: s.Attribute) -> Reason | None:
         for ref, store in self._outside.of_namespace(frame, operation):
