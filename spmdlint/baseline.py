@@ -19,6 +19,7 @@ from spmdlint.errors import UsageError
 from spmdlint.identity import Mark
 
 VERSION = 1
+_ANEW = "Delete it, and --write-baseline writes a new one."
 
 
 class Matched(Struct, frozen=True):
@@ -42,13 +43,13 @@ def read(path: Path) -> list[Mark]:
     except OSError as error:
         raise UsageError(f"The baseline {path} cannot be read: {error.strerror}.") from None
     except ValueError:
-        raise UsageError(f"{path} is no baseline: it is no JSON. --write-baseline writes it anew.") from None
+        raise UsageError(f"{path} is no baseline: it is no JSON. {_ANEW}") from None
     if not isinstance(data, dict) or data.get("version") != VERSION:
-        raise UsageError(f"{path} is no baseline of version {VERSION}; --write-baseline writes it anew.")
+        raise UsageError(f"{path} is no baseline of version {VERSION}. {_ANEW}")
     try:
         return [Mark(**{name: str(value) for name, value in entry.items()}) for entry in data["findings"]]
     except (KeyError, TypeError, AttributeError):
-        raise UsageError(f"{path} holds what is no finding; --write-baseline writes it anew.") from None
+        raise UsageError(f"{path} holds what is no finding. {_ANEW}") from None
 
 
 def text(entries: Iterable[Mark]) -> str:

@@ -209,3 +209,14 @@ def test_the_functions_that_take_long_are_named():
         busy(frame=1)
     assert timings.functions[Path("a.py"), "f"] > 2
     assert any("a.py: f" in line for line in timings.lines())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("argv", [("check", "a.py"), ("rule", "--all")])
+def test_output_that_nobody_can_write(project, argv):
+    project.write({"a.py": project.hazard})
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "spmdlint", *argv]
+        done = subprocess.run(command, cwd=project.root, stdout=full, stderr=subprocess.PIPE, check=False)
+    said = "spmdlint: What was found cannot be written: there is no space left.\n"
+    assert (done.returncode, done.stderr.decode()) == (2, said)

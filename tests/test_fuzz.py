@@ -170,6 +170,7 @@ def test_files_of_another_structure(text):
         pytest.param("x" + ".x" * 500, id="attributes"),
         pytest.param("x" + "()" * 500, id="calls"),
         pytest.param("1" + "+1" * 500, id="sum"),
+        pytest.param("x = " + "a + " * 20_000 + "a", id="long sum"),
         pytest.param("x = " + "not " * 500 + "x", id="negations"),
         pytest.param("x = " + "lambda: " * 300 + "x", id="lambdas"),
         pytest.param("".join("    " * depth + "if x:\n" for depth in range(300)) + "    " * 300 + "x\n", id="ifs"),

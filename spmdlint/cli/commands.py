@@ -6,6 +6,7 @@ Nothing heavy is imported here: ``spmdlint --version`` is what editors and hooks
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import importlib.util
 import os
@@ -65,10 +66,14 @@ def dispatch(argv: Sequence[str]) -> int:
         complain("Interrupted.")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has gone; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has gone.
+        _close_output()
         return BROKEN_PIPE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+            _close_output()
+            complain("What was found cannot be written: there is no space left.")
+            return FAILURE
         complain(
             f"Internal error: {type(error).__name__}: {error}. This is a bug in spmdlint; "
             f"please report it with the traceback that {TRACEBACK_VARIABLE}=1 prints."
@@ -78,6 +83,11 @@ def dispatch(argv: Sequence[str]) -> int:
 
             traceback.print_exc()
         return FAILURE
+
+
+def _close_output() -> None:
+    """What cannot be written any more is dropped: Python would complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(sentence: str) -> None:

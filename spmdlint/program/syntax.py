@@ -51,7 +51,11 @@ def parse(text: str) -> Syntax:
         LoweringError: it does not parse, or is nested too deeply.
 
     """
-    tree = python_tree(text)
+    try:
+        tree = _tree(text)
+    except (RecursionError, MemoryError):
+        # Python itself can neither compile it nor import it, and LibCST takes minutes, or all of the stack.
+        raise too_deep() from None
     if tree is None or _reads_otherwise(text):
         return parse_newer(text)
     starts = line_starts(text)
@@ -60,10 +64,17 @@ def parse(text: str) -> Syntax:
 
 def python_tree(text: str) -> ast.Module | None:
     """The tree of a text in the syntax of this Python; None if it is none, or is nested too deeply for it."""
+    try:
+        return _tree(text)
+    except (RecursionError, MemoryError):
+        return None
+
+
+def _tree(text: str) -> ast.Module | None:
     with unwarned():
         try:
             return ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except (SyntaxError, ValueError):
             return None
 
 
@@ -118,7 +129,7 @@ def _as_libcst_says(error: cst.ParserSyntaxError) -> LoweringError:
 
 def too_deep() -> LoweringError:
     """What is said of a text that recursion does not get to the bottom of."""
-    return LoweringError(1, 1, "This file is nested too deeply to be linted.")
+    return LoweringError(1, 1, "it is nested too deeply")
 
 
 def _reads_otherwise(text: str) -> bool:
