@@ -110,6 +110,7 @@ CASES = {
         None,
     ),
     "an unused suppression": ("x = 1  # spmdlint: ignore[SPMD301] once needed\n", "x = 1\n", None),
+    "a reason that names an issue": ("x = 1  # spmdlint: ignore[SPMD301] one process, see #12\n", "x = 1\n", None),
     "one of two codes": (
         "x = jax.tree_map  # spmdlint: ignore[SPMD301, SPMD602] old\n",
         "x = jax.tree_map  # spmdlint: ignore[SPMD602] old\n",
