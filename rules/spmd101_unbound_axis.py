@@ -71,11 +71,14 @@ class UnboundAxis(Rule):
             how = f"{where} runs it outside of any map"
         else:
             how = f"the {found.way} at {where} runs it and binds {bound or 'no axis name'}"
+            if found.way == "jit" and bound:
+                how = f"the jit at {where} runs it, and only {bound} is bound on the way"
         more = f" ({found.more} more collectives under it need it too)" if found.more else ""
         names = sorted(found.bound.names)
         near = next(iter(get_close_matches(need.axis, names, n=1) or names[:1]), None)
         if near is not None:
-            instead = f"Name that, or bind {need.axis!r} in the {found.way}."
+            around = "around it" if found.way == "jit" else f"in the {found.way}"
+            instead = f"Name that, or bind {need.axis!r} {around}."
             way_out = f"Bound here: {bound}; did you mean {near!r}? {instead}"
         elif found.way in ("pmap", "smap", "vmap"):
             way_out = f'Pass axis_name="{need.axis}" to the {found.way} at {where}.'

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from spmdlint.config import Config
+from spmdlint.config import Config, override
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
 from spmdlint.errors import AnalysisError, UsageError
 from spmdlint.files.find import find
@@ -174,40 +174,56 @@ def _shown(
 
 
 class Explained(Struct, frozen=True):
-    """What is known of one line, and the findings that stand on it or point to it."""
+    """What is known of one line, and the findings that stand on it or point to it.
+
+    ``on_trial`` are those that the configuration does not ask for, and a preview shows.
+    """
 
     explanation: Explanation
     findings: tuple[Diagnostic, ...]
+    on_trial: frozenset[Diagnostic]
     program: Program
     texts: Mapping[Path, str]
 
 
 def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) -> Explained:
-    """What the linter knows of a line, counted from 1, of an absolute path; suppressed findings are told, too.
+    """What the linter knows of a line, counted from 1, of an absolute path.
+
+    Suppressed findings are told, and those on trial, too.
 
     ``cache`` is the folder that other runs have kept things in, None to use none.
 
     Raises:
-        UsageError: the path does not exist or does not parse, or the configuration is wrong.
+        UsageError: the path does not exist or does not parse, or has no such line, or the configuration is wrong.
 
     """
     from spmdlint.program.load import load
 
+    asked, config = config, override(config, {"preview": True})
     with uncollected():
         found = find(config, [path])
         survey = Surveyor(config, None if cache is None else Store(cache)).look(found.project, {})
         for where, trouble in survey.troubles():
             if where == path:
                 raise UsageError(f"{path}, line {trouble.row}: {trouble.message}")
-        rules = load_rules()
-        enabled = config.enabled(rules)
-        crashes: list[Crash] = []
+        texts = {path: source.text for path, source in survey.texts.items()}
+        lines = len(texts[path].splitlines()) if path in texts else row
+        if not 0 < row <= lines:
+            raise UsageError(f"{path} has no line {row}; its lines are 1 to {lines}.")
         program = load(survey, config)
-        findings = _run([rule for rule in rules if rule.code in enabled], program, crashes, Timings())
         with deep():
             explanation = program.explain(path, row)
-    about = in_order([finding for finding in findings if _speaks_of(finding, path, row)])
-    return Explained(explanation, about, program, {path: source.text for path, source in survey.texts.items()})
+        about = in_order(_about(path, row, program, config))
+        usual = about if asked.preview or not about else _about(path, row, load(survey, asked), asked)
+    return Explained(explanation, about, frozenset(about) - frozenset(usual), program, texts)
+
+
+def _about(path: Path, row: int, program: Program, config: Config) -> list[Diagnostic]:
+    """The findings of a program that stand on a line or point to it."""
+    rules = load_rules()
+    enabled = config.enabled(rules)
+    findings = _run([rule for rule in rules if rule.code in enabled], program, [], Timings())
+    return [finding for finding in findings if _speaks_of(finding, path, row)]
 
 
 def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:

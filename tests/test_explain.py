@@ -134,7 +134,12 @@ def test_a_file_that_leads_to_nothing(project):
 
 @pytest.mark.parametrize(
     ("argument", "words"),
-    [("a.py", "names no line"), ("b.py:1", "There is no file b.py"), ("broken.py:1", "does not parse")],
+    [
+        ("a.py", "names no line"),
+        ("b.py:1", "There is no file b.py"),
+        ("broken.py:1", "does not parse"),
+        ("a.py:2", "has no line 2"),
+    ],
 )
 def test_what_cannot_be_explained(project, argument, words):
     project.write({"a.py": "import jax\n", "broken.py": "import jax\ndef\n"})

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from spmdlint.cli import keeping
 from spmdlint.cli.commands import SUCCESS
-from spmdlint.config import override
 from spmdlint.engine import explain
 from spmdlint.errors import UsageError
 from spmdlint.files.root import configure
@@ -28,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     """Explain the line; rules on trial are asked, too."""
     path, row = _parse(options.line)
-    config = override(configure([path], options.config, force_exclude=False), {"preview": True})
+    config = configure([path], options.config, force_exclude=False)
     known = explain(config, path, row, cache=keeping.folder(options, config))
-    writer = Writer(known.program, known.texts)
+    writer = Writer(known.program, known.texts, known.on_trial)
     if options.output_format == "json":
         sys.stdout.write(json.dumps(writer.as_object(known.explanation, known.findings), indent=2) + "\n")
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from spmdlint.analysis.evaluation.values import Site
@@ -16,10 +16,14 @@ MAX_SHOWN = 8
 
 
 class Writer:
-    """Turns an explanation into words; ``texts`` holds the source of each file."""
+    """Turns an explanation into words.
 
-    def __init__(self, program: Program, texts: Mapping[Path, str]) -> None:
+    ``texts`` holds the source of each file; ``on_trial`` are findings that only a preview shows.
+    """
+
+    def __init__(self, program: Program, texts: Mapping[Path, str], on_trial: Collection[Diagnostic] = ()) -> None:
         self.program = program
+        self.on_trial = on_trial
         self.texts = texts
 
     def text(self, explained: Explanation, findings: Sequence[Diagnostic]) -> str:
@@ -42,7 +46,8 @@ class Writer:
         yield ""
         yield "findings"
         for finding in findings:
-            yield f"  {finding.code} {finding.name}: {finding.message}"
+            trial = " (with --preview only)" if finding in self.on_trial else ""
+            yield f"  {finding.code} {finding.name}{trial}: {finding.message}"
         if not findings:
             yield "  none on this line"
 
@@ -113,7 +118,9 @@ class Writer:
             "filename": str(explained.path),
             "row": explained.row,
             "parts": [self._part_object(part) for part in explained.parts],
-            "findings": [{"code": f.code, "name": f.name, "message": f.message} for f in findings],
+            "findings": [
+                {"code": f.code, "name": f.name, "message": f.message, "preview": f in self.on_trial} for f in findings
+            ],
         }
 
     def _part_object(self, part: Part) -> dict[str, object]:
