@@ -175,3 +175,24 @@ def test_what_is_shared_out(project):
     (finding,) = json.loads(project.check().out)
     steps = {each["message"]: each["location"]["row"] for each in finding["related"]}
     assert steps["This is what is shared out."] == 17
+
+
+SAVES = """import time
+
+import orbax.checkpoint as ocp
+
+
+def main(state):
+    manager = ocp.CheckpointManager(f"/tmp/run_{time.time()}")
+    manager.save(0, args=ocp.args.StandardSave(state))
+"""
+
+
+@pytest.mark.parametrize(("configured", "shown"), [("", "(with --preview only)"), ("preview = true", "SPMD308")])
+def test_what_only_a_preview_finds(project, configured, shown):
+    project.write({"saves.py": SAVES, "spmdlint.toml": configured})
+    told = project.run("explain", "saves.py:7").out
+    assert shown in told
+    assert ("--preview" in told) == (not configured)
+    found = json.loads(project.run("explain", "saves.py:7", "--output-format", "json").out)["findings"]
+    assert {each["preview"] for each in found} == {not configured}
