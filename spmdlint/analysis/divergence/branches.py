@@ -357,6 +357,8 @@ class Divergences:
         }
         loops = [body for body in flow.loops.values() if tried & body]
         body = min(loops, key=len, default=frozenset())
+        if any(edge.kind == "except" and edge.target in body for edge in function.blocks[number].edges):
+            return None  # it goes on with something else
         for block in sorted(tried & body & self.ev.live_blocks(frame)):
             for asked in function.blocks[block].operations:
                 operation = function.operations[asked]
