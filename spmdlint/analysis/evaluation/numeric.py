@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Constant, External, Frame
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Value
 from spmdlint.program import summary as s
 
 NUMBER_MAKERS = frozenset(f"builtins.{name}" for name in "int len ord round abs float bool hash".split())
 _ATTRIBUTES = frozenset(("shape", "ndim", "size", "itemsize", "process_index", "id"))
 _ARITHMETIC = frozenset(("-", "*", "//", "**", "/", "+", "%", "<<", ">>"))
 _DEPTH = 8
+_NUMERIC = frozenset(
+    External(name)
+    for name in ("builtins.int", "builtins.float", "builtins.bool", "numpy.ndarray", "jax.Array", "jax.numpy.ndarray")
+)
 
 
 def numbers(evaluator: Evaluator, frame: Frame, elements: tuple[int, ...]) -> bool:
@@ -44,10 +48,28 @@ def number(evaluator: Evaluator, frame: Frame, value: int, depth: int = _DEPTH) 
         return bool(stores) and all(number(evaluator, frame, store, depth - 1) for store in stores)
     if isinstance(operation, s.Store):
         return number(evaluator, frame, operation.value, depth - 1)
-    if isinstance(operation, s.Next):
-        return _from_range(evaluator, frame, operation.iterable)
+    if isinstance(operation, s.Next) and _from_range(evaluator, frame, operation.iterable):
+        return True
+    if isinstance(operation, s.Parameter):
+        return evaluator.objects.annotations.class_of_parameter(frame, operation.name) in _NUMERIC
     values = evaluator.value(frame, value)
-    return bool(values) and all(isinstance(v, Constant) and isinstance(v.value, (int, float)) for v in values)
+    return bool(values) and all(_is_number(evaluator, each) for each in values)
+
+
+def _is_number(evaluator: Evaluator, value: Value) -> bool:
+    """Is it a number, or a record of numbers alone, whose hash is made of theirs."""
+    if not isinstance(value, Instance):
+        return isinstance(value, Constant) and isinstance(value.value, (int, float))
+    objects = evaluator.objects
+    lineage = objects.lineage(value.cls)
+    if not objects.field_names(value.cls) or any("__hash__" in evaluator.project.methods(c.ref) for c in lineage):
+        return False
+    bodies = [evaluator.free_frame(cls.ref) for cls in lineage]
+    fields = [
+        (body, o.annotation) for body in bodies for o in body.code.operations if isinstance(o, (s.Declare, s.Store))
+    ]
+    kinds = [evaluator.value(body, annotation) for body, annotation in fields if annotation is not None]
+    return all(len(kind) == 1 and kind <= _NUMERIC for kind in kinds)
 
 
 def _from_range(evaluator: Evaluator, frame: Frame, iterable: int) -> bool:

@@ -195,6 +195,10 @@ def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:
         return numbers(evaluator, frame, (operation.element,))
     if isinstance(operation, s.Subscript):
         return _numeric_source(evaluator, frame, operation.base)
+    if isinstance(operation, (s.Load, s.Store)):
+        inner = operation.value if isinstance(operation, s.Store) else frame.code.root_of(number)
+        if inner != number and _numeric_source(evaluator, frame, inner):
+            return True
     for value in ordered(evaluator.value(frame, number)):
         if isinstance(value, Collection) and value.elements and not value.open:
             return all(isinstance(v, Constant) and isinstance(v.value, (int, float)) for e in value.elements for v in e)

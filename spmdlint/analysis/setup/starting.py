@@ -6,7 +6,7 @@ call, and that of the import of a module of the project, stand where the call or
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -91,7 +91,7 @@ class Starting:
                 if event.kind == "work" and event.sure and first is None:
                     first = event
                 elif event.kind == "initialize":
-                    if first is not None and not event.sure and _is_behind(first.path[-1], event.path[-1]):
+                    if first is not None and not event.sure and _comes_later(first.path, event.path):
                         continue  # a function that is called again decides as it did before
                     if first is not None and first.path[0] != event.path[0] and event.path[-1] not in told:
                         told.add(event.path[-1])
@@ -309,9 +309,12 @@ class Starting:
         return callee.name
 
 
-def _is_behind(one: Site, other: Site) -> bool:
-    """Does an operation stand behind another one of its function."""
-    return one.ref == other.ref and one.number > other.number
+def _comes_later(one: Sequence[Site], other: Sequence[Site]) -> bool:
+    """Does what two calls of one function lead to come about there in the order of the second way first."""
+    if one[-1].ref == other[-1].ref:
+        return one[-1].number > other[-1].number
+    parts = next((pair for pair in zip(one[1:], other[1:], strict=False) if pair[0] != pair[1]), None)
+    return parts is not None and parts[0].ref == parts[1].ref and parts[0].number > parts[1].number
 
 
 _ERRORS = ("RuntimeError", "ValueError")
