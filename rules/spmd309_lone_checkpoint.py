@@ -43,9 +43,9 @@ class LoneCheckpoint(BranchRule):
 
     ## Limits
 
-    A manager that is told to run on some processes only (`MultiprocessingOptions(active_processes=...)`) is not known
-    apart from others. Behind what is not the number of a process, only programs that speak of several processes are
-    looked at, unless with `--preview`.
+    A manager that is told which processes take part (`MultiprocessingOptions(active_processes=...)`) is left alone.
+    Behind what is not the number of a process, only programs that speak of several processes are looked at, unless
+    with `--preview`.
     """
 
     code = "SPMD309"

@@ -21,6 +21,7 @@ from spmdlint.analysis.callgraph.getters import Getters
 from spmdlint.analysis.callgraph.labels import may_be_one, template
 from spmdlint.analysis.callgraph.localdata import LocalData
 from spmdlint.analysis.callgraph.locality import global_data, on_local_devices, sharded
+from spmdlint.analysis.callgraph.participants import told_who_takes_part
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.spreading import Spreading
 from spmdlint.analysis.evaluation.bindings import passed
@@ -188,19 +189,7 @@ class Effects:
         """The parallel calls that a call makes where it runs this, which is one of what it may run."""
         site = Site(frame.ref, number)
         if isinstance(callee, External):
-            known = self.ev.knowledge.get(callee.name)
-            if known is not None and known.parallel:
-                name = callee.name.rsplit(".", 1)[-1]
-                label = self._label(frame, operation, known)
-                everyone = not self._of_global_array(frame, operation)
-                yield ParallelCall(
-                    name, "strong", callee.name, (site,), everyone=everyone, checkpoint=known.checkpoint, label=label
-                )
-            if known is not None and known.runs:
-                for function in self.calls.run_by((callee,), frame, operation):
-                    if isinstance(function, (External, Applied)):
-                        yield from self.of_callee(frame, number, operation, function)
-                yield from self._through(frame, number, operation, callee)
+            yield from self._of_library(frame, number, operation, callee)
             return
         if isinstance(callee, Applied):
             known = self.ev.knowledge.get(callee.name)
@@ -223,6 +212,24 @@ class Effects:
                 yield ParallelCall(self._name(callee), strength, callee.site, (site,), carried=carried)
                 return
         yield from self._through(frame, number, operation, callee)
+
+    def _of_library(self, frame: Frame, number: int, operation: s.Call, callee: External) -> Iterator[ParallelCall]:
+        """The parallel calls that a call of a library's function makes: itself, or by what it runs."""
+        known, site = self.ev.knowledge.get(callee.name), Site(frame.ref, number)
+        if known is None or (known.checkpoint and told_who_takes_part(self.ev, frame, operation)):
+            return
+        if known.parallel:
+            name = callee.name.rsplit(".", 1)[-1]
+            label = self._label(frame, operation, known)
+            everyone = not self._of_global_array(frame, operation)
+            yield ParallelCall(
+                name, "strong", callee.name, (site,), everyone=everyone, checkpoint=known.checkpoint, label=label
+            )
+        if known.runs:
+            for function in self.calls.run_by((callee,), frame, operation):
+                if isinstance(function, (External, Applied)):
+                    yield from self.of_callee(frame, number, operation, function)
+            yield from self._through(frame, number, operation, callee)
 
     def _of_global_array(self, frame: Frame, operation: s.Call) -> bool:
         """Does a call gather an array over devices, as ``tiled`` says: only the processes of these devices make it."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import BROADCAST
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.participants import names_participants
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
@@ -186,6 +187,9 @@ class Seeds:
         for frame, number, known, value in passing(self.ev, "label"):
             if known.checkpoint and not self.preview and not self._may_meet(frame.ref.path):
                 continue  # a program of one process names its folders as it likes
+            call = frame.code.operations[number]
+            if isinstance(call, s.Call) and names_participants(self.ev, self.ev.arguments(frame, call)):
+                continue  # so may each process that saves for itself
             reason = self.facets.content.of(frame, value)
             if reason is not None and reason.kind in _LABELS:
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason)
