@@ -21,7 +21,7 @@ from spmdlint.analysis.callgraph.getters import Getters
 from spmdlint.analysis.callgraph.labels import may_be_one, template
 from spmdlint.analysis.callgraph.localdata import LocalData
 from spmdlint.analysis.callgraph.locality import global_data, on_local_devices, sharded
-from spmdlint.analysis.callgraph.participants import told_who_takes_part
+from spmdlint.analysis.callgraph.participants import pretends_to_be_one, told_who_takes_part
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.spreading import Spreading
 from spmdlint.analysis.evaluation.bindings import passed
@@ -217,6 +217,8 @@ class Effects:
         """The parallel calls that a call of a library's function makes: itself, or by what it runs."""
         known, site = self.ev.knowledge.get(callee.name), Site(frame.ref, number)
         if known is None or (known.checkpoint and told_who_takes_part(self.ev, frame, operation)):
+            return
+        if known.checkpoint and pretends_to_be_one(self.ev, frame, number):
             return
         if known.parallel:
             name = callee.name.rsplit(".", 1)[-1]

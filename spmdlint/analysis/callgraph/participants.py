@@ -1,12 +1,27 @@
-"""Libraries that are told which processes take part: Orbax, by its ``MultiprocessingOptions``."""
+"""Libraries that are told which processes take part: Orbax, by its ``MultiprocessingOptions``, or by a patch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TypeGuard
+
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Arguments, Collection, Frame, Instance, Value
+from spmdlint.analysis.evaluation.intent import managers_around
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    Collection,
+    Frame,
+    FunctionValue,
+    Instance,
+    Value,
+    certain,
+)
 from spmdlint.program import summary as s
 
 _DEPTH = 4
+_PATCH = frozenset(("patch", "object"))
+_APART = frozenset(("process_index", "process_count"))
 _TOLD_BY = "MultiprocessingOptions"
 
 
@@ -16,6 +31,44 @@ def told_who_takes_part(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
     owners = ev.value(frame, method.base) if isinstance(method, s.Attribute) else frozenset()
     made = [v.arguments for v in owners if isinstance(v, (Applied, Instance)) and v.arguments is not None]
     return any(names_participants(ev, arguments) for arguments in (*made, ev.arguments(frame, call)))
+
+
+def pretends_to_be_one(ev: Evaluator, frame: Frame, number: int) -> bool:
+    """Does an operation stand in a `with` whose context manager replaces what tells processes apart."""
+    return any(_pretends(ev, frame, manager, _DEPTH) for manager in managers_around(frame, number))
+
+
+def _pretends(ev: Evaluator, frame: Frame, manager: s.Call, depth: int) -> bool:
+    """Does a context manager do so that a call makes, itself or one that it hands on."""
+    for made in ev.value(frame, manager.function):
+        inner = certain(made.arguments.positional[0]) if _is_manager(made) else made
+        if not isinstance(inner, FunctionValue):
+            continue
+        body = ev.free_frame(inner.ref)
+        returned = [body.code.operations[given.value] for _, given in body.code.returns if given.value is not None]
+        handed_on = [call for call in returned if isinstance(call, s.Call)]
+        if any(map(_replaces, _constants(ev, inner))):
+            return True
+        if depth > 0 and any(_pretends(ev, body, call, depth - 1) for call in handed_on):
+            return True
+    return False
+
+
+def _is_manager(value: Value) -> TypeGuard[Applied]:
+    return isinstance(value, Applied) and value.name == "contextlib.contextmanager" and bool(value.arguments.positional)
+
+
+def _constants(ev: Evaluator, function: FunctionValue) -> Iterator[object]:
+    """What is written in the arguments of the calls of `patch` in a function."""
+    code = ev.code(function.ref)
+    for call in code.calls_named(_PATCH).values():
+        for argument in call.arguments:
+            operation = code.operations[argument.value]
+            yield operation.value if isinstance(operation, s.Const) else None
+
+
+def _replaces(given: object) -> bool:
+    return isinstance(given, str) and given.rpartition(".")[2] in _APART
 
 
 def names_participants(ev: Evaluator, arguments: Arguments) -> bool:

@@ -42,7 +42,8 @@ def number(evaluator: Evaluator, frame: Frame, value: int, depth: int = _DEPTH) 
         return operation.kind == "tuple" and all(number(evaluator, frame, e, depth - 1) for e in operation.elements)
     if isinstance(operation, s.Call):
         callees = evaluator.value(frame, operation.function)
-        return bool(callees) and all(isinstance(c, External) and c.name in NUMBER_MAKERS for c in callees)
+        if callees and all(isinstance(c, External) and c.name in NUMBER_MAKERS for c in callees):
+            return True
     if isinstance(operation, s.Load):
         stores = evaluator.reaching(frame, value, operation.name)
         return bool(stores) and all(number(evaluator, frame, store, depth - 1) for store in stores)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import filling_of
+from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site
 from spmdlint.analysis.meshtypes.outputs import Outputs
@@ -33,6 +33,7 @@ _CARRIERS |= {"collections.Counter"}
 _CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
 # What an array is, and not what is in it.
 _FORM = frozenset("shape dtype ndim size nbytes sharding".split())
+_FILLERS = frozenset(("append", "extend", "insert", "add", "update", "setdefault"))
 _STATISTICS = frozenset("mean average std var cov median percentile quantile corrcoef histogram".split())
 _HELD = "these are the parts that this process holds"
 PARTS = "parts"
@@ -244,6 +245,8 @@ class LocalNumbers:
 
     def _tells(self, frame: Frame, operation: s.Call) -> bool:
         """Does it end there: a call of what nobody here knows, as a writer of logs."""
+        if _fills(frame, operation):
+            return False
         callees = self.ev.value(frame, operation.function)
         return not any(
             isinstance(callee, FunctionValue)
@@ -255,6 +258,16 @@ class LocalNumbers:
     def _is_mapped(self, made: Applied) -> bool:
         known = self.ev.knowledge.get(made.name)
         return known is not None and known.kind in ("map", "jit", "transform")
+
+
+def _fills(frame: Frame, call: s.Call) -> bool:
+    """Does a call put something into a list or dictionary that the function has made."""
+    method = frame.code.operations[call.function]
+    base = frame.code.operations[method.base] if isinstance(method, s.Attribute) else None
+    if not isinstance(method, s.Attribute) or method.name not in _FILLERS or not isinstance(base, s.Load):
+        return False
+    made = given_to(frame.code.function, base.name)
+    return bool(made) and all(isinstance(each, (s.Display, s.DictDisplay)) for each in made)
 
 
 def _made_in(frame: Frame, arm: frozenset[int], reason: Reason) -> bool:

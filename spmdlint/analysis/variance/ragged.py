@@ -12,7 +12,7 @@ from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, Values
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
@@ -34,6 +34,7 @@ class Lengths(Property):
         if isinstance(operation, s.Collected):
             listed = operation.kind != "set" and is_length_of_one(ev, frame, operation)
             listed = listed and not shared_out_later(self.content, frame, operation)
+            listed = listed and not _outputs(ev, frame, operation)
             return Reason(Site(frame.ref, number), _TEXT, "ragged") if listed else None
         if isinstance(operation, (s.Load, s.Store, s.Parameter)):
             return CONTINUE
@@ -65,6 +66,21 @@ def shared_out_later(content: Origins, frame: Frame, collected: s.Collected) -> 
             if found is not None and found.kind == "data":
                 return True
     return False
+
+
+def _outputs(ev: Evaluator, frame: Frame, collected: s.Collected) -> bool:
+    """Are the rows, one by one, what a compiled function gave: as large on every process."""
+    loops = [frame.code.operations[loop] for loop in collected.loops]
+    rows = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
+    puts = [frame.code.operations[put] for number in rows for put in filling_of(ev, frame, number)]
+    given = [argument.value for put in puts if isinstance(put, s.Call) for argument in put.arguments]
+    compiled = {n for n, call in frame.code.of_kind(s.Call) if _is_compiled(ev, frame, call)} if given else set()
+    return bool(compiled) and all(made_of(ev, frame, number, compiled) for number in given)
+
+
+def _is_compiled(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
+    known = [ev.knowledge.get(v.name) for v in ev.value(frame, call.function) if isinstance(v, Applied)]
+    return any(each is not None and each.kind in ("jit", "map") for each in known)
 
 
 def made_of(ev: Evaluator, frame: Frame, number: int, roots: Collection[int]) -> bool:
