@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.control import Control
 from spmdlint.program import summary as s
 
 _COUNTS = ("jax.process_count", "jax.host_count")
-_NAMES = frozenset(name.rpartition(".")[2] for name in _COUNTS)
+_OF_MPI = ("mpi4py.MPI.COMM_WORLD.Get_size", "mpi4py.MPI.COMM_WORLD.size")
+_NAMES = frozenset(name.rpartition(".")[2] for name in _COUNTS) | {"mpi4jax", "MPI", "comm", "COMM"}
 _DEPTH = 6
 
 
@@ -37,7 +38,7 @@ class AgreedNames:
             operation = function.operations[store]
             if isinstance(operation, s.Store) and _calls(ev, frame, operation.value, None, _DEPTH):
                 branches = self.control.choosing(frame, (store,), function.block_of[number])
-                if any(_calls(ev, frame, branch.test, _COUNTS, _DEPTH) for branch in branches):
+                if any(_counts(ev, frame, branch.test) for branch in branches):
                     return True
         return False
 
@@ -75,6 +76,14 @@ def parts(ev: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[int]
         inside = (*(a.value for a in operation.arguments), *([method.base] if isinstance(method, s.Attribute) else []))
     for part in inside if depth > 0 else ():
         yield from parts(ev, frame, part, depth - 1)
+
+
+def _counts(ev: Evaluator, frame: Frame, test: int) -> bool:
+    """Does a condition ask how many processes there are: JAX itself, or MPI, where it may have asked before."""
+    if _calls(ev, frame, test, _COUNTS, _DEPTH):
+        return True
+    values = [value for part in parts(ev, frame, test, _DEPTH) for value in ev.value(frame, part)]
+    return any(isinstance(value, (Applied, External)) and value.name in _OF_MPI for value in values)
 
 
 def _calls(ev: Evaluator, frame: Frame, number: int, names: tuple[str, ...] | None, depth: int) -> bool:
