@@ -12,6 +12,7 @@ from spmdlint.analysis.axes.axisnames import ANY_AXES as ANY_AXES
 from spmdlint.analysis.axes.axisnames import NO_AXES as NO_AXES
 from spmdlint.analysis.axes.axisnames import Axes as Axes
 from spmdlint.analysis.axes.contexts import Contexts
+from spmdlint.analysis.callgraph.devicecount import device_count
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.mapped import leaf_function
 from spmdlint.analysis.evaluation.standard import listed
@@ -294,7 +295,9 @@ class Calls:
 
     def _own_size(self, applied: Applied) -> int | None:
         given = constant(self.ev.argument(applied, "axis_size") or ANYTHING)
-        return given.value if given is not None and isinstance(given.value, int) else None
+        if given is not None and isinstance(given.value, int):
+            return given.value
+        return device_count(self.ev, applied, "devices")
 
     def mesh_of(self, applied: Applied) -> Axes:
         """The axes of the mesh that a map or sharding is over: the one that it is given, or that of the context."""
@@ -332,6 +335,8 @@ class Calls:
         spelled = listed(names)
         given = self.ev.argument(mesh, known.sizes) if known.sizes is not None else None
         sizes = self._shape(given) if given is not None else None
+        count = device_count(self.ev, mesh, known.sizes) if sizes is None and known.sizes is not None else None
+        sizes = [frozenset((Constant(count),))] if count is not None else sizes
         if spelled is None or sizes is None or len(spelled) != len(sizes):
             return unknown
         found: set[tuple[str, int | None]] = set()
