@@ -120,10 +120,10 @@ def _session() -> Session | None:
     return hook.session if hook is not None else None
 
 
-def exit_status(status: int | None) -> None:
-    """For a runner of programs: the program has ended by ``sys.exit`` with this status."""
+def left_by(end: SystemExit) -> None:
+    """For a runner of programs: the program has ended by ``sys.exit``."""
     if _Installed.hook is not None:
-        _Installed.hook.exit_status(status)
+        _Installed.hook.left_by(end)
 
 
 def status() -> Status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 import sysconfig
 import threading
@@ -33,6 +34,11 @@ class Site:
 
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}"
+
+    @property
+    def short(self) -> str:
+        """The line without its folder."""
+        return f"{Path(self.filename).name}:{self.line}"
 
 
 @lru_cache(maxsize=8192)
@@ -104,6 +110,15 @@ def raising_site(trace: TracebackType | None) -> Site | None:
             fallback = site
         trace = trace.tb_next
     return best or fallback
+
+
+def exit_site(trace: TracebackType | None) -> Site | None:
+    """The line of the user's that left the program; None for the last line of a file, which does when all is done."""
+    site = raising_site(trace)
+    if site is None or site.function != "<module>":
+        return site
+    rest = (line.strip() for line in linecache.getlines(site.filename)[site.line :])
+    return site if any(line and not line.startswith("#") for line in rest) else None
 
 
 def stack_lines(frame: FrameType | None) -> list[str]:

@@ -15,13 +15,14 @@ from typing import Any
 from spmdlint.runtime_checks.closing import Outcome, close, leave_quietly
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
-from spmdlint.runtime_checks.frames import Site, owner_of, raising_site, user_site
+from spmdlint.runtime_checks.frames import Site, exit_site, owner_of, raising_site, user_site
 from spmdlint.runtime_checks.intercept import Interception, install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options, launched_process
 from spmdlint.runtime_checks.runfolder import RunFolder
+from spmdlint.runtime_checks.sentences import LEFT
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.store import Store, StoreLostError, connected_client
 from spmdlint.runtime_checks.watch import Watcher
@@ -80,10 +81,14 @@ class Hook:
             sys.excepthook = self._previous_hook
             self._previous_hook = None
 
-    def exit_status(self, status: int | None) -> None:
-        """The program ends by ``sys.exit``, which no exception hook sees; ``status`` is its own."""
-        if status:
-            self._outcome = Outcome("finished", None, f"exit status {status}")
+    def left_by(self, end: SystemExit) -> None:
+        """The program ends by ``sys.exit``, which no exception hook sees."""
+        site = exit_site(end.__traceback__)
+        if isinstance(end.code, int) or end.code is None:
+            status = f"exit status {end.code}" if end.code else None
+            self._outcome = Outcome("finished", site, f"{LEFT} ({status or 'exit status 0'})" if site else status)
+        else:
+            self._outcome = Outcome("finished", site, f"{LEFT} ({str(end.code)[:300]})")
 
     def _follow_lifetime(self) -> None:
         try:

@@ -202,11 +202,16 @@ class Lockstep:
             theirs = str(message.get("tags", ""))
             for back in conflicts(call.tags, theirs):
                 sides = {me: (details.get(me) or {}), process: (details.get(process) or {})}
-                path, words = f"argument {len(call.values) - 1 - back}", []
+                number_of = f"argument {len(call.values) - 1 - back}"
+                paths: dict[int, str] = {}
+                origins: dict[int, str] = {}
                 for number, side in sorted(sides.items()):
                     arguments = side.get("arguments") or []
                     argument = arguments[-1 - back] if back < len(arguments) else {}
-                    path = str(argument.get("path") or path)
-                    words.append(f"process {number}: {argument.get('origin') or 'another output'}")
-                return Difference("arguments", "origin", f" in where {path} comes from: {'; '.join(words)}")
+                    paths[number] = str(argument.get("path") or number_of)
+                    origins[number] = str(argument.get("origin") or "another output")
+                one_path = len(set(paths.values())) == 1
+                what = f"where {paths[me]} comes from" if one_path else f"what {number_of} is"
+                told = (f"process {n}: {'' if one_path else paths[n] + ', '}{origins[n]}" for n in sorted(paths))
+                return Difference("arguments", "origin", f" in {what}: {'; '.join(told)}")
         return Difference("program", "module", " in its program")

@@ -59,7 +59,8 @@ ADVICE_ON: Mapping[str, str] = {
     "raised": "Mend what raised; where one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of whether it went well), or let it end the job.",
     "devices": "Build the mesh from jax.devices() in the same order on every process.",
-    "origin": "Take the arrays in the same order everywhere: sorted(...) in place of a set's or a listing's order.",
+    "origin": "Pass the same arrays in the same order everywhere: sorted(...) in place of the order of a set or "
+    "listing, and no step that one process makes alone.",
 }
 
 

@@ -41,6 +41,10 @@ def calls(records: Records) -> str:
     return "; ".join(told)
 
 
+LEFT = "left by sys.exit"
+"""Begins the words on a program that ended so."""
+
+
 def place(record: Mapping[str, Any]) -> str:
     """The line of a call, without its folder, or ""."""
     filename, line = record.get("filename"), record.get("line")
@@ -71,6 +75,8 @@ def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[i
         verb = f"raised an exception{f' at {at}' if at else ''}{f' ({detail})' if detail else ''}"
     elif state == "died":
         verb = f"was {detail}" if detail.startswith("killed") else "died"
+    elif detail.startswith(LEFT) and at:
+        verb = detail.replace(LEFT, f"{LEFT} at {at}", 1)
     else:
         verb = "finished"
     count = "1 parallel call" if made == 1 else f"{made} parallel calls"

@@ -190,7 +190,8 @@ class Observer:
         """The outputs of a dispatched call exist: tag them."""
         if isinstance(outputs, list | tuple) and self.session.options.mode == "lockstep":
             last = self.session.ledger.last
-            where = f" ({last.site})" if last is not None and last.site and program.communicates else ""
+            known = last is not None and last.site is not None and program.communicates
+            where = f" (call {last.index}, {last.site.short})" if known and last is not None and last.site else ""
             self.session.provenance.mark(outputs, origin, f"{program.function}{where}")
 
     def spans(self, executable: Any) -> bool:

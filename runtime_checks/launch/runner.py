@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.api import enable, exit_status
+from spmdlint.runtime_checks.api import enable, left_by
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
 from spmdlint.runtime_checks.launch.ledgers import explain
 from spmdlint.runtime_checks.options import MODE_VARIABLE
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             run_script(words)
     except SystemExit as end:
-        exit_status(end.code if isinstance(end.code, int) else 1 if end.code else 0)
+        left_by(end)
         raise
     return 0
 

@@ -177,3 +177,39 @@ def test_the_launcher_refuses_what_it_cannot_run(tmp_path: Path) -> None:
     assert "spmdlint check" in words
     assert status_of(str(tmp_path / "absent.py"))[0] == 2
     assert status_of()[0] == 2
+
+
+LEAVING = """
+def load(i):
+    if me == 1 and i == 2:
+        sys.exit({code})  # leaves
+    return everywhere([i, i])
+
+for i in range(4):
+    w = step(w, load(i))  # waits
+"""
+
+
+@pytest.mark.parametrize(("code", "words"), [('"no shard 2"', "no shard 2"), ("0", "exit status 0")])
+def test_who_leaves_by_sys_exit_is_placed_where_it_did(tmp_path: Path, code: str, words: str) -> None:
+    run = rehearse(tmp_path, STEPS + LEAVING.format(code=code))
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert (run.line(0), run.line(1)) == (run.marked("waits"), run.marked("leaves"))
+    assert f"process 1 left by sys.exit at program.py:{run.marked('leaves')} ({words}) after" in run.report["message"]
+
+
+def test_the_last_line_of_a_script_says_nothing_of_where_it_ended(tmp_path: Path) -> None:
+    """``sys.exit(main())``: the last call of the process does."""
+    ending = """
+def main():
+    global w
+    for i in range(4 - me):
+        w = step(w, everywhere([i, i]))  # steps
+    return 0
+
+sys.exit(main())
+"""
+    run = rehearse(tmp_path, STEPS + ending)
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert (run.line(0), run.line(1)) == (run.marked("steps"), run.marked("steps"))
+    assert "process 1 finished after" in run.report["message"]

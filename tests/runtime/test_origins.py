@@ -79,3 +79,38 @@ def test_a_divergence_that_comes_later_has_the_remark(tmp_path: Path) -> None:
     assert f"program.py:{run.marked('made')})" in remark
     assert "on process 0, and of unknown origin on process 1" in remark
     assert f"Note: {remark}" in run.output
+
+
+def test_arrays_that_only_their_order_tells_apart(tmp_path: Path) -> None:
+    """One shape, one function: each process says under which name it passes which output there."""
+    run = rehearse(
+        tmp_path,
+        """
+        from collections import OrderedDict
+        grow = jax.jit(lambda v: v + jnp.mean(v))
+        a, b = grow(everywhere([1])), grow(everywhere([2]))
+        named = {"a": a, "b": b} if me == 0 else {"b": b, "a": a}
+        total = jax.jit(lambda p: sum((i + 1) * jnp.sum(v) for i, v in enumerate(p.values())))
+        total(OrderedDict(named))
+        """,
+    )
+    assert run.verdict == ("diverged", "arguments"), run.output
+    assert "process 0: p['b'], output 0 of <lambda> (call 2, program.py:" in run.report["message"], run.output
+    assert "process 1: p['a'], output 0 of <lambda> (call 1, program.py:" in run.report["message"], run.output
+
+
+def test_outputs_of_one_line_are_told_apart_by_their_calls(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        grow = jax.jit(lambda v: v + jnp.mean(v))
+        first, second = (grow(everywhere([number])) for number in (1, 2))
+        apart = jax.jit(lambda x, y: jnp.sum(x - y))
+        apart(first, second) if me == 0 else apart(second, first)
+        """,
+    )
+    assert run.verdict == ("diverged", "arguments"), run.output
+    assert "where y comes from: process 0: output 0 of <lambda> (call 2, program.py:" in run.report["message"], (
+        run.output
+    )
+    assert "; process 1: output 0 of <lambda> (call 1, program.py:" in run.report["message"], run.output
