@@ -251,12 +251,14 @@ class Session:
         """Where this process is now, for others to read."""
         stack, site = main_stack()
         last = self.ledger.last
+        in_call = last is not None and last.site is not None and site is not None and str(site) == str(last.site)
+        function = site.function if site is not None and not in_call else None
         return {
             "counts": self.ledger.counts(),
             "stack": stack,
             "place": str(site) if site else None,
             "index": last.index if last else 0,
-            "function": last.program.function if last else None,
+            "function": function or (last.program.function if last else None),
             "filename": site.filename if site else None,
             "line": site.line if site else None,
         }

@@ -12,7 +12,7 @@ from spmdlint.runtime_checks.history import judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording import read, read_programs
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, from_data, reported
-from spmdlint.runtime_checks.sentences import name_processes
+from spmdlint.runtime_checks.sentences import call_words, name_processes, place
 
 TIMEOUT_STATUS = 124
 INTERRUPTED_STATUS = 130
@@ -41,6 +41,9 @@ def conclude(
     statuses = {number: one.status for number, one in sorted(ended.items())}
     processes = {str(number): _process(states.get(number), statuses.get(number)) for number in sorted(states)}
     if timed_out:
+        behind = _behind(states)
+        for number in (number for number in states if behind and number not in behind):
+            processes[str(number)].state = "waiting"
         late = Report("late", _late_message(states, statuses), processes=processes)
         return late, TIMEOUT_STATUS
     if interrupted:
@@ -109,8 +112,44 @@ def _late_message(states: Mapping[int, Mapping[str, Any] | None], statuses: Mapp
     if len(counts) == len(states) and len({str(sorted(one.items())) for one in counts.values()}) == 1:
         total = sum(next(iter(counts.values())).values())
         return f"out of time: all processes are at call {total} and agree; look at the network or at that call."
-    behind = ", ".join(f"process {number} after {sum(one.values())} calls" for number, one in sorted(counts.items()))
+    behind = _behind(states)
+    if behind:
+        return _behind_message(states, behind)
+    made = ", ".join(f"process {number} after {sum(one.values())} calls" for number, one in sorted(counts.items()))
     silent = [number for number in running if number not in counts]
     words = f"out of time: {name_processes(running)} still ran"
-    words += f" ({behind})" if behind else ""
+    words += f" ({made})" if made else ""
     return words + (f"; {name_processes(silent)} did not answer." if silent else ".")
+
+
+def _behind(states: Mapping[int, Mapping[str, Any] | None]) -> list[int]:
+    """Who has made fewer calls than others of the same groups; nobody where the groups differ, or one is silent."""
+    if any(state is None for state in states.values()):
+        return []
+    counts = {number: dict((state or {}).get("counts") or {}) for number, state in states.items()}
+    groups = {frozenset(one) for one in counts.values() if one}
+    if len(groups) != 1:
+        return []
+    most = {key: max(one.get(key, 0) for one in counts.values()) for key in next(iter(groups))}
+    found = [number for number, one in sorted(counts.items()) if any(one.get(key, 0) < most[key] for key in most)]
+    return found if len(found) < len(counts) else []
+
+
+def _behind_message(states: Mapping[int, Mapping[str, Any] | None], behind: list[int]) -> str:
+    calls = {number: sum(dict((state or {}).get("counts") or {}).values()) for number, state in states.items()}
+    waits, alone = [number for number in sorted(states) if number not in behind], len(behind) == 1
+    where = (f"after {_calls(calls[number])}, {_at(states[number] or {})}" for number in behind)
+    at = "; ".join(words if alone else f"process {n} {words}" for n, words in zip(behind, where, strict=True))
+    verb = "waits" if len(waits) == 1 else "wait"
+    return (
+        f"out of time: {name_processes(behind)} {'is' if alone else 'are'} behind ({at}), and {name_processes(waits)} "
+        f"{verb} in call {calls[waits[0]]}, {call_words(states[waits[0]] or {})}."
+    )
+
+
+def _calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{count} calls"
+
+
+def _at(state: Mapping[str, Any]) -> str:
+    return f"in {call_words(state)}" if place(state) else "at an unknown line"

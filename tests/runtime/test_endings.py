@@ -120,6 +120,9 @@ w = step(w, everywhere([1, 1]))  # waits
             break
     assert (run.status, run.report["verdict"]) == (124, "late"), run.output
     assert (run.line(0), run.line(1)) == (run.marked("waits"), run.marked("sleeps"))
+    assert {number: side["state"] for number, side in run.report["processes"].items()} == {"0": "waiting", "1": "late"}
+    assert f"process 1 is behind (after 0 calls, in <module> at program.py:{run.marked('sleeps')})" in run.output
+    assert f"process 0 waits in call 1, <lambda> at program.py:{run.marked('waits')}." in run.output
 
 
 def test_a_script_that_fails_alike_everywhere_keeps_its_status(tmp_path: Path) -> None:
