@@ -229,7 +229,8 @@ def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Conta
         under_way = process.state in ("calling", "waiting")
         made = f", call {process.index}" if under_way else f", after {process.index} calls"
     lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
-    lines.append(f"    {process.function or '?'}  at {where}")
+    if process.function or process.filename:  # nobody has come to a call where the setup differs
+        lines.append(f"    {process.function or '?'}  at {where}")
     if process.detail:
         lines.append(f"    {process.detail}")
     for name, value in (process.static or {}).items():

@@ -13,7 +13,7 @@ from spmdlint.runtime_checks.intercept.execution import clear_fast_paths, instal
 from spmdlint.runtime_checks.intercept.fastpath import install_fast_calls
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.pmaps import has_own_path, install_pmap
-from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches
+from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, hide_frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Interception:
         self.observer = observer
         self.state: dict[str, str] = {}
         self._patches: list[Patches] = []
+        with suppress(MissingSeamError):
+            hide_frames()
 
     def add(self, layer: Layer) -> None:
         """Put one layer in place, or note why it can't be."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -50,6 +51,13 @@ def need(owner: Any, name: str) -> Any:
     if not there:
         raise MissingSeamError(f"there is no {_name(owner)}.{name}")
     return getattr(owner, name)
+
+
+def hide_frames() -> None:
+    """Have JAX take the frames of this package out of the tracebacks that it takes its own out of."""
+    traceback_util, here = module("jax._src.traceback_util"), str(Path(__file__).parent)
+    if here not in getattr(traceback_util, "_exclude_paths", ()):
+        need(traceback_util, "register_exclusion")(here)
 
 
 def need_parameters(function: Any, *names: str) -> None:

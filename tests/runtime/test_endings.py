@@ -216,3 +216,22 @@ sys.exit(main())
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     assert (run.line(0), run.line(1)) == (run.marked("steps"), run.marked("steps"))
     assert "process 1 finished after" in run.report["message"]
+
+
+def test_tracebacks_hold_no_frames_of_the_checks(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        STEPS
+        + """
+@jax.jit
+def refuses(x):
+    raise NotImplementedError("no kernel for this size")
+
+if me == 1:
+    refuses(w)
+w = step(w, everywhere([1, 1]))
+""",
+    )
+    assert run.status == 3, run.output
+    assert "NotImplementedError: no kernel for this size" in run.output
+    assert "runtime_checks" not in run.output
