@@ -16,8 +16,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import weakref
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 WIDTH = 8
@@ -47,23 +47,45 @@ class Provenance:
         joined = "".join(map(self.tag_of, values))
         return joined if joined.strip("-") else ""
 
-    def mark(self, values: Sequence[Any], origin: str, words: str) -> None:
+    def hand_on(self, values: Sequence[Any], outputs: Sequence[Any]) -> frozenset[int]:
+        """Give outputs of a call without collectives the tag of what they stand for; gives back their numbers.
+
+        One process may copy an array, or clean it of NaN, where another passes it as it is: such calls do not count.
+        So an output has the tag of the one argument of its shape and dtype that has one, or in a tree that goes
+        through as a whole, of the argument at its place. Two outputs for one argument stand for themselves.
+        """
+        found: dict[int, str] = {}
+        for number, output in enumerate(outputs):
+            alike = {known for value in values if _alike(value, output) and (known := self.tag_of(value)) != UNKNOWN}
+            if len(alike) > 1 and len(values) == len(outputs) and _alike(values[number], output):
+                alike = {self.tag_of(values[number])} - {UNKNOWN}
+            if len(alike) == 1:
+                found[number] = alike.pop()
+        claims = Counter(found.values())
+        return frozenset(n for n, known in found.items() if claims[known] == 1 and self._keep(outputs[n], known))
+
+    def mark(self, values: Sequence[Any], origin: str, words: str, tagged: Container[int] = ()) -> None:
         """Tag the outputs of one call; ``origin`` names the call and has to be equal on all processes.
 
-        ``words`` tell a person which call it was.
+        ``words`` tell a person which call it was; what has a number in ``tagged`` has its tag.
         """
         for number, value in enumerate(values):
-            value = getattr(value, "_base_array", value)
-            key = id(value)
-            try:
-                reference = weakref.ref(value, lambda dead, key=key: self._drop(key, dead))  # type: ignore[misc]
-            except TypeError:
-                continue
             name = tag(f"{origin}:{number}")
-            self._tags[key] = (reference, name)
-            self._words[name] = f"output {number} of {words}"
+            if number not in tagged and self._keep(value, name):
+                self._words[name] = f"output {number} of {words}"
         while len(self._words) > REMEMBERED:
             self._words.popitem(last=False)
+
+    def _keep(self, value: Any, name: str) -> bool:
+        """Tag one array; False for what cannot be told apart from others."""
+        value = getattr(value, "_base_array", value)
+        key = id(value)
+        try:
+            reference = weakref.ref(value, lambda dead: self._drop(key, dead))
+        except TypeError:
+            return False
+        self._tags[key] = (reference, name)
+        return True
 
     def _drop(self, key: int, dead: weakref.ref[Any]) -> None:
         held = self._tags.get(key)
@@ -72,6 +94,12 @@ class Provenance:
 
     def __len__(self) -> int:
         return len(self._tags)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Have two arrays one shape and dtype."""
+    form = [(getattr(each, "shape", None), getattr(each, "dtype", None)) for each in (one, other)]
+    return form[0] == form[1] and form[0][0] is not None
 
 
 def tag(origin: str) -> str:

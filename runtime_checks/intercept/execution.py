@@ -26,7 +26,7 @@ def install_dispatch(observer: Observer, patches: Patches) -> None:
             seen = observer.executing(self, args)
             outputs = original(self, *args)
             if seen is not None:
-                observer.executed(*seen, outputs)
+                observer.executed(*seen, args, outputs)
             return outputs
 
         return watched

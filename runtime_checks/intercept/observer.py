@@ -186,13 +186,15 @@ class Observer:
             return known.program, context.agreed
         return known.program, self.session.call(self._call(known.program, known.compiled, context, values, execute))
 
-    def executed(self, program: Program, origin: str, outputs: Any) -> None:
+    def executed(self, program: Program, origin: str, values: Sequence[Any], outputs: Any) -> None:
         """The outputs of a dispatched call exist: tag them."""
         if isinstance(outputs, list | tuple) and self.session.options.mode == "lockstep":
             last = self.session.ledger.last
             known = last is not None and last.site is not None and program.communicates
             where = f" (call {last.index}, {last.site.short})" if known and last is not None and last.site else ""
-            self.session.provenance.mark(outputs, origin, f"{program.function}{where}")
+            provenance = self.session.provenance
+            tagged = provenance.hand_on(values, outputs) if not program.communicates else frozenset[int]()
+            provenance.mark(outputs, origin, f"{program.function}{where}", tagged)
 
     def spans(self, executable: Any) -> bool:
         """Whether the executable that this thread has just called spans processes."""

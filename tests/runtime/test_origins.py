@@ -114,3 +114,33 @@ def test_outputs_of_one_line_are_told_apart_by_their_calls(tmp_path: Path) -> No
         run.output
     )
     assert "; process 1: output 0 of <lambda> (call 1, program.py:" in run.report["message"], run.output
+
+
+def test_copies_on_one_process_stand_for_what_they_are_made_of(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        grow = jax.jit(lambda v: v + jnp.mean(v))
+        w = grow(everywhere([1 + me]))
+        for change in (jnp.copy, lambda v: v.copy(), jnp.nan_to_num, lambda v: jnp.where(jnp.isnan(v), 0, v)):
+            w = grow(change(w) if me == 0 else w)
+        tree = {"a": w, "b": grow(w)}
+        if me == 1:
+            tree = jax.jit(lambda t: jax.tree.map(jnp.copy, t))(tree)
+        total = jax.jit(lambda t: jnp.sum(t["a"]) - jnp.sum(t["b"]))
+        value(total(tree))
+        """,
+    )
+    assert (run.status, run.report.get("verdict")) == (0, "clean"), run.output
+
+
+def test_parts_that_one_call_makes_of_one_array_are_told_apart(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        grow = jax.jit(lambda v: v + jnp.mean(v))
+        low, high = jax.jit(lambda v: (v - 1, v + 1))(grow(everywhere([1])))
+        grow(low if me else high)
+        """,
+    )
+    assert run.verdict == ("diverged", "arguments"), run.output

@@ -93,8 +93,14 @@ def _one_of(typer: Typer, scope: Scope, operation: s.Call, passed: Passed, site:
         return None
     if not chosen_freely(typer.ev, scope.frame, operation.function):
         return None
-    types = [_enter(typer, scope, function, passed, site) for function in functions]
-    return either_type([changed(each, partial(from_here, site)) for each in types])
+    types = [(_enter(typer, scope, function, passed, site), _gives(typer, function) or site) for function in functions]
+    return either_type([changed(each, partial(from_here, place)) for each, place in types])
+
+
+def _gives(typer: Typer, function: FunctionValue) -> Site | None:
+    """The one place where a function returns."""
+    returns = typer.ev.code(function.ref).returns
+    return Site(function.ref, returns[0][0]) if len(returns) == 1 else None
 
 
 def anything(typer: Typer, passed: Passed, site: Site) -> Type:
@@ -307,10 +313,9 @@ def computed_key(typer: Typer, passed: Passed, site: Site) -> Leaf:
 
 def _scalar(passed: Passed) -> bool:
     """One number for all: its author knows that it is one."""
-    values = passed.values.positional
-    shape = values[1] if len(values) > 1 else passed.values.keyword("shape")
-    if len(values) > 2 and shape is not None and isinstance(certain(shape), Constant):
-        shape = values[2]
+    # What stands before a shape are numbers: those of the distribution.
+    rest = [values for values in passed.values.positional[1:] if not isinstance(certain(values), Constant)]
+    shape = rest[0] if rest else passed.values.keyword("shape")
     given = certain(shape) if shape is not None else None
     return shape is None or (isinstance(given, Collection) and not given.elements and not given.open)
 
