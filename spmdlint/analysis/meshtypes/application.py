@@ -99,7 +99,7 @@ def _one_of(typer: Typer, scope: Scope, operation: s.Call, passed: Passed, site:
 
 def _gives(typer: Typer, function: FunctionValue) -> Site | None:
     """The one place where a function returns."""
-    returns = typer.ev.code(function.ref).returns
+    returns = list(typer.ev.code(function.ref).of_kind(s.Return))
     return Site(function.ref, returns[0][0]) if len(returns) == 1 else None
 
 
