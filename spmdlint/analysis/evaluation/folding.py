@@ -20,6 +20,8 @@ from spmdlint.analysis.evaluation.values import (
     one,
 )
 
+MAX_REPEATED = 64
+"""Elements of a list that is repeated; longer ones are known by what they begin with."""
 _LIMIT = 10_000  # characters or elements: "x" * 10**9 must not be computed
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -46,8 +48,8 @@ _IDENTITY = {"is": True, "==": True, "is not": False, "!=": False}
 def binary(symbol: str, left: Values, right: Values) -> Values:
     """The value of ``left symbol right``, where it can be told."""
     a, b = certain(left), certain(right)
-    if symbol == "+" and isinstance(a, Collection) and isinstance(b, Collection) and a.kind == b.kind:
-        return one(Collection(a.kind, a.elements + b.elements, a.open or b.open))
+    if isinstance(a, Collection) and symbol in ("+", "*"):
+        return _lengthened(symbol, a, b)
     if symbol == "%" and isinstance(a, Constant) and isinstance(b, Collection):
         parts = [constant(element) for element in b.elements]
         if b.kind == "tuple" and not b.open and isinstance(a.value, str) and all(part is not None for part in parts):
@@ -75,6 +77,23 @@ def binary(symbol: str, left: Values, right: Values) -> Values:
     if isinstance(result, int) and abs(result) > 1 << 128:
         return ANYTHING
     return one(Constant(result))
+
+
+def _lengthened(symbol: str, listed: Collection, other: object) -> Values:
+    """A list and another one, or a list several times."""
+    if symbol == "*":
+        return _repeated(listed, other) if listed.kind in ("list", "tuple") else ANYTHING
+    if isinstance(other, Collection) and listed.kind == other.kind:
+        return one(Collection(listed.kind, listed.elements + other.elements, listed.open or other.open))
+    return ANYTHING
+
+
+def _repeated(listed: Collection, count: object) -> Values:
+    """``[x] * n``: what it holds is known, if not how often."""
+    number = count.value if isinstance(count, Constant) else None
+    if type(number) is int and not listed.open and 0 <= number * len(listed.elements) <= MAX_REPEATED:
+        return one(Collection(listed.kind, listed.elements * number))
+    return one(Collection(listed.kind, listed.elements, open=True)) if listed.elements else ANYTHING
 
 
 def _same(a: object, b: object) -> bool | None:
