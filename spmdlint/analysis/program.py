@@ -33,7 +33,7 @@ from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import Explainer, Explanation
 from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
 from spmdlint.analysis.inputs.given import Given, Inputs
-from spmdlint.analysis.inputs.hostkeys import SharedSplit, shared_splits
+from spmdlint.analysis.inputs.hostkeys import SharedSplit, shared_splits, splits_in_states
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
@@ -271,7 +271,8 @@ class Program:
     def shared_splits(self) -> Iterator[SharedSplit]:
         """Keys that every process splits alike for its own devices; with ``preview`` in files of one process, too."""
         if self.multi_process != "never":
-            for found in shared_splits(self.evaluator, typing_table(), self._facets.content):
+            given = (self.evaluator, typing_table(), self._facets.content)
+            for found in (*shared_splits(*given), *splits_in_states(*given)):
                 path = found.site.ref.path
                 several = self._multi.needs(path) or self._multi.counts_both(path)
                 if self.preview or self._multi.always or several:

@@ -36,6 +36,7 @@ class OfRows(Struct, frozen=True):
     first_of_each: frozenset[str]
     hand_on: frozenset[str]
     split: frozenset[str]
+    split_own: frozenset[str]
     pick: frozenset[str]
     local_count: frozenset[str]
     counters: frozenset[str]

@@ -11,17 +11,19 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, Site, certain
 from spmdlint.analysis.inputs.localkeys import split_for_own_devices
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 _KEYS = ("jax.random.PRNGKey", "jax.random.key")
 INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
 _DEPTH = 12
+_CREATE = frozenset(("create",))
 
 
 class SharedSplit(Struct, frozen=True):
@@ -51,6 +53,43 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
                     made = search.made(frame, split.arguments[0].value, _DEPTH)
                     if made is not None:
                         yield SharedSplit(site, Site(ref, given), made)
+
+
+def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
+    """The same of a state that splits a key of its own, where it is given to the devices: ``state.replicate()``."""
+    search, project = _Search(evaluator, content), evaluator.project
+    for ref in project.functions():
+        cls, frame = project.enclosing_class(ref), evaluator.free_frame(ref)
+        for number, call in frame.code.of_kind(s.Call) if cls is not None else ():
+            field = frame.code.operations[call.arguments[0].value] if call.arguments else None
+            if not isinstance(field, s.Attribute) or not _is_own(frame, field.base):
+                continue
+            site = split_for_own_devices(table, evaluator.value(frame, number))
+            if site != Site(ref, number) or cls is None:
+                continue
+            for where, created, value in _creations(evaluator, cls, field.name):
+                made = search.made(where, value, _DEPTH)
+                if made is not None:
+                    yield SharedSplit(site, Site(where.ref, created), made)
+                    break
+
+
+def _is_own(frame: Frame, number: int) -> bool:
+    """Is it the receiver of a method."""
+    base, formals = frame.code.operations[number], frame.code.function.formals
+    return isinstance(base, s.Load) and bool(formals) and base.name == formals[0].name
+
+
+def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[tuple[Frame, int, int]]:
+    """The calls of ``create`` of a class, which a library gives it, with what they pass as a field."""
+    for ref in evaluator.project.functions():
+        frame = evaluator.free_frame(ref)
+        for number, call in frame.code.calls_named(_CREATE).items():
+            method = frame.code.operations[call.function]
+            owner = certain(evaluator.value(frame, method.base)) if isinstance(method, s.Attribute) else None
+            for argument in call.arguments if isinstance(owner, ClassValue) and owner.ref == cls else ():
+                if argument.keyword == field:
+                    yield frame, number, argument.value
 
 
 def _initializes(evaluator: Evaluator, mapped: Applied) -> bool:

@@ -49,6 +49,9 @@ def global_indices(evaluator: Evaluator, table: Typing) -> Iterator[GlobalIndex]
 
 def split_for_own_devices(table: Typing, values: Values) -> Site | None:
     """Where keys may be split for the devices of this process, and for no other number."""
+    own = [v.site for v in values if isinstance(v, Applied) and v.name in table.rows.split_own]
+    if own:
+        return own[0]
     splits = [v for v in values if isinstance(v, Applied) and v.name in table.rows.split]
     counts = [_count(split) for split in splits]
     local = all(isinstance(c, Applied) and c.name in table.rows.local_count for c in counts)
