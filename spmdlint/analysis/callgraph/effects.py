@@ -55,8 +55,9 @@ class ParallelCall(Struct, frozen=True):
     """A parallel call: what it is called, and the calls that lead to it, outermost first.
 
     ``same`` is equal for two calls that are the same call to the other processes. ``everyone`` says that all
-    processes of the job take part, not only those that own the devices it runs on; ``carried`` that a call takes what
-    it gave before, as a step of training does, whose state lives on all devices.
+    processes of the job take part, not only those that own the devices it runs on, unless it is ``of_devices``, as it
+    gathers an array that may be on the devices of some; ``carried`` that a call takes what it gave before, as a step
+    of training does, whose state lives on all devices.
     """
 
     name: str
@@ -64,6 +65,7 @@ class ParallelCall(Struct, frozen=True):
     same: object
     path: tuple[Site, ...]
     everyone: bool = False
+    of_devices: bool = False
     checkpoint: bool = False
     carried: bool = False
     label: str | None = None
@@ -223,9 +225,15 @@ class Effects:
         if known.parallel:
             name = callee.name.rsplit(".", 1)[-1]
             label = self._label(frame, operation, known)
-            everyone = not self._of_global_array(frame, operation)
             yield ParallelCall(
-                name, "strong", callee.name, (site,), everyone=everyone, checkpoint=known.checkpoint, label=label
+                name,
+                "strong",
+                callee.name,
+                (site,),
+                everyone=True,
+                of_devices=self._of_global_array(frame, operation),
+                checkpoint=known.checkpoint,
+                label=label,
             )
         if known.runs:
             for function in self.calls.run_by((callee,), frame, operation):

@@ -249,7 +249,7 @@ class Divergences:
             return self._surely_parallel(frame, calls, reason)
         if reason.kind == "group" and not loop:
             # Processes without devices of a group leave its calls out, and may.
-            return tuple(c for c in calls if c.everyone)
+            return tuple(c for c in calls if c.everyone and not c.of_devices)
         if self._counts_otherwise(frame, reason):
             return tuple(c for c in calls if c.strength == "strong" and not str(c.same).startswith(_OF_JAX))
         return calls
