@@ -16,7 +16,8 @@ class SharedKey(Rule):
     ## What it does
 
     In the body of a `shard_map`, finds random numbers drawn from a key that the specs (or the closure) make the same on
-    every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout.
+    every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout; or
+    that leave the body under a spec which says that each device has a part of its own: chains, initial weights.
     Bodies of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key, and what meets the
     random numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this
     process, or numbers drawn for them, and chosen by `axis_index`, which counts those of all; and keys that a `pmap` is
@@ -120,28 +121,30 @@ class SharedKey(Rule):
         told = set()
         for found in program.bodies.met():
             event = found.event
-            if event.hazard != "shared" or event.mark.site in told:
+            if event.hazard not in ("shared", "stacked") or event.mark.site in told:
                 continue
             told.add(event.mark.site)
             place = program.place(event.mark.site)
             at = program.where(event.site, place.path)
             meet = "put them into" if event.site == event.mark.site else f"at {at} they meet"
+            where = f"{meet} values that are different on each"
+            joined = "Here they are put into values that are sharded."
+            if event.hazard == "stacked":
+                where = f"the spec at {at} puts those of all devices side by side, as if each had drawn its own"
+                joined = "This spec says that each device has its own part."
             derived = (event.origin,) if event.origin is not None else ()
             given = program.place(program.cut_at(found.map))
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
-                message=(
-                    f"All devices along {event.axis!r} draw the same random numbers here, and {meet} values that are "
-                    "different on each."
-                ),
+                message=(f"All devices along {event.axis!r} draw the same random numbers here, and {where}."),
                 place=place,
                 help=f"Derive a key for each device: jax.random.fold_in(key, jax.lax.axis_index({event.axis!r})).",
                 related=(
                     *(Related(program.place(site), "This call leads to it.") for site in found.path),
                     *(Related(program.place(site), "The key is derived here, alike on all.") for site in derived),
-                    Related(program.place(event.site), "Here they are put into values that are sharded."),
+                    Related(program.place(event.site), joined),
                     Related(given, f"The {found.library} gives all devices the same key."),
                 ),
             )

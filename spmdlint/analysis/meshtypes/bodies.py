@@ -28,7 +28,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes import application, transforms
 from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
 from spmdlint.analysis.meshtypes.passed import Passed
-from spmdlint.analysis.meshtypes.primitives import Event
+from spmdlint.analysis.meshtypes.primitives import Event, side_by_side
 from spmdlint.analysis.meshtypes.rows import Rows, carried, copied_first, replicated
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.specs import Claim, claims, claims_of_axes, prefix, rows_type, spec_type
@@ -212,8 +212,11 @@ class Bodies:
         typer = Typer(self.ev, self.calls, self.table, Region(checked, by_hand=False))
         inside = spec_type(self.ev, given) if given is not None else UNKNOWN
         result = self._typed(typer, use, functions[0], prefix(inside, self._positional(functions[0])))
+        found = claims(self.ev, out, result)
+        for claim in found:
+            typer.tell(side_by_side(claim.given, claim.named, claim.spec))
         self._keep(typer, use, None)
-        return typer, claims(self.ev, out, result)
+        return typer, found
 
     def _broken(self, use: MapUse, typer: Typer, claim: Claim, body: str) -> Iterator[Unreduced]:
         leaf, known = claim.given, self.ev.knowledge.get(use.applied.name)

@@ -28,7 +28,7 @@ from spmdlint.analysis.meshtypes.states import (
 from spmdlint.knowledge.typing import Typed
 
 EVERY_AXIS = ""
-Hazard = Literal["twice", "added", "bent", "ratio", "shared", "predicate"]
+Hazard = Literal["twice", "added", "bent", "ratio", "shared", "stacked", "predicate"]
 
 
 class Event(Struct, frozen=True, eq=False):
@@ -191,6 +191,15 @@ def shared_draws(typed: Typed, operands: Sequence[Leaf], site: Site) -> Iterable
                 if leaf.state(axis) in ALIKE:
                     origin = derived.site if derived is not None else None
                     yield Event("shared", site, axis, "", mark, rows=rows_of(others), origin=origin)
+
+
+def side_by_side(leaf: Leaf, axes: Iterable[str], site: Site) -> Iterable[Event]:
+    """Random numbers that are alike on all devices, given out as if each device had drawn its own: a spec says so."""
+    derived = leaf.marked("derived", EVERY_AXIS)
+    for mark in sorted((m for m in leaf.marks if m.fact == "drawn"), key=lambda m: m.site.number):
+        for axis in sorted(axes):
+            if leaf.state(axis) in ALIKE:
+                yield Event("stacked", site, axis, "", mark, origin=derived.site if derived is not None else None)
 
 
 # -- communicating
