@@ -17,6 +17,9 @@ _MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.loca
 # What the processes exchange comes back to the host of each.
 _MAKERS += tuple(f"jax.experimental.multihost_utils.{name}" for name in ("process_allgather", "broadcast_one_to_all"))
 _MAKERS += tuple(f"jax.numpy.{name}" for name in "zeros ones full array asarray arange eye".split())
+_PER_CALLER = DEPTH // 3
+MAX_CALLERS = 8
+"""Callers that are asked what they pass; of what has more of them nobody knows where it lives."""
 _DEFAULT_DEVICE = External("jax.default_device")
 
 
@@ -49,7 +52,7 @@ class LocalData:
                 local = operation.name.startswith("addressable_")
                 return local or self._is_local(frame, operation.base, depth - 1, seen)
             if isinstance(operation, s.Parameter):
-                return self._passed_locally(frame, operation.name, depth - 1)
+                return self._passed_locally(frame, operation.name, depth - _PER_CALLER)
             return isinstance(operation, s.Call) and self._called_locally(frame, operation, depth, seen)
 
         return everywhere(self.ev, frame, number, depth, says, seen)
@@ -58,7 +61,9 @@ class LocalData:
         """Does every call that is known pass such an array for a parameter."""
         edges = [edge for edge in self.reach.callers.get(frame.ref, ()) if edge.caller.ref != frame.ref]
         function = frame.code.function
-        for edge in edges if depth > 0 else ():
+        if depth <= 0 or not 0 < len(edges) <= MAX_CALLERS:
+            return False
+        for edge in edges:
             call = edge.caller.code.operations[edge.site.number]
             if edge.target.way != "call" or not isinstance(call, s.Call):
                 return False
@@ -66,7 +71,7 @@ class LocalData:
             value = passed_to(function, call, name, bound=bound)
             if value is None or not self._is_local(edge.caller, value, depth - 1, set()):
                 return False
-        return bool(edges) and depth > 0
+        return True
 
     def _called_locally(self, frame: Frame, operation: s.Call, depth: int, seen: set[int]) -> bool:
         for callee in ordered(self.ev.value(frame, operation.function)):
