@@ -11,11 +11,13 @@ from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
     Collection,
+    Constant,
     Frame,
     FunctionValue,
     Instance,
     Value,
     certain,
+    constant,
 )
 from spmdlint.program import summary as s
 
@@ -85,10 +87,16 @@ def _says(ev: Evaluator, value: Value, depth: int) -> bool:
         name, arguments = ev.project.function(value.cls.ref).name, value.arguments
     else:
         return False
-    given = _given(arguments)
     if name == _TOLD_BY:
-        return bool(given) or arguments.open
-    return depth > 0 and any(_says(ev, each, depth - 1) for each in given)
+        return _leaves_some_out(arguments)
+    return depth > 0 and any(_says(ev, each, depth - 1) for each in _given(arguments))
+
+
+def _leaves_some_out(options: Arguments) -> bool:
+    """Do not all processes take part: some are named, or each is a primary one for itself."""
+    active, primary = options.keyword("active_processes"), options.keyword("primary_host")
+    named = active is not None and constant(active) != Constant(None)
+    return named or options.open or (primary is not None and constant(primary) == Constant(None))
 
 
 def _given(arguments: Arguments) -> list[Value]:
