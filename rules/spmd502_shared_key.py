@@ -138,7 +138,7 @@ class SharedKey(Rule):
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
-                message=(f"All devices along {event.axis!r} draw the same random numbers here, and {where}."),
+                message=f"All devices along {event.axis!r} draw the same random numbers here, and {where}.",
                 place=place,
                 help=f"Derive a key for each device: jax.random.fold_in(key, jax.lax.axis_index({event.axis!r})).",
                 related=(

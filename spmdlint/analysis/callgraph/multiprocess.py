@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from spmdlint.analysis.callgraph.spreading import starts
@@ -69,17 +69,15 @@ class MultiProcess:
 
     def around(self, path: Path) -> bool:
         """Does any of the files that a file hangs together with say so."""
-        component = self.project.component
-        return self.always or any(
-            self.says(other) for other in self.project.modules if component[other] == component[path]
-        )
+        return self._any_around(path, self.says)
 
     def surely_around(self, path: Path) -> bool:
         """Does any of them name a thing that has no use for one process."""
+        return self._any_around(path, self.needs)
+
+    def _any_around(self, path: Path, asks: Callable[[Path], bool]) -> bool:
         component = self.project.component
-        return self.always or any(
-            self.needs(other) for other in self.project.modules if component[other] == component[path]
-        )
+        return self.always or any(asks(other) for other in self.project.modules if component[other] == component[path])
 
     def says(self, path: Path) -> bool:
         """Does a file itself name such a thing."""

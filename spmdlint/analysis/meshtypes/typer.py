@@ -56,9 +56,9 @@ class Typer:
 
     ``events`` are the hazards met on the way; ``paths`` the calls in the body that lead to an operation, where it was
     first typed; ``sent`` the axes along which the body permutes; ``reduced`` the arguments that each sum or mean over
-    devices is made from. Of the arguments of a map over rows, ``copies`` are
-    those that the body treats as a model, ``derived`` those of them that it takes derivatives by, and ``keys`` those
-    that random numbers are drawn from. ``vectorised`` counts the `vmap` around what is typed.
+    devices is made from. Of the arguments of a map over rows, ``copies`` are those that the body treats as a model,
+    ``derived`` those of them that it takes derivatives by, and ``keys`` those that random numbers are drawn from.
+    ``vectorised`` counts the `vmap` around what is typed.
     """
 
     def __init__(self, evaluator: Evaluator, calls: Calls, table: Typing, region: Region) -> None:
