@@ -5,7 +5,7 @@ A rule gives the type of the result, and events: places that a rule of the linte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -185,21 +185,24 @@ def shared_draws(typed: Typed, operands: Sequence[Leaf], site: Site) -> Iterable
         return
     for leaf in operands:
         others = [other for other in operands if other is not leaf]
-        derived = leaf.marked("derived", EVERY_AXIS)
-        for mark in sorted((m for m in leaf.marks if m.fact == "drawn"), key=lambda m: m.site.number):
-            for axis in _differing(others):
-                if leaf.state(axis) in ALIKE:
-                    origin = derived.site if derived is not None else None
-                    yield Event("shared", site, axis, "", mark, rows=rows_of(others), origin=origin)
+        for mark, axis, origin in _alike_draws(leaf, _differing(others)):
+            yield Event("shared", site, axis, "", mark, rows=rows_of(others), origin=origin)
 
 
 def side_by_side(leaf: Leaf, axes: Iterable[str], site: Site) -> Iterable[Event]:
     """Random numbers that are alike on all devices, given out as if each device had drawn its own: a spec says so."""
+    for mark, axis, origin in _alike_draws(leaf, sorted(axes)):
+        yield Event("stacked", site, axis, "", mark, origin=origin)
+
+
+def _alike_draws(leaf: Leaf, axes: Sequence[str]) -> Iterator[tuple[Mark, str, Site | None]]:
+    """Where an array was drawn that is alike along an axis, and where its key was derived."""
     derived = leaf.marked("derived", EVERY_AXIS)
+    origin = derived.site if derived is not None else None
     for mark in sorted((m for m in leaf.marks if m.fact == "drawn"), key=lambda m: m.site.number):
-        for axis in sorted(axes):
+        for axis in axes:
             if leaf.state(axis) in ALIKE:
-                yield Event("stacked", site, axis, "", mark, origin=derived.site if derived is not None else None)
+                yield mark, axis, origin
 
 
 # -- communicating
