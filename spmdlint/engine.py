@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,17 +10,19 @@ from msgspec import Struct
 
 from spmdlint.config import Config, override
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
-from spmdlint.errors import AnalysisError, UsageError
+from spmdlint.errors import UsageError
 from spmdlint.files.find import find
 from spmdlint.files.read import Source, Unreadable, decode
 from spmdlint.files.store import Store
 from spmdlint.files.suppressions import collect
-from spmdlint.interpreter import deep, uncollected
+from spmdlint.interpreter import cores, deep, uncollected
 from spmdlint.policy import Policy
 from spmdlint.program.survey import Progress, Survey, Surveyor
 from spmdlint.program.trouble import Trouble
 from spmdlint.results import Outcome, Results
 from spmdlint.rule import Problem, Rule, Run, RunRule, load_rules
+from spmdlint.running import Crash as Crash
+from spmdlint.running import run, run_about
 from spmdlint.timings import Timings
 
 if TYPE_CHECKING:
@@ -33,28 +35,6 @@ class Stdin(Struct, frozen=True):
 
     path: Path
     data: bytes
-
-
-class Crash(Struct, frozen=True):
-    """A rule that failed: a bug of the rule, or of an analysis that it asked."""
-
-    rule: Rule
-    path: Path | None
-    error: Exception
-
-    def sentence(self) -> str:
-        """What happened, for the user."""
-        where = f" in {self.path}" if self.path else ""
-        return (
-            f"The rule {self.rule.code} ({self.rule.name}) failed{where} and its findings are incomplete: "
-            f"{type(self.error).__name__}: {self.error}. This is a bug; --verbose shows the traceback."
-        )
-
-    def trace(self) -> str:
-        """The traceback."""
-        import traceback
-
-        return "".join(traceback.format_exception(self.error))
 
 
 class Checked(Struct, frozen=True):
@@ -110,7 +90,7 @@ def check(
         survey = Surveyor(config, store, clock).look(found.project, given, progress, jobs=jobs)
         crashes: list[Crash] = []
         active = [rule for rule in rules if rule.code in enabled]
-        outcome = _outcome(survey, config, active, store, crashes, clock)
+        outcome = _outcome(survey, config, active, store, crashes, clock, jobs)
         with clock.phase("judge"):
             shown = _shown(outcome.findings, survey, active, rules, crashes)
             told = policy.applied(finding for finding in shown if finding.place.path in found.asked)
@@ -132,6 +112,7 @@ def _outcome(
     store: Store | None,
     crashes: list[Crash],
     timings: Timings,
+    jobs: int | None,
 ) -> Outcome:
     """What the rules about the program find, or found in one that means the same."""
     if not survey.lowered():
@@ -148,7 +129,7 @@ def _outcome(
 
         program = load(survey, config)
     with timings.sampled(analysed):
-        outcome = Outcome(tuple(_run(rules, program, crashes, timings)), tuple(program.notes))
+        outcome = Outcome(tuple(run(rules, program, crashes, timings, jobs=jobs or cores())), tuple(program.notes))
     if results is not None and not crashes:
         asked = [path for path, module in program.project.modules.items() if module.summary.layout.asked]
         results.keep(survey, asked, outcome)
@@ -170,7 +151,7 @@ def _shown(
     # What a rule about the run finds cannot count here: it is not known before the unused suppressions are.
     told = {rule.code for rule in active if not isinstance(rule, RunRule)} - {crash.rule.code for crash in crashes}
     unused = tuple(suppressions.unused(told, rules, {problem.place.path for problem in problems}))
-    return remaining + suppressions.remaining(_run_about(active, Run(problems, unused), crashes))
+    return remaining + suppressions.remaining(run_about(active, Run(problems, unused), crashes))
 
 
 class Explained(Struct, frozen=True):
@@ -222,39 +203,13 @@ def _about(path: Path, row: int, program: Program, config: Config) -> list[Diagn
     """The findings of a program that stand on a line or point to it."""
     rules = load_rules()
     enabled = config.enabled(rules)
-    findings = _run([rule for rule in rules if rule.code in enabled], program, [], Timings())
+    findings = run([rule for rule in rules if rule.code in enabled], program, [], Timings())
     return [finding for finding in findings if _speaks_of(finding, path, row)]
 
 
 def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:
     places = (finding.place, *(related.place for related in finding.related))
     return any(place.path == path and place.start.row == row for place in places)
-
-
-def _run(rules: Collection[Rule], program: Program, crashes: list[Crash], timings: Timings) -> list[Diagnostic]:
-    findings: list[Diagnostic] = []
-    for rule in rules:
-        # An analysis that several rules need is counted with the first of them.
-        with timings.phase(f"{rule.code} {rule.name}"):
-            findings += _guarded(rule, rule.check(program), crashes)
-    return findings
-
-
-def _run_about(rules: Collection[Rule], run: Run, crashes: list[Crash]) -> list[Diagnostic]:
-    findings: list[Diagnostic] = []
-    for rule in rules:
-        if isinstance(rule, RunRule):
-            findings += _guarded(rule, rule.check_run(run), crashes)
-    return findings
-
-
-def _guarded(rule: Rule, findings: Iterator[Diagnostic], crashes: list[Crash]) -> Iterator[Diagnostic]:
-    """The findings of one rule up to where it fails: a bug in one rule must not lose what the others found."""
-    try:
-        with deep():
-            yield from findings
-    except Exception as error:
-        crashes.append(Crash(rule, error.path if isinstance(error, AnalysisError) else None, error))
 
 
 def _problem(path: Path, trouble: Trouble) -> Problem:

@@ -1,11 +1,12 @@
-"""How the interpreter is set while the linter works: room for recursion, no garbage collection, no warnings."""
+"""How the interpreter is set while the linter works: room for recursion, no garbage collection, no warnings, cores."""
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 FRAMES = 20_000
@@ -47,3 +48,9 @@ def uncollected() -> Iterator[None]:
             gc.freeze()
             gc.unfreeze()
             gc.enable()
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    affinity: Callable[[int], Iterable[int]] | None = getattr(os, "sched_getaffinity", None)
+    return len(set(affinity(0))) if affinity is not None else os.cpu_count() or 1

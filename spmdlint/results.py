@@ -15,10 +15,11 @@ import msgspec
 from msgspec import Struct
 
 from spmdlint.config import Config
-from spmdlint.diagnostics import Applicability, Diagnostic, Edit, Fix, Location, Place, Related, Severity
+from spmdlint.diagnostics import Diagnostic
 from spmdlint.files.signature import Status
 from spmdlint.files.store import Store
 from spmdlint.installed import digest_of, packages, tool
+from spmdlint.plain import PlainFinding, diagnostic, plain
 from spmdlint.program.survey import Survey
 
 
@@ -58,15 +59,15 @@ class Results:
             return None
         lowered = survey.lowered()
         layouts = {path: each.layout for path, each in lowered.items()}
-        if any(layouts.get(_path(path)) != layout for path, layout in kept.layouts):
+        if any(layouts.get(Path(os.fsdecode(path))) != layout for path, layout in kept.layouts):
             return None
-        return Outcome(tuple(map(_diagnostic, kept.findings)), tuple(kept.notes))
+        return Outcome(tuple(map(diagnostic, kept.findings)), tuple(kept.notes))
 
     def keep(self, survey: Survey, asked: Sequence[Path], outcome: Outcome) -> None:
         """Keep what rules found that asked where the code of these files stands."""
         lowered = survey.lowered()
         layouts = [(os.fsencode(path), lowered[path].layout) for path in asked]
-        kept = _Kept(packages(self._rules), layouts, list(map(_finding, outcome.findings)), list(outcome.notes))
+        kept = _Kept(packages(self._rules), layouts, list(map(plain, outcome.findings)), list(outcome.notes))
         self._store.write(self._name(survey), msgspec.msgpack.encode(kept))
 
     def _name(self, survey: Survey) -> str:
@@ -77,67 +78,8 @@ class Results:
 class _Kept(Struct, array_like=True):
     packages: list[tuple[str, Status | None]]
     layouts: list[tuple[bytes, bytes]]
-    findings: list[_Finding]
+    findings: list[PlainFinding]
     notes: list[str]
-
-
-class _Finding(Struct, array_like=True):
-    code: str
-    name: str
-    severity: Severity
-    message: str
-    place: _Span
-    help: str
-    related: list[tuple[_Span, str]]
-    fix: tuple[Applicability, str, list[tuple[int, int, int, int, str]]] | None
-
-
-_Span = tuple[bytes, int, int, int, int]
-
-
-def _finding(finding: Diagnostic) -> _Finding:
-    fix = finding.fix
-    return _Finding(
-        finding.code,
-        finding.name,
-        finding.severity,
-        finding.message,
-        _span(finding.place),
-        finding.help,
-        [(_span(related.place), related.message) for related in finding.related],
-        None if fix is None else (fix.applicability, fix.message, [(*_ends(e), e.content) for e in fix.edits]),
-    )
-
-
-def _diagnostic(kept: _Finding) -> Diagnostic:
-    fix = None
-    if kept.fix is not None:
-        applicability, message, edits = kept.fix
-        fix = Fix(applicability, message, tuple(_edit(edit) for edit in edits))
-    related = tuple(Related(_place(span), text) for span, text in kept.related)
-    return Diagnostic(kept.code, kept.name, kept.severity, kept.message, _place(kept.place), kept.help, related, fix)
-
-
-def _span(place: Place) -> _Span:
-    return (os.fsencode(place.path), *_ends(place))
-
-
-def _ends(span: Place | Edit) -> tuple[int, int, int, int]:
-    return span.start.row, span.start.column, span.end.row, span.end.column
-
-
-def _place(span: _Span) -> Place:
-    path, row, column, end_row, end_column = span
-    return Place(_path(path), Location(row, column), Location(end_row, end_column))
-
-
-def _edit(edit: tuple[int, int, int, int, str]) -> Edit:
-    row, column, end_row, end_column, content = edit
-    return Edit(Location(row, column), Location(end_row, end_column), content)
-
-
-def _path(path: bytes) -> Path:
-    return Path(os.fsdecode(path))
 
 
 _decoder = msgspec.msgpack.Decoder(_Kept)

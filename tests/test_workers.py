@@ -39,7 +39,7 @@ def test_small_projects_and_single_cores_start_no_process(several, monkeypatch):
     monkeypatch.setattr(workers, "_hand_out", lambda *_: pytest.fail("a process was started"))
     assert several.check("--no-cache").status == 1
     monkeypatch.setattr(workers, "LEAST", 1)
-    monkeypatch.setattr(workers, "_cores", lambda: 1)
+    monkeypatch.setattr(workers, "cores", lambda: 1)
     assert several.check("--no-cache").status == 1
 
 

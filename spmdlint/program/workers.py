@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from spmdlint.interpreter import uncollected
+from spmdlint.interpreter import cores, uncollected
 from spmdlint.program.lower import LoweringError, lower
 from spmdlint.program.summary import Summary
 from spmdlint.program.trouble import Trouble
@@ -46,7 +46,7 @@ def lower_all(
     """The summary of each text, or why there is none. ``workers``: processes to use, None for what suits."""
     total = sum(map(len, texts.values()))
     if workers is None:
-        workers = min(_cores(), MOST, max(1, total // LEAST))
+        workers = min(cores(), MOST, max(1, total // LEAST))
     waiting = deque(_shares(texts, workers))
     found: dict[Path, Outcome] = {}
 
@@ -186,9 +186,3 @@ def _shares(texts: Mapping[Path, str], workers: int) -> list[list[Path]]:
         size += length
         left -= length
     return shares
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    affinity: Callable[[int], Iterable[int]] | None = getattr(os, "sched_getaffinity", None)
-    return len(set(affinity(0))) if affinity is not None else os.cpu_count() or 1

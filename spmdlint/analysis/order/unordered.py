@@ -107,10 +107,11 @@ class SetLoops:
 
     def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[SetLoop]:
         """One process's share of what is listed in set order."""
-        share = self.variance.of(frame, operation.index)
-        if share is not None and share.kind == "data":
-            reason = self.order.of(frame, operation.base)
-            if reason is not None:
+        # Less comes in set order than differs between processes.
+        reason = self.order.of(frame, operation.base)
+        if reason is not None:
+            share = self.variance.of(frame, operation.index)
+            if share is not None and share.kind == "data":
                 yield SetLoop(Site(frame.ref, number), Site(frame.ref, operation.base), reason, "share", "")
 
     def _loop(self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next) -> Iterator[SetLoop]:

@@ -1,0 +1,75 @@
+"""A copy of this process that does a part of the work: it has all that is known so far, without being told.
+
+Copies are made on Linux alone: elsewhere a process that was copied may not use the system's libraries safely.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import IO
+
+
+def may_be_copied() -> bool:
+    """Whether a copy of this process can work: one with threads may have been copied while one of them held a lock."""
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+class Copy:
+    """A copy of this process that hands back bytes; leaving its block ends it.
+
+    ``work`` runs in the copy alone, and nothing that it changes is changed here.
+
+    Raises:
+        OSError: the system has no room for another process.
+
+    """
+
+    def __init__(self, work: Callable[[], bytes]) -> None:
+        reading, writing = os.pipe()
+        try:
+            self._process = os.fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            raise
+        if self._process == 0:
+            os.close(reading)
+            _hand_back(work, writing)
+        os.close(writing)
+        self._answer: IO[bytes] = os.fdopen(reading, "rb")
+
+    def __enter__(self) -> Copy:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._answer.close()
+        if self._process:
+            os.kill(self._process, signal.SIGKILL)
+            os.waitpid(self._process, 0)
+
+    def result(self) -> bytes | None:
+        """What the copy hands back, waited for; None if it failed, whatever the reason."""
+        answer = self._answer.read()
+        _, status = os.waitpid(self._process, 0)
+        self._process = 0
+        return answer if status == 0 else None
+
+
+def _hand_back(work: Callable[[], bytes], writing: int) -> None:
+    """Work, write down what it gave and end, without a word and without what a process does at its end."""
+    status = 1
+    try:
+        with os.fdopen(writing, "wb") as stream:
+            stream.write(work())
+        status = 0
+    except BaseException:  # noqa: S110  (who waits for the answer hears of it by the status)
+        pass
+    finally:
+        os._exit(status)

@@ -1,0 +1,116 @@
+"""Running rules: each is guarded, and those over a large program are shared between two processes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from spmdlint.copied import Copy, may_be_copied
+from spmdlint.diagnostics import Diagnostic
+from spmdlint.errors import AnalysisError
+from spmdlint.interpreter import deep
+from spmdlint.plain import PlainFinding, diagnostic, plain
+from spmdlint.rule import Rule, Run, RunRule
+from spmdlint.timings import Timings
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.program import Program
+
+LEAST = 4_000
+"""Ways of calling functions in a program for which a second process is worth its start."""
+_SECOND = ("SPMD3", "SPMD5")
+"""The rules of the second process. They take about half of the time and need much the same: what differs between
+processes, which calls are parallel, and how values vary over the axes of a mesh."""
+
+
+class Crash(Struct, frozen=True):
+    """A rule that failed: a bug of the rule, or of an analysis that it asked."""
+
+    rule: Rule
+    path: Path | None
+    error: Exception
+
+    def sentence(self) -> str:
+        """What happened, for the user."""
+        where = f" in {self.path}" if self.path else ""
+        return (
+            f"The rule {self.rule.code} ({self.rule.name}) failed{where} and its findings are incomplete: "
+            f"{type(self.error).__name__}: {self.error}. This is a bug; --verbose shows the traceback."
+        )
+
+    def trace(self) -> str:
+        """The traceback."""
+        import traceback
+
+        return "".join(traceback.format_exception(self.error))
+
+
+def run(
+    rules: Sequence[Rule], program: Program, crashes: list[Crash], timings: Timings, *, jobs: int = 1
+) -> list[Diagnostic]:
+    """What rules find over a program, in up to ``jobs`` processes."""
+    second = [rule for rule in rules if rule.code.startswith(_SECOND)] if jobs > 1 and may_be_copied() else []
+    if not second or len(second) == len(rules) or not _is_large(program, timings):
+        return _run_here(rules, program, crashes, timings)
+    try:
+        copy = Copy(lambda: _run_there(second, program))
+    except OSError:
+        return _run_here(rules, program, crashes, timings)
+    with copy:
+        findings = _run_here([rule for rule in rules if rule not in second], program, crashes, timings)
+        answer = copy.result()
+    try:
+        found = None if answer is None else msgspec.msgpack.decode(answer, type=list[PlainFinding])
+    except msgspec.MsgspecError:
+        found = None
+    if found is None:  # whatever befell the copy, here it is told
+        return findings + _run_here(second, program, crashes, timings)
+    return findings + list(map(diagnostic, found))
+
+
+def run_about(rules: Collection[Rule], about: Run, crashes: list[Crash]) -> list[Diagnostic]:
+    """What rules find over a run."""
+    findings: list[Diagnostic] = []
+    for rule in rules:
+        if isinstance(rule, RunRule):
+            findings += _guarded(rule, rule.check_run(about), crashes)
+    return findings
+
+
+def _is_large(program: Program, timings: Timings) -> bool:
+    """Is a second process worth it. This finds the call graph, which both need."""
+    try:
+        with timings.phase("call graph"), deep():
+            return len(program.reach.frames) >= LEAST
+    except Exception:
+        return False
+
+
+def _run_here(rules: Sequence[Rule], program: Program, crashes: list[Crash], timings: Timings) -> list[Diagnostic]:
+    findings: list[Diagnostic] = []
+    for rule in rules:
+        # An analysis that several rules need is counted with the first of them.
+        with timings.phase(f"{rule.code} {rule.name}"):
+            findings += _guarded(rule, rule.check(program), crashes)
+    return findings
+
+
+def _run_there(rules: Sequence[Rule], program: Program) -> bytes:
+    crashes: list[Crash] = []
+    findings = _run_here(rules, program, crashes, Timings(samples=False))
+    if crashes:
+        raise crashes[0].error
+    return msgspec.msgpack.encode(list(map(plain, findings)))
+
+
+def _guarded(rule: Rule, findings: Iterator[Diagnostic], crashes: list[Crash]) -> Iterator[Diagnostic]:
+    """The findings of one rule up to where it fails: a bug in one rule must not lose what the others found."""
+    try:
+        with deep():
+            yield from findings
+    except Exception as error:
+        crashes.append(Crash(rule, error.path if isinstance(error, AnalysisError) else None, error))
