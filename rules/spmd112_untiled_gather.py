@@ -17,7 +17,8 @@ class UntiledGather(Rule):
 
     Finds calls of `multihost_utils.process_allgather` without `tiled=True` whose argument is cut along an axis of a
     mesh over all devices: made by `jax.device_put` or `jax.make_array_from_...` with such a sharding, or the result of
-    a `jit` or `shard_map` that says so.
+    a `jit` or `shard_map` that says so. And those in a branch that is taken only where the array's
+    `is_fully_addressable` is false.
 
     ## Why it matters
 
@@ -57,9 +58,9 @@ class UntiledGather(Rule):
 
     ## Limits
 
-    Only arrays whose sharding and mesh are known for sure count, and calls whose `tiled` is left out or written as
-    false. An axis of the mesh that lies within one process does not cut an array between processes; the linter does not
-    know the sizes.
+    Only arrays count whose sharding and mesh are known for sure, or that the program has asked, and calls whose `tiled`
+    is left out or written as false. An axis of the mesh that lies within one process does not cut an array between
+    processes; the linter does not know the sizes.
     """
 
     code = "SPMD112"
@@ -70,15 +71,21 @@ class UntiledGather(Rule):
             place = program.place(found.site)
             at = program.where(found.made, place.path)
             axes = ", ".join(map(repr, found.axes))
+            spans = (
+                f"The array made at {at} is cut along {axes} over the devices of all processes"
+                if axes
+                else f"The condition at {at} says that this array has parts on other processes"
+            )
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
                 message=(
-                    f"The array made at {at} is cut along {axes} over the devices of all processes, and "
-                    f"{found.reader} without tiled=True cannot stack it: on several processes JAX raises."
+                    f"{spans}, and {found.reader} without tiled=True cannot stack it: on several processes JAX raises."
                 ),
                 place=place,
                 help="Pass tiled=True: then every process gets the whole array, without another axis.",
-                related=(Related(program.place(found.made), "The array is made here."),),
+                related=(
+                    Related(program.place(found.made), f"{'The array is made' if axes else 'It is asked'} here."),
+                ),
             )

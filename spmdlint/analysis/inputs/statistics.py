@@ -105,7 +105,9 @@ class Statistics:
             if names & _REDUCTIONS and any(self._is_state(frame, value) for value in given):
                 return True
             spread = any(argument.keyword in _SPREADING for argument in call.arguments)
-            if spread and not any(self._is_map(callee) for callee in callees):
+            # A layer may be told its axis before it is made: partial(nn.BatchNorm, axis_name="batch").
+            told = callees if "functools.partial" not in names else self.ev.value(frame, given[0]) if given else ()
+            if spread and not any(self._is_map(callee) for callee in told):
                 return True
             if any(self._is_map(callee) for callee in callees) and any(_reads(frame, value) for value in given):
                 return True
@@ -119,6 +121,8 @@ class Statistics:
     def _is_state(frame: Frame, number: int) -> bool:
         """Is what is averaged more than gradients and numbers, by its name."""
         operation = frame.code.operations[number]
+        if isinstance(operation, s.Display):
+            return any(Statistics._is_state(frame, element) for element in operation.elements)
         name = operation.name if isinstance(operation, (s.Load, s.Attribute)) else ""
         return _reads(frame, number) or name in _ANY_TREE or any(word in name.lower() for word in _STATES)
 

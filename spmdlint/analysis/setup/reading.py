@@ -27,6 +27,8 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.meshtypes.specs import names_of
+from spmdlint.analysis.setup.addressable import said_to_span
+from spmdlint.analysis.variance.control import Control
 from spmdlint.knowledge.reading import Reading
 from spmdlint.program import summary as s
 
@@ -34,7 +36,10 @@ _DEPTH = 8
 
 
 class WholeRead(Struct, frozen=True):
-    """A read of an array that spans processes: where, by what, and where the array is made."""
+    """A read of an array that spans processes: where, by what, and where the array is made.
+
+    Without ``axes``, ``made`` is a condition that says so.
+    """
 
     site: Site
     reader: str
@@ -50,6 +55,7 @@ class Reads:
         self.reach = reach
         self.multi = multi
         self.known = known
+        self._control = Control(evaluator)
 
     def found(self) -> Iterator[WholeRead]:
         """Every read that surely raises."""
@@ -89,6 +95,9 @@ class Reads:
                 made, axes = spans
                 yield WholeRead(Site(frame.ref, number), knowledge.name.rpartition(".")[2], made, tuple(sorted(axes)))
                 return
+        condition = said_to_span(self.ev, self._control, frame, call.arguments[0].value)
+        if condition is not None:
+            yield WholeRead(Site(frame.ref, number), knowledge.name.rpartition(".")[2], condition, ())
 
     def _at(self, frame: Frame, number: int) -> Iterator[WholeRead]:
         read = self._read(frame, number)
