@@ -83,7 +83,10 @@ def _from_range(evaluator: Evaluator, frame: Frame, iterable: int) -> bool:
 
 
 def numbers_added(evaluator: Evaluator, frame: Frame, made: int) -> bool:
-    """Is an empty set, made here, given numbers only: every ``name.add(...)`` in the function adds one."""
+    """Is an empty set, made here, given numbers only: every ``name.add(...)`` in the function adds one.
+
+    The same of a table of such sets: every ``name[key].add(...)``.
+    """
     function = evaluator.function(frame)
     names = {o.name for o in function.operations if isinstance(o, s.Store) and o.value == made}
     added: list[int] = []
@@ -93,6 +96,8 @@ def numbers_added(evaluator: Evaluator, frame: Frame, made: int) -> bool:
         method = function.operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in ("add", "update"):
             base = function.operations[method.base]
+            if isinstance(base, s.Subscript):
+                base = function.operations[base.base]
             if isinstance(base, s.Load) and base.name in names:
                 if method.name == "update":
                     return False

@@ -42,6 +42,10 @@ class HeldOrder(SetOrder):
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Display) and operation.kind != "set":
             return origins.any_of(frame, operation.elements)
+        if isinstance(operation, s.Collected) and operation.kind == "list":
+            held = origins.of(frame, operation.element)
+            if held is not None:
+                return held
         if isinstance(operation, s.Call) and len(operation.arguments) == 1:
             method = frame.code.operations[operation.function]
             if isinstance(method, s.Attribute) and method.name == "join":

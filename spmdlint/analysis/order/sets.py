@@ -11,7 +11,7 @@ from spmdlint.analysis.evaluation.elements import elements, in_rounds
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site
+from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, External, Frame, Site, certain
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
@@ -54,7 +54,7 @@ class SetOrder(Property):
             return self._element(origins, frame, number, operation)
         if isinstance(operation, s.Subscript):
             index = origins.ev.function(frame).operations[operation.index]
-            return origins.of(frame, operation.base) if isinstance(index, s.Slice) else None
+            return origins.of(frame, operation.base) if isinstance(index, s.Slice) else _in_table(origins, frame, operation)
         if isinstance(operation, s.Collected):
             return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.Binary):
@@ -154,6 +154,19 @@ class SetOrder(Property):
         if not arguments and numbers_added(origins.ev, frame, site.number):
             return None
         return Reason(site, f"{name.removeprefix('builtins.')}() makes a set here", "set")
+
+
+def _in_table(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason | None:
+    """An element of ``defaultdict(set)``."""
+    table = certain(origins.ev.value(frame, operation.base))
+    if not isinstance(table, Applied) or table.name != "collections.defaultdict" or not table.arguments.positional:
+        return None
+    made = certain(table.arguments.positional[0])
+    if not isinstance(made, External) or made.name not in _MAKERS:
+        return None
+    if numbers_added(origins.ev, origins.ev.free_frame(table.site.ref), table.site.number):
+        return None
+    return Reason(table.site, f"defaultdict({made.name.removeprefix('builtins.')}) makes sets here", "set")
 
 
 def _is_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:

@@ -211,7 +211,7 @@ class SetLoops:
             known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and known.kind == "mesh" and "devices" in known.positional:
                 devices = passed(operation, "devices", known.positional)
-                reason = self.order.of(frame, devices) if devices is not None else None
+                reason = self.held.of(frame, devices) if devices is not None else None
                 if reason is not None and devices is not None:
                     yield SetLoop(Site(frame.ref, number), Site(frame.ref, devices), reason, "mesh", known.name)
             if known is not None and known.kind == "spec":

@@ -95,8 +95,12 @@ class Structure(Property):
     def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):
-                maps = callee.name in MAPPERS
-                return origins.any_of(frame, [each.value for each in operation.arguments[1:2]]) if maps else None
+                known = origins.ev.knowledge.get(callee.name)
+                # A record, or what a checkpointer is given: a tree of what it is made with.
+                records = known is not None and (known.kind == "record" or bool(known.given_to))
+                parts = operation.arguments if records else operation.arguments[1:2]
+                followed = records or callee.name in MAPPERS
+                return origins.any_of(frame, [each.value for each in parts]) if followed else None
         return CONTINUE
 
     def chosen(
