@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.standard import COPIES
 from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, certain, constant
 from spmdlint.program import summary as s
 
@@ -106,6 +107,37 @@ def fields(evaluator: Evaluator, frame: Frame, base: int, name: str) -> Iterator
             yield frame, given[names.index(name)]
 
     return _followed(evaluator, frame, base, written, _DEPTH)
+
+
+def changed_fields(evaluator: Evaluator, frame: Frame, base: int, name: str) -> Iterator[Place]:
+    """Where the field of a record is given to a copy: ``dataclasses.replace(config, seed=seed)``.
+
+    Not all that the field may be is given, only what some copy has.
+    """
+    if name in evaluator.objects.changed_fields:
+        yield from _changed(evaluator, frame, base, name, _DEPTH)
+
+
+def _changed(evaluator: Evaluator, frame: Frame, number: int, name: str, depth: int) -> Iterator[Place]:
+    operation = frame.code.operations[number]
+    if depth == 0:
+        return
+    if isinstance(operation, s.Store):
+        yield from _changed(evaluator, frame, operation.value, name, depth)
+    elif isinstance(operation, s.Load):
+        if frame.code.function.binds(operation.name):
+            for store in sorted(evaluator.reaching(frame, number, operation.name)):
+                yield from _changed(evaluator, frame, store, name, depth - 1)
+    elif isinstance(operation, s.Call):
+        if number in frame.code.calls_named(COPIES):
+            yield from ((frame, argument.value) for argument in operation.arguments if argument.keyword == name)
+            return
+        callee = certain(evaluator.value(frame, operation.function))
+        if isinstance(callee, FunctionValue) and not evaluator.project.function(callee.ref).generator:
+            inner = evaluator.entered_frame(callee, evaluator.arguments(frame, operation), frame.depth + 1)
+            if inner is not None:
+                for value in _returned(evaluator, inner):
+                    yield from _changed(evaluator, inner, value, name, depth - 1)
 
 
 def _followed(

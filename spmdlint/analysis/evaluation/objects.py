@@ -189,6 +189,13 @@ class Objects:
         return any(isinstance(load, s.Load) and load.name == function.formals[0].name for load in loads)
 
     @cached_property
+    def changed_fields(self) -> frozenset[str]:
+        """The fields that some code gives to a copy of an object."""
+        codes = (self.ev.code(ref) for ref in self.project.functions())
+        calls = (call for code in codes for call in code.calls_named(standard.COPIES).values())
+        return frozenset(argument.keyword for call in calls for argument in call.arguments if argument.keyword)
+
+    @cached_property
     def subclasses(self) -> dict[FunctionRef, list[ClassValue]]:
         """The classes of the project that derive from each class, directly or not."""
         found: dict[FunctionRef, list[ClassValue]] = {}

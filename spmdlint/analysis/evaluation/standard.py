@@ -37,7 +37,7 @@ MAX_ELEMENTS = 64
 """More elements of a computed collection are not told one by one."""
 ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
-COPIES = ("replace", "_replace")
+COPIES = frozenset(("replace", "_replace"))
 """Methods of records that give a copy with other fields."""
 FIELD_FUNCTIONS = (
     *("dataclasses.field", "flax.struct.field", "equinox.field", "pydantic.Field", "msgspec.field"),

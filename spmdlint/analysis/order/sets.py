@@ -54,7 +54,11 @@ class SetOrder(Property):
             return self._element(origins, frame, number, operation)
         if isinstance(operation, s.Subscript):
             index = origins.ev.function(frame).operations[operation.index]
-            return origins.of(frame, operation.base) if isinstance(index, s.Slice) else _in_table(origins, frame, operation)
+            return (
+                origins.of(frame, operation.base)
+                if isinstance(index, s.Slice)
+                else _in_table(origins, frame, operation)
+            )
         if isinstance(operation, s.Collected):
             return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.Binary):

@@ -15,7 +15,7 @@ from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.choices import taken
-from spmdlint.analysis.evaluation.elements import fields
+from spmdlint.analysis.evaluation.elements import changed_fields, fields
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
@@ -293,6 +293,10 @@ class Origins:
             found = self.of(where, value)
             if found is not None:
                 return self.step(frame, number, f"it is the field {operation.name!r}", found)
+        for where, value in changed_fields(self.ev, frame, operation.base, operation.name):
+            found = self.of(where, value)
+            if found is not None:
+                return self.step(where, value, f"a copy with another {operation.name!r} is made", found)
         return self._of_settings(frame, operation) or self._of_option(frame, operation)
 
     def _of_option(self, frame: Frame, operation: s.Attribute) -> Reason | None:
