@@ -73,6 +73,7 @@ class Known(Struct, frozen=True):
     ``runs``: of what is applied, that its function runs as it is, on each leaf or element, and is not traced.
     ``fills``: of a call by which processes agree, the parameter that is the buffer which it puts the result into.
     ``rooted``: the parameter that counts on one process alone, so that others may pass something of another form.
+    ``among``: the parameter that names the processes which take part; without it, all do.
     """
 
     name: str
@@ -142,6 +143,7 @@ class Known(Struct, frozen=True):
     dealt: str | None = None
     fills: str | None = None
     rooted: str | None = None
+    among: str | None = None
 
     @property
     def positional(self) -> tuple[str, ...]:
@@ -158,7 +160,7 @@ _TABLES = ("aliases", "functions", "methods")
 """What a user's knowledge may hold."""
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
-    "batches", "asked", "deal_seed", "dealt", "fills", "rooted",
+    "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among",
 )  # fmt: skip
 """Keys whose value is the name of a parameter."""
 

@@ -222,6 +222,8 @@ class Effects:
             return
         if known.checkpoint and pretends_to_be_one(self.ev, frame, number):
             return
+        if known.among is not None and passed(operation, known.among, known.positional) is not None:
+            return
         if known.parallel:
             name = callee.name.rsplit(".", 1)[-1]
             label = self._label(frame, operation, known)
