@@ -45,12 +45,18 @@ from spmdlint.analysis.variance.inside import of_item
 from spmdlint.analysis.variance.iterated import Iterated
 from spmdlint.analysis.variance.letters import of_letters, of_whole_file
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.splits import of_split
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 
 # They give as many elements as the shortest (or the only) of what they are given.
-_KEEPERS = frozenset(f"builtins.{name}" for name in "list tuple sorted iter enumerate reversed map filter zip".split())
+_KEEPERS = frozenset(
+    (
+        *(f"builtins.{name}" for name in "list tuple sorted iter enumerate reversed map filter zip".split()),
+        *("tensorflow_datasets.as_numpy", "flax.jax_utils.prefetch_to_device"),
+    )
+)
 _CONSTRUCTORS = frozenset(("source", "from_list", "from_tensor_slices", "from_generator"))
 """Functions of a class that make one of its data sets."""
 _METHODS_KEEP = frozenset(
@@ -87,7 +93,8 @@ class Length(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Call):
-            return self._call(origins, frame, number, operation)
+            part = self._data(of_split(self.content, frame, operation), frame, number, "a window by its number")
+            return part or self._call(origins, frame, number, operation)
         if isinstance(operation, s.Item):
             found = of_element(origins, frame, operation)
             return found if found != CONTINUE else None

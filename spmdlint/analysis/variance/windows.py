@@ -7,6 +7,7 @@ runs over the end.
 
 from __future__ import annotations
 
+from spmdlint.analysis.evaluation.elements import Place, elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.conditions import Conditions
@@ -31,6 +32,9 @@ class Windows:
 
         ``cut``: what lies past the end of the data is left out, as a slice does and a range does not.
         """
+        inside = self._returned(frame, lower, upper)
+        if inside is not None:
+            return self.differs(*inside, cut=cut)
         ends = self._alternatives(frame, upper)
         if len(ends) > 1:
             chosen = self._chosen(frame, upper)
@@ -44,8 +48,22 @@ class Windows:
         found = self.content.of(frame, length)
         return found or (self._rounded_up(frame, lower, length) if cut or end != ends[0] else None)
 
+    def _returned(self, frame: Frame, lower: int, upper: int) -> tuple[Frame, int, int] | None:
+        """The ends in the function that returns both: ``start, end = share(rows)``."""
+        places: list[Place] = []
+        for end in (lower, upper):
+            item = frame.code.operations[resolved(self.ev, frame, end)]
+            if not isinstance(item, s.Item) or item.star:
+                return None
+            places += elements(self.ev, frame, item.value, item.index)
+        (where, first), (there, last) = places if len(places) == 2 else ((frame, lower), (frame, upper))
+        return (where, first, last) if where is there and where is not frame else None
+
     def follows(self, frame: Frame, lower: int, upper: int) -> bool:
         """Is every end that may be meant at a known distance from the start, but for one that takes the rest."""
+        inside = self._returned(frame, lower, upper)
+        if inside is not None:
+            return self.follows(*inside)
         return any(
             self._length(frame, lower, self._uncapped(frame, end)) is not None
             for end in self._alternatives(frame, upper)
