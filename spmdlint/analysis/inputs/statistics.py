@@ -7,6 +7,7 @@ that is what most programs want; evaluated and saved, they have to be averaged f
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -23,6 +24,7 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     Values,
 )
+from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -62,21 +64,54 @@ class Statistics:
         if known is None or not known.by_hand:
             return
         for function in self.calls.functions_in(known, use.applied.arguments):
-            refs = self._inside(function.ref) if isinstance(function, FunctionValue) else []
+            refs = self._run_by(function.ref) if isinstance(function, FunctionValue) else []
             asked = next((Site(ref, number) for ref in refs for number in self._asks(ref)), None)
             for ref in refs if asked is not None else ():
-                for number, call in self.ev.code(ref).of_kind(s.Call):
-                    if asked is not None and any(argument.keyword == STATISTICS for argument in call.arguments):
+                for number in self._kept(ref):
+                    if asked is not None:
                         yield OwnStatistics(Site(ref, number), asked, use.site)
 
-    def _inside(self, body: FunctionRef) -> list[FunctionRef]:
-        """A function and those that are defined in it."""
+    def _run_by(self, body: FunctionRef) -> list[FunctionRef]:
+        """A function, those that are defined in it, and those that it calls, in the order of the text."""
         functions = self.ev.project.modules[body.path].summary.functions
-        found = [body.index]
+        found = {body}
         for function in functions[body.index + 1 :]:
-            if function.parent in found:
-                found.append(function.index)
-        return [FunctionRef(body.path, index) for index in found]
+            if function.parent is not None and FunctionRef(body.path, function.parent) in found:
+                found.add(FunctionRef(body.path, function.index))
+        pending = list(found)
+        while pending:
+            called = self._called.get(pending.pop(), set()) - found
+            found |= called
+            pending += called
+        return sorted(found)
+
+    @cached_property
+    def _called(self) -> dict[FunctionRef, set[FunctionRef]]:
+        found: dict[FunctionRef, set[FunctionRef]] = {}
+        for frame, edges in self.reach.edges.items():
+            found.setdefault(frame.ref, set()).update(edge.target.frame.ref for edge in edges)
+        return found
+
+    def _kept(self, ref: FunctionRef) -> Iterator[int]:
+        """Where new statistics are put into a state, or into a tree of variables."""
+        code = self.ev.code(ref)
+        for number, call in code.of_kind(s.Call):
+            if any(argument.keyword == STATISTICS for argument in call.arguments):
+                yield number
+        given = set(self._asks(ref))
+        for _, table in code.of_kind(s.DictDisplay) if given else ():
+            for value in table.values:
+                if self._is_given(ref, value, given):
+                    yield value
+
+    def _is_given(self, ref: FunctionRef, number: int, asked: set[int]) -> bool:
+        """Is it ``new["batch_stats"]`` of what a model has just given."""
+        frame = self.ev.free_frame(ref)
+        read = frame.code.operations[number]
+        if not isinstance(read, s.Subscript) or not _reads(frame, number):
+            return False
+        item = frame.code.operations[resolved(self.ev, frame, read.base)]
+        return isinstance(item, s.Item) and item.index == 1 and item.value in asked
 
     def _asks(self, ref: FunctionRef) -> Iterator[int]:
         """The calls of a model that are to give its new statistics."""
