@@ -18,7 +18,8 @@ class VaryingPredicate(Rule):
     Types the bodies of `shard_map` and `pmap` over the axes of the mesh. Reports a collective in a `lax.while_loop`, a
     `lax.cond`, a `lax.switch`, or a `lax.fori_loop` with a traced bound, if what decides differs along an axis that the
     collective communicates over: the devices that have to meet there do not come equally often. Of the arguments of
-    a `pmap`, those count that surely hold data, and not copies of a model or a step.
+    a `pmap`, those count that surely hold data, and not copies of a model or a step. In functions that no map is known
+    to run, those predicates count that are computed from what the function itself reduces over the axis.
 
     ## Why it matters
 
@@ -100,9 +101,35 @@ class VaryingPredicate(Rule):
                     "others that never come."
                 ),
                 place=place,
-                help=(
-                    f"Make all devices decide alike: reduce what the predicate is computed from over {event.axis!r} "
-                    "(pmax, pmin, psum), or move the collective out."
-                ),
+                help=_way_out(event.axis),
                 related=tuple(related),
             )
+        for own in program.own_decisions():
+            if own.collective in told:
+                continue
+            told.add(own.collective)
+            place = program.place(own.collective)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    f"{own.name} communicates over {own.axis!r}, but each device along {own.axis!r} decides for itself "
+                    f"at {program.where(own.predicate, place.path)} whether it makes it: the predicate is computed "
+                    f"from what {program.where(own.reduced, place.path)} reduces, so some wait for others that never "
+                    "come."
+                ),
+                place=place,
+                help=_way_out(own.axis),
+                related=(
+                    Related(program.place(own.predicate), "What decides here differs between the devices."),
+                    Related(program.place(own.reduced), f"This reduces over {own.axis!r} what it is computed from."),
+                ),
+            )
+
+
+def _way_out(axis: str) -> str:
+    return (
+        f"Make all devices decide alike: reduce what the predicate is computed from over {axis!r} "
+        "(pmax, pmin, psum), or move the collective out."
+    )

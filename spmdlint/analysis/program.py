@@ -44,6 +44,7 @@ from spmdlint.analysis.inputs.shares import Shares, ShuffledShare
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
+from spmdlint.analysis.meshtypes.unmapped import OwnDecision, Unmapped
 from spmdlint.analysis.order.dimensions import HeldOrder
 from spmdlint.analysis.order.listed import ListingLoop, ListingNumbers, Listings, ListingShare
 from spmdlint.analysis.order.listings import ListingOrder
@@ -252,6 +253,10 @@ class Program:
     def bodies(self) -> Bodies:
         """Mapped bodies, typed over the axes of their mesh."""
         return Bodies(self.evaluator, self.calls, self.reach, typing_table())
+
+    def own_decisions(self) -> Iterator[OwnDecision]:
+        """Collectives in branches on what each device has, in functions that no map is known to run."""
+        return Unmapped(self.calls, self.reach, typing_table()).decisions()
 
     def global_indices(self) -> Iterator[GlobalIndex]:
         """Keys of this process's devices, chosen by a place among all devices."""
