@@ -43,6 +43,13 @@ class OfRows(Struct, frozen=True):
     own_models: frozenset[str]
 
 
+class Optimizers(Struct, frozen=True):
+    """Optimizers that do more than to scale and to sum gradients, and those that are made of others."""
+
+    bending: frozenset[str]
+    made_of: frozenset[str]
+
+
 class Typing(Struct, frozen=True):
     """The classes of functions, exact and below a prefix, and what is not an operation on arrays."""
 
@@ -51,6 +58,7 @@ class Typing(Struct, frozen=True):
     rules: Mapping[str, str]
     methods: Methods
     rows: OfRows
+    optimizers: Optimizers
 
     def of(self, name: str) -> Typed | None:
         """The class of a function; None where it is not known."""
@@ -78,4 +86,5 @@ def typing_table() -> Typing:
     sets = {name: frozenset(given) for name, given in methods.items() if isinstance(given, list)}
     of_rows = OfRows(**{name: frozenset(given) for name, given in table["rows"].items()})
     of_methods = Methods(module=methods["module"], fixed=methods["fixed"], **sets)
-    return Typing(exact, tuple(below), table["rules"], of_methods, of_rows)
+    optimizers = Optimizers(**{name: frozenset(given) for name, given in table["optimizers"].items()})
+    return Typing(exact, tuple(below), table["rules"], of_methods, of_rows, optimizers)

@@ -25,6 +25,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes import derivatives, transforms
 from spmdlint.analysis.meshtypes.alternatives import chosen_freely
 from spmdlint.analysis.meshtypes.collectives import collective
+from spmdlint.analysis.meshtypes.optimizers import straightened, updated_by
 from spmdlint.analysis.meshtypes.passed import Passed, passed_by, with_first
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, drawn, shared_draws
 from spmdlint.analysis.meshtypes.scopes import Scope
@@ -288,7 +289,7 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         derived = frozenset((Mark("derived", EVERY_AXIS, site),))
         return Many(replace(computed_key(typer, passed, site), literal=first.literal, marks=derived))
     if typed == "update":
-        return _updated(typer, passed.all(), site)
+        return straightened(_updated(typer, passed.all(), site))
     if typed == "linear" and len(passed.types) == 1 and not isinstance(passed.types[0], Leaf):
         return typer.combine("linear", [flat(passed.types[0])], site)
     if typed == "nonlinear" and _guards(name, passed):
@@ -346,7 +347,8 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
             typer.copies.update(flat(passed.types[0]).rows)
         return of_model(typer, [flat(base)], passed, site)
     if name in typer.table.methods.update and _has_gradients(passed) and not _has_own_parts(typer, scope, callee):
-        return _updated(typer, [replace(leaf, default="unknown") for leaf in (*passed.all(), flat(base))], site)
+        updated = _updated(typer, [replace(leaf, default="unknown") for leaf in (*passed.all(), flat(base))], site)
+        return updated_by(typer.table.optimizers, callee, updated, site)
     if _is_indexed_update(typer, scope, method):
         return typer.combine("sumlike" if name == "add" else "joined", [flat(base), *passed.all()], site)
     typed = typer.table.of(typer.table.methods.module + name)

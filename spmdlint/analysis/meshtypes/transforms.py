@@ -181,11 +181,16 @@ def _settle(start: Type, step: object, typer: Typer, site: Site) -> Type:
     """What a loop carries: it varies if any round lets it."""
     assert callable(step)
     carry = start
+    used: tuple[set[int], ...] | None = None
     for _ in range(_ROUNDS):
         after = _both(typer, carry, step(carry), site)
+        # In the first round each argument is still itself; what later ones carry is made of several.
+        used = used or (set(typer.copies), set(typer.derived), set(typer.keys))
         if after == carry:
             break
         carry = after
+    if used is not None:
+        typer.copies, typer.derived, typer.keys = used
     return carry
 
 
