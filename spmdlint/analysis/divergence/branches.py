@@ -18,6 +18,7 @@ from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_call
 from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.divergence.added import are_silent
 from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
 from spmdlint.analysis.divergence.filetests import FileTests
 from spmdlint.analysis.divergence.receivers import chosen_by
@@ -337,7 +338,10 @@ class Divergences:
         reason = self.facets.of_loop(frame, iterable)
         if reason is None or reason.kind == "files" or self._is_unsure(frame, reason):
             return None  # of a listing, its order is the surer finding
-        if self.conditions.alone(frame, number):
+        element = self.ev.function(frame).blocks[number].test
+        if self.conditions.alone(frame, number) or (
+            element is not None and are_silent(self.effects, frame, element, reason, calls)
+        ):
             return None
         if reason.kind not in ("identity", "group"):
             calls = self._surely_parallel(frame, calls, reason)

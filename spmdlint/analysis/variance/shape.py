@@ -164,7 +164,12 @@ class Shape(Property):
             return self.length.of(frame, number)
         ends = [cut.upper for cut in cuts if cut.lower is None and cut.upper is not None]
         places = [part for part in parts if not isinstance(function.operations[part], s.Slice)]
-        return self.content.any_of(frame, ends) or origins.any_of(frame, (operation.base, *places))
+        found = self.content.any_of(frame, ends) or origins.any_of(frame, places)
+        whole = origins.of(frame, operation.base) if found is None else None
+        first = function.operations[parts[0]]
+        rows = isinstance(first, s.Slice) or (isinstance(first, s.Const) and first.value is ...)
+        # Which rows are taken says how many there are, but not how long each is.
+        return found or (whole if whole is not None and (rows or whole.kind == LONGEST) else None)
 
     @staticmethod
     def _padded_before(origins: Origins, frame: Frame, load: int, operation: s.Load) -> bool:
