@@ -77,14 +77,16 @@ class ProcessHash(Rule):
             if loop.reason.kind == "hash":
                 source = loop.reason.source
                 place = program.place(loop.iterable)
+                effect = (
+                    f"This comes in another order in every process, and {loop.what} is given it"
+                    if loop.sink == "argument"
+                    else f"The order of this loop is another one in every process, and {loop.what} runs inside it"
+                )
                 yield Diagnostic(
                     code=self.code,
                     name=self.name,
                     severity=self.severity,
-                    message=(
-                        f"The order of this loop is another one in every process, and {loop.what} runs inside it: "
-                        f"{source.text} ({program.where(source.site, place.path)})."
-                    ),
+                    message=f"{effect}: {source.text} ({program.where(source.site, place.path)}).",
                     place=place,
                     help="Sort by something that all processes know alike, such as a name or a number.",
                     related=tuple(

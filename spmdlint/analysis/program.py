@@ -203,7 +203,7 @@ class Program:
 
     def traced_constants(self) -> Iterator[TracedConstant]:
         """Values of this process that become part of a traced program."""
-        return traced_constants(self.evaluator, self.reach, self._facets, preview=self.preview)
+        return traced_constants(self.evaluator, self.calls, self.reach, self._facets, self._multi, preview=self.preview)
 
     @cached_property
     def seeds(self) -> Seeds:

@@ -21,6 +21,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 _DEPTH = 6
 _NONE = frozenset((Constant(None),))
@@ -128,7 +129,19 @@ class OptionalAxes:
             library = self._collective(frame, operation)
             if parameter is not None and library is not None:
                 return parameter, Site(frame.ref, number), library
+        for inner in self._defined_in(frame):
+            found = self._in_dead_code(inner, names - {formal.name for formal in inner.code.function.formals})
+            if found is not None:
+                return found
         return None
+
+    def _defined_in(self, frame: Frame) -> Iterator[Frame]:
+        """The functions that are defined here, in the frame that they close over."""
+        for _, made in frame.code.of_kind(s.MakeFunction):
+            function = FunctionValue(FunctionRef(frame.ref.path, made.function), frame)
+            inner = self.ev.entered_frame(function, Arguments(), frame.depth + 1, arrays=True)
+            if inner is not None:
+                yield inner
 
     def _collective(self, frame: Frame, operation: s.Call) -> str | None:
         for callee in ordered(self.ev.value(frame, operation.function)):

@@ -6,14 +6,18 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.locality import on_local_devices, sharded
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.tracing import way_from_tracing
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.ownpart import says_who
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.")
 _KINDS = ("identity", "group", "clock", "entropy", "host")
@@ -28,26 +32,36 @@ class TracedConstant(Struct, frozen=True):
     way: tuple[Site, ...]
 
 
-def traced_constants(evaluator: Evaluator, reach: Reach, facets: Facets, *, preview: bool) -> Iterator[TracedConstant]:
+def traced_constants(
+    evaluator: Evaluator, calls: Calls, reach: Reach, facets: Facets, multi: MultiProcess, *, preview: bool
+) -> Iterator[TracedConstant]:
     """Every operation in surely traced code whose argument differs between processes, because of something in it.
 
-    In preview also because of something that the host computed: the function may well be one for local devices.
+    Also because of something that the host computed, where the program is for the devices of several processes, by its
+    shardings. In preview in any: the function may well be one for local devices.
     """
+    over_all = _over_all(evaluator, calls, reach)
+    told: dict[Site, TracedConstant] = {}
     for ref in sorted(reach.traced - reach.host, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
         given = _in_function(evaluator, reach, facets, frame, (*_KINDS, "data") if preview else _KINDS)
-        found = next((each for each in given if preview or _inside(reach, each[2])), None)
+        spans = preview or (ref in over_all and multi.surely_written_for(ref.path))
+        found = next((each for each in given if spans or _inside(reach, each[2])), None)
         if found is not None:
             way = way_from_tracing(reach, ref)
-            if way is not None:
-                yield TracedConstant(found[0], found[1], found[2], way)
+            source = found[2].source.site
+            # One value may go on to many functions: the one to mend is where it comes in.
+            if way is not None and (source not in told or source.ref == ref):
+                told[source] = TracedConstant(found[0], found[1], found[2], way)
+    yield from told.values()
 
 
 def _in_function(
     evaluator: Evaluator, reach: Reach, facets: Facets, frame: Frame, kinds: tuple[str, ...]
 ) -> Iterator[tuple[Site, str, Reason]]:
     function = evaluator.function(frame)
-    for block in sorted(reach.certainty.blocks(frame)):
+    certain_blocks = reach.certainty.blocks(frame)
+    for block in sorted(evaluator.live_blocks(frame)):
         for number in function.blocks[block].operations:
             operation = function.operations[number]
             if not isinstance(operation, s.Call):
@@ -60,8 +74,22 @@ def _in_function(
                 if argument.value in told:
                     continue  # a hazard of its own
                 reason = facets.content.of(frame, argument.value)
-                if reason is not None and reason.kind in kinds:
+                if reason is None or reason.kind not in kinds:
+                    continue
+                # Some setting chooses the block; that it asks for the process there is a fault under that setting.
+                if block in certain_blocks or (reason.kind == "identity" and reason.source.site.ref == frame.ref):
                     yield Site(frame.ref, number), callee.name, reason
+
+
+def _over_all(evaluator: Evaluator, calls: Calls, reach: Reach) -> set[FunctionRef]:
+    """The functions of jits that are told how they are sharded, over devices that are not this process's own."""
+    found: set[FunctionRef] = set()
+    for use in reach.uses:
+        known = evaluator.knowledge.get(use.applied.name)
+        if known is not None and known.kind == "jit" and sharded(evaluator, use.applied):
+            functions = calls.functions_in(known, use.applied.arguments) if not on_local_devices(use.applied) else ()
+            found.update(function.ref for function in functions if isinstance(function, FunctionValue))
+    return found
 
 
 def _inside(reach: Reach, reason: Reason) -> bool:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
 from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -49,6 +49,7 @@ def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order:
                     yield GatheredOrder(Site(ref, number), Site(ref, argument.value), composed, reason, composes=True)
                     break
             if not effects.agrees(frame, operation):
+                yield from _listed_for_program(evaluator, frame, number, operation, order)
                 continue
             for argument in operation.arguments:
                 if _stacked(evaluator, frame, argument.value, _DEPTH):
@@ -56,6 +57,19 @@ def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order:
                     if reason is not None:
                         name = next(call.name for call in effects.of_call(frame, number, operation))
                         yield GatheredOrder(Site(ref, number), Site(ref, argument.value), name, reason)
+
+
+def _listed_for_program(
+    evaluator: Evaluator, frame: Frame, number: int, operation: s.Call, order: Origins
+) -> Iterator[GatheredOrder]:
+    """Arrays that a compiled function is given in the order of numbers of this process: each gets another's place."""
+    callee = certain(evaluator.value(frame, operation.function))
+    known = evaluator.knowledge.get(callee.name) if isinstance(callee, Applied) else None
+    for argument in operation.arguments if known is not None and known.kind in ("jit", "map") else ():
+        reason = order.of(frame, argument.value)
+        if known is not None and reason is not None and reason.kind == "hash":
+            name = f"a function under {known.name}"
+            yield GatheredOrder(Site(frame.ref, number), Site(frame.ref, argument.value), name, reason)
 
 
 def _traced(evaluator: Evaluator, frame: Frame, order: Origins) -> Iterator[GatheredOrder]:

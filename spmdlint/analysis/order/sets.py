@@ -14,6 +14,7 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, External, Frame, Site, certain
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
 _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
@@ -25,6 +26,8 @@ _SET_FIELDS = frozenset(("device_set",))
 # Methods of arrays that keep the elements in their order.
 _ARRANGING = frozenset("reshape ravel flatten tolist astype".split())
 _MAKERS = ("builtins.set", "builtins.frozenset")
+_OF_PROCESS = frozenset(("builtins.id", "builtins.hash"))
+"""Numbers of objects that are others in every process."""
 _COMBINERS = frozenset(f"{maker}.{name}" for maker in _MAKERS for name in _SET_METHODS)
 # They hand on the elements of what they are given in the order in which it gives them.
 LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip dict".split())
@@ -143,11 +146,20 @@ class SetOrder(Property):
 
     @staticmethod
     def _sorted(origins: Origins, frame: Frame, site: Site, operation: s.Call) -> Reason | None:
-        """``sorted(x, key=id)``: an order, but of this process."""
+        """``sorted(x, key=id)``: an order, but of this process; and so it is of a table by such numbers."""
+        for table in operation.arguments[:1]:
+            made = frame.code.operations[resolved(origins.ev, frame, table.value)]
+            number = made.key if isinstance(made, s.Collected) else None
+            call = frame.code.operations[number] if number is not None else None
+            if isinstance(call, s.Call):
+                names = {v.name for v in origins.ev.value(frame, call.function) if isinstance(v, External)}
+                for name in sorted(names & _OF_PROCESS):
+                    text = f"it is sorted by {name.removeprefix('builtins.')}(), which differs between processes"
+                    return Reason(site, text, "hash")
         for argument in operation.arguments:
             if argument.keyword == "key":
                 for key in ordered(origins.ev.value(frame, argument.value)):
-                    if isinstance(key, External) and key.name in ("builtins.id", "builtins.hash"):
+                    if isinstance(key, External) and key.name in _OF_PROCESS:
                         short = key.name.removeprefix("builtins.")
                         return Reason(site, f"it is sorted by {short}(), which differs between processes", "hash")
         return None

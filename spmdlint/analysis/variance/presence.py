@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Constant, External, Frame, certain
+from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site, certain
 from spmdlint.analysis.variance.control import Control
-from spmdlint.analysis.variance.guarded import decided
+from spmdlint.analysis.variance.guarded import decided, tells_who
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -69,7 +70,20 @@ class Presence(Property):
         missing = [place for place, value in places if value is None or is_none(origins, frame, value)]
         if not missing or len(missing) == len(places):
             return None
-        return decided(self.content, self.control, frame, missing, use, f"whether {name} is None depends on this")
+        text = f"whether {name} is None depends on this"
+        found = decided(self.content, self.control, frame, missing, use, text)
+        return found or self._given(frame, [place for place, _ in places if place not in missing], use, text)
+
+    def _given(self, frame: Frame, given: Sequence[int], use: int | None, text: str) -> Reason | None:
+        """Why only some processes give a name a value, where the others leave it at None."""
+        blocks = {frame.code.function.block_of[place] for place in given}
+        for branch in self.control.choosing(frame, given, use):
+            if blocks & branch.yes and blocks & branch.no:
+                continue
+            found = of_truth(self.content, frame, branch.test)
+            if found is not None and tells_who(found):
+                return Reason(Site(frame.ref, branch.test), text, found.kind, found)
+        return None
 
 
 def is_none(origins: Origins, frame: Frame, value: int) -> bool:
