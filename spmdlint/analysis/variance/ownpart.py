@@ -15,13 +15,25 @@ from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Member, Site, Value, Values, certain, constant
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Constant,
+    External,
+    Frame,
+    Member,
+    Site,
+    Value,
+    Values,
+    certain,
+    constant,
+)
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.ownselection import OwnSelection
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 _KINDS = ("identity", "group", "clock", "entropy", "host")
 _OWN = ("jax.local_device_count", "jax.local_devices")
@@ -59,6 +71,10 @@ class OwnCount(Property):
             iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
             found = self._only(origins, frame, (*iterables, operation.element)) or origins.any_of(frame, iterables)
             return origins.step(frame, number, "this is made for that many devices", found) if found else None
+        if isinstance(operation, s.IfExp):
+            arms = (operation.body, operation.orelse)
+            given = [arm for arm in arms if constant(origins.ev.value(frame, arm)) != Constant(None)]
+            return self._only(origins, frame, tuple(given))
         if isinstance(operation, s.Next):
             return origins.of(frame, operation.iterable)
         if isinstance(operation, (s.Item, s.Subscript)):
@@ -121,6 +137,39 @@ class OwnParts:
                     operation = function.operations[number]
                     if isinstance(operation, s.Call) and not expects_failure(self.ev, frame, number):
                         yield from self._of_call(frame, number, operation)
+        yield from self._of_layers()
+
+    def _of_layers(self) -> Iterator[OwnPart]:
+        """Groups in layers of models, which a library calls: their axis is bound by any map, if all are alike."""
+        names = {known.groups for known in self.ev.knowledge.functions.values() if known.groups is not None}
+        for ref in self.ev.project.functions():
+            for number, call in self.ev.code(ref).of_kind(s.Call) if ref not in self.reach.traced else ():
+                given = next((each for each in call.arguments if each.keyword in names), None)
+                frame = self.ev.free_frame(ref)
+                if given is None or not self._takes_groups(frame, call, given.keyword):
+                    continue
+                own = self._own.of(frame, given.value)
+                if own is not None and self._all_span(ref) and not expects_failure(self.ev, frame, number):
+                    yield OwnPart(Site(ref, number), "groups", varies=False, reason=own)
+
+    def _takes_groups(self, frame: Frame, call: s.Call, parameter: str | None) -> bool:
+        """Is a collective or a layer called, or a partial of one made, that has this parameter for its groups."""
+        callee = certain(self.ev.value(frame, call.function))
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+        if known is not None and known.kind == "currying" and call.arguments:
+            callee = certain(self.ev.value(frame, call.arguments[0].value))
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+        return known is not None and known.groups == parameter
+
+    def _all_span(self, ref: FunctionRef) -> bool:
+        """Do all maps that a file hangs together with bind the axis of all devices there are."""
+        component = self.ev.project.component
+        maps = []
+        for use in self.reach.uses:
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is not None and known.kind == "map" and component[use.site.ref.path] == component[ref.path]:
+                maps.append(use)
+        return bool(maps) and all(map(self._spans_all, maps))
 
     def _of_call(self, frame: Frame, number: int, call: s.Call) -> Iterator[OwnPart]:
         for what, given in says_who(self.ev, frame, call):
