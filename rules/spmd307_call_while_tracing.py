@@ -16,7 +16,7 @@ class CallWhileTracing(Rule):
     ## What it does
 
     Finds `multihost_utils` calls and the like in functions that a `jit`, `pmap` or `shard_map` traces, also several
-    calls below it; and those in callbacks from the device, in `__del__`, and, with `--preview`, in threads.
+    calls below it; and those in callbacks from the device, in `__del__`, and in threads.
 
     ## Why it matters
 
@@ -52,9 +52,9 @@ class CallWhileTracing(Rule):
     ## Limits
 
     A call behind a branch that cannot be decided is not reported, nor one in a function that reaches a jit only
-    through a value that is not known for sure. Maps over several devices, and jits with shardings, that a thread
-    launches are reported with `--preview`: whether the main thread launches others meanwhile cannot be seen. Barriers
-    in threads are not reported.
+    through a value that is not known for sure. Maps over several devices, and jits with shardings, that a pool of
+    threads is given count where the program launches others beside them; in other threads, they are reported with
+    `--preview`. Barriers in threads are not reported.
     Of finalizers only `__del__` is looked at.
     """
 

@@ -162,3 +162,10 @@ def test_a_rule_that_does_not_exist(project):
     outcome = project.run("rule", "syntax-eror")
     assert outcome.status == 2
     assert "'syntax-error'" in outcome.err
+
+
+def test_a_pool_of_threads_counts_where_others_are_launched_beside_it(project):
+    text = (FIXTURES / "SPMD307/pools.py").read_text()
+    project.write({"pools.py": text})
+    row = next(n for n, line in enumerate(text.splitlines(), start=1) if "_reduce_and_write, values" in line)
+    assert project.check().found == [("pools.py", row, "SPMD307")]

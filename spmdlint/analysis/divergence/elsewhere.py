@@ -22,6 +22,10 @@ from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Fr
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
+_POOLED = "submit"
+_DEPTH = 3
+"""Calls that lead to where a function is handed over."""
+
 
 class CallElsewhere(Struct, frozen=True):
     """A call that hands over a function, or a finalizer, and the first parallel call that this function makes."""
@@ -76,7 +80,7 @@ class CallsElsewhere:
         for value in self._functions(frame, operation, known):
             for target in self.calls.targets(value, Arguments(open=True), frame.depth + 1):
                 for call in self.effects.of_function(target.frame):
-                    if self._counts(frame, call, how):
+                    if self._counts(frame, call, how) or self._meets_others(frame, number, known, call):
                         name = known.name.rsplit(".", 1)[-1]
                         yield CallElsewhere(Site(frame.ref, number), name, call, how)
                         return
@@ -92,6 +96,26 @@ class CallsElsewhere:
             return self.preview and known is not None and known.agreement and not known.checkpoint
         # A bare jit on one device of its own is what actors of reinforcement learning run in threads.
         return self.preview and call.strength == "strong"
+
+    def _meets_others(self, frame: Frame, number: int, starter: Known, call: ParallelCall) -> bool:
+        """Does the program launch calls over all devices in a pool of threads, and others beside them."""
+        if call.everyone or call.strength != "strong" or starter.name != _POOLED:
+            return False
+        operations = frame.code.operations
+        waits = (read for _, read in frame.code.of_kind(s.Attribute) if read.name == "result")
+        if any(frame.code.root_of(read.base) == number for read in waits) or isinstance(operations[number], s.Await):
+            return False
+        return self.multi.surely_around(frame.ref.path) and self._launches_beside(Site(frame.ref, number), _DEPTH)
+
+    def _launches_beside(self, site: Site, depth: int) -> bool:
+        """Does a function launch calls beside one that it makes, or one that calls it."""
+        frame = self.ev.free_frame(site.ref)
+        for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+            launched = self.effects.of_call(frame, number, call) if number != site.number else ()
+            if any(each.strength == "strong" or each.carried for each in launched):
+                return True
+        edges = self.reach.callers.get(site.ref, ()) if depth else ()
+        return any(edge.target.way == "call" and self._launches_beside(edge.site, depth - 1) for edge in edges)
 
     def _starter(self, frame: Frame, operation: s.Call) -> Known | None:
         """What is known of a callee that runs functions at times of their own."""
