@@ -29,6 +29,7 @@ from spmdlint.analysis.meshtypes import application, transforms
 from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import Event, side_by_side
+from spmdlint.analysis.meshtypes.replicas import Replicas
 from spmdlint.analysis.meshtypes.rows import Rows, carried, copied_first, replicated
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.specs import Claim, claims, claims_of_axes, prefix, rows_type, spec_type
@@ -110,6 +111,7 @@ class Bodies:
         self.calls = calls
         self.reach = reach
         self.table = table
+        self._replicas = Replicas(evaluator, reach, table)
         self._unreduced: dict[Unreduced, None] | None = None
         self._met: dict[Met, None] = {}
         self._mapped: dict[Applied, Mapped] = {}
@@ -270,7 +272,7 @@ class Bodies:
         copies = replicated(self.ev, self.table, sites)
         typer, result, rows = self._rows(use, function, axis, copies)
         self._keep(typer, use, rows)
-        first = copied_first(self.ev, self.table, sites)
+        first = copied_first(self.ev, self.table, sites) if sites else self._replicas.taken_by(function)
         if not first <= copies:
             # In the first step at the least they are alike, and so is what is drawn from a key among them.
             again, _, rows_left = self._rows(use, function, axis, copies | first)

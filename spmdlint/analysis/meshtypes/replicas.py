@@ -1,0 +1,71 @@
+"""States of which the host gives every device a copy, by their class: ``replicate(State.create(...))``.
+
+Where a body is mapped that takes such a state, and nobody is seen to call it, its copies are alike in the first step at
+the least, if the host puts no keys of its own into them afterwards.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.standard import COPIES
+from spmdlint.analysis.evaluation.values import ClassValue, External, FunctionValue, Value, certain
+from spmdlint.knowledge.typing import Typing
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+_KEYS = ("rng", "key", "seed")
+
+
+class Replicas:
+    """Knows the classes. One per run."""
+
+    def __init__(self, evaluator: Evaluator, reach: Reach, table: Typing) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.table = table
+
+    def taken_by(self, function: Value) -> frozenset[int]:
+        """The positions at which a function of the project takes objects of such classes, by its annotations."""
+        if not isinstance(function, FunctionValue) or function.outer is None or not self._classes:
+            return frozenset()
+        made = function.outer.code.made_functions.get(function.ref.index)
+        kinds = {name: self.ev.value(function.outer, number) for name, number in made.annotations} if made else {}
+        formals = self.ev.project.function(function.ref).formals[function.receiver is not None :]
+        found: set[int] = set()
+        for position, formal in enumerate(formals):
+            kind = certain(kinds.get(formal.name, frozenset()))
+            if isinstance(kind, ClassValue) and kind.ref in self._classes:
+                found.add(position)
+        return frozenset(found)
+
+    @cached_property
+    def _classes(self) -> frozenset[FunctionRef]:
+        """The classes of which the host copies new objects to all devices, and gives the copies no keys."""
+        found: set[FunctionRef] = set()
+        for ref in self.reach.calling(self.table.rows.replicate):
+            frame = self.ev.free_frame(ref)
+            for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+                callee = certain(self.ev.value(frame, call.function))
+                if isinstance(callee, External) and callee.name in self.table.rows.replicate and call.arguments:
+                    made = frame.code.operations[frame.code.root_of(call.arguments[0].value)]
+                    maker = frame.code.operations[made.function] if isinstance(made, s.Call) else None
+                    named = maker.base if isinstance(maker, s.Attribute) and maker.name == "create" else None
+                    named = made.function if named is None and isinstance(made, s.Call) else named
+                    cls = certain(self.ev.value(frame, named)) if named is not None else None
+                    if isinstance(cls, ClassValue):
+                        found.add(cls.ref)
+        return frozenset(found) if not self._gives_keys() else frozenset()
+
+    def _gives_keys(self) -> bool:
+        """Does the host make keys for its devices, or change those in a state."""
+        if self.reach.calling(self.table.rows.split_own):
+            return True
+        for ref in self.reach.host:
+            for call in self.ev.code(ref).calls_named(COPIES).values():
+                names = [argument.keyword.lower() for argument in call.arguments if argument.keyword]
+                if any(word in name for word in _KEYS for name in names):
+                    return True
+        return False
