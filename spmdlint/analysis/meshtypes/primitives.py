@@ -130,8 +130,9 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
                     leaf.state(axis) in ALIKE for axis in _differing(others)
                 ):
                     found.add(mark)
-            elif all(other.literal or other.marked(mark.fact, mark.axis) for other in others) and (
-                mark.fact != "added" or typed == "linear"
+            elif (mark.fact != "added" or typed == "linear") and (
+                all(other.literal or other.marked(mark.fact, mark.axis) for other in others)
+                or (typed == "quotient" and leaf is operands[0] and _is_scaled(mark, others))
             ):
                 found.add(mark)
     for axis, held in states.items():
@@ -148,6 +149,11 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
         if typed == "sumlike" and gradients and any(not leaf.marks and not leaf.literal for leaf in operands):
             found.add(Mark("applied", axis, site))
     return frozenset(found)
+
+
+def _is_scaled(mark: Mark, others: Sequence[Leaf]) -> bool:
+    """Is a sum over devices divided by what is alike on all of them, as by the number of examples: it is one still."""
+    return mark.fact == "summed" and all(other.state(mark.axis) in ALIKE for other in others)
 
 
 def with_bias(product: Leaf, bias: Leaf, whole: Leaf, site: Site) -> Leaf:
