@@ -15,8 +15,11 @@ from typing import IO
 
 
 def may_be_copied() -> bool:
-    """Whether a copy of this process can work: one with threads may have been copied while one of them held a lock."""
-    return sys.platform == "linux" and threading.active_count() == 1
+    """Whether a copy of this process can work: one with threads may have been copied while one of them held a lock.
+
+    JAX has threads of its own, which Python does not count.
+    """
+    return sys.platform == "linux" and threading.active_count() == 1 and "jaxlib" not in sys.modules
 
 
 class Copy:
