@@ -11,17 +11,19 @@ from typing import Literal
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.locality import on_local_devices
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site
+from spmdlint.analysis.evaluation.values import Applied, Called, External, Frame, FunctionValue, Instance, Member, Site
 from spmdlint.analysis.meshtypes.outputs import Outputs
 from spmdlint.analysis.setup.reading import Reads
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.guarded import guarded
+from spmdlint.analysis.variance.length import names_a_share
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -38,7 +40,9 @@ _STATISTICS = frozenset("mean average std var cov median percentile quantile cor
 _HELD = "these are the parts that this process holds"
 PARTS = "parts"
 LISTED = "listed parts"
-"""Kinds of reasons: parts of an array over the devices of all processes, and parts of one that is most likely so."""
+NAMED = "named"
+"""Kinds of reasons: parts of an array over the devices of all processes, parts of one that is most likely so, and what
+is a process's own by its name."""
 _PARTS = frozenset(("addressable_shards", "addressable_data"))
 
 
@@ -63,7 +67,9 @@ class LocalRows(Property):
         project = evaluator.project
         refs = [mapped.use.frame.ref for mapped in self.outputs.bodies.mapped()]
         for ref in project.functions():
-            if any(operation.name in _PARTS for _, operation in evaluator.code(ref).of_kind(s.Attribute)):
+            code = evaluator.code(ref)
+            asks = any(operation.name in _PARTS for _, operation in code.of_kind(s.Attribute))
+            if asks or any(names_a_share(formal.name) for formal in code.function.formals):
                 refs.append(ref)
         return frozenset(project.component[ref.path] for ref in refs)
 
@@ -97,6 +103,15 @@ class LocalRows(Property):
         inside = _operands(operation)
         return origins.any_of(frame, inside) if inside else CONTINUE
 
+    def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
+        """A parameter that its author called local, where nobody is seen to pass anything."""
+        if not isinstance(operation, s.Parameter) or not names_a_share(operation.name):
+            return None
+        if any(edge.target.way == "call" for edge in origins.reach.callers.get(frame.ref, ())):
+            return None
+        text = f"{operation.name!r} is this process's own part, by its name"
+        return Reason(Site(frame.ref, number), text, NAMED)
+
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
         """A field that is set where such a number says so: how often one got no better."""
         frame = origins.frame_of(ref)
@@ -117,8 +132,15 @@ class LocalRows(Property):
                 if found is None or callee.name.rpartition(".")[2] not in _STATISTICS:
                     return found
                 return origins.step(frame, number, f"{callee.name}() of them is that of this process's rows", found)
-            if isinstance(callee, FunctionValue):
+            if isinstance(callee, (FunctionValue, Instance)):
                 return CONTINUE
+            # What is compiled for one device runs there, and on this process's part where it is given that.
+            if isinstance(callee, Applied) and (on_local_devices(callee) or callee.arguments.keyword("device")):
+                return origins.any_of(frame, arguments)
+            if isinstance(callee, Member) and isinstance(callee.base, (Applied, Called)):  # an object of a library's
+                found = origins.any_of(frame, arguments)
+                if found is not None:
+                    return found
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute) and method.name == "format":
             return origins.any_of(frame, arguments)
@@ -184,7 +206,8 @@ class RowConditions:
         steps = list(found.chain())
         if found.source.site.ref.path != frame.ref.path and len(steps) > MAX_STEPS:
             return None  # in a library that is given such rows among much else
-        return Reason(Site(frame.ref, test), "it is computed from these rows alone", "data", found)
+        kind = NAMED if found.source.kind == NAMED else "data"
+        return Reason(Site(frame.ref, test), "it is computed from these rows alone", kind, found)
 
 
 class LocalNumbers:
@@ -240,7 +263,9 @@ class LocalNumbers:
             if operation.decorator or not self._tells(frame, operation):
                 continue
             found = self.rows.any_of(frame, [argument.value for argument in operation.arguments])
-            if found is not None and (found.source.kind != LISTED or found.source.site.ref.path == frame.ref.path):
+            if found is None or found.source.kind == NAMED:
+                continue  # one process's examples may well be shown
+            if found.source.kind != LISTED or found.source.site.ref.path == frame.ref.path:
                 yield number, found
 
     def _tells(self, frame: Frame, operation: s.Call) -> bool:
