@@ -169,3 +169,9 @@ def test_a_pool_of_threads_counts_where_others_are_launched_beside_it(project):
     project.write({"pools.py": text})
     row = next(n for n, line in enumerate(text.splitlines(), start=1) if "_reduce_and_write, values" in line)
     assert project.check().found == [("pools.py", row, "SPMD307")]
+
+
+def test_a_file_that_is_looked_for_in_every_round_counts_by_default(project):
+    for name, count in (("stop_files.py", 2), ("asked_once.py", 0)):
+        project.write({name: (FIXTURES / "SPMD306" / name).read_text()})
+        assert [code for _, _, code in project.check(name).found] == ["SPMD306"] * count

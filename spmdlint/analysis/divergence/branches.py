@@ -190,7 +190,7 @@ class Divergences:
         reason = reason or of_question(self.facets.emptiness, frame, test)
         if reason is None:
             return None
-        if self._is_unsure(frame, reason) and not self.files.differs(frame, reason, first, second):
+        if self._is_unsure(frame, reason) and not self.files.differs(frame, number, reason, first, second):
             return None
         if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):
             return None

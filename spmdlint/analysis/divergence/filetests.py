@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall
+from spmdlint.analysis.divergence.looked import is_looked_for_again
 from spmdlint.analysis.evaluation.code import Code, operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
@@ -32,10 +33,12 @@ class FileTests:
         self.content = content
         self.control = Control(evaluator)
 
-    def differs(self, frame: Frame, reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
-        """May the processes see other files, for all that the function says."""
+    def differs(self, frame: Frame, branch: int, reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
+        """May the processes see other files at a branch, for all that the function says."""
         if reason.kind != "files":
             return False
+        if is_looked_for_again(self.ev, self.effects, frame, branch, reason):
+            return True
         return self._agreed_later(frame) or self._told_by_one(reason, *arms) or self._made_by_one(frame, reason.source)
 
     def _agreed_later(self, frame: Frame) -> bool:

@@ -226,9 +226,14 @@ class Evaluator(Frames):
         if formal is not None and formal.default:
             # Code that is a default runs, most likely; whether an option is left at its own, nobody can tell.
             default = self.default(frame.ref, frame.outer, operation.name)
-            if default is not None and (frame.arrays or isinstance(certain(default), (FunctionValue, Instance))):
+            if default is not None and (frame.arrays or self._runs(certain(default))):
                 return default
         return self.objects.annotations.of_parameter(frame, operation.name) or one(Free(frame.ref, operation.name))
+
+    def _runs(self, default: Value | None) -> bool:
+        """Is a default code of the project, or a library's function such as ``time.time``."""
+        known = self.knowledge.get(default.name) if isinstance(default, External) else None
+        return isinstance(default, (FunctionValue, Instance)) or (known is not None and known.source == "clock")
 
     def default(self, ref: FunctionRef, outer: Frame | None, name: str) -> Values | None:
         """The default of a parameter, evaluated where the function is defined."""

@@ -1,0 +1,64 @@
+"""Files that a loop looks for in every round, as to stop when somebody makes one: each process sees it when it looks.
+
+The processes make the same parallel calls until one of them sees the file, and nothing says that all see it between the
+same two of these, on whatever file system it lies.
+"""
+
+from __future__ import annotations
+
+from spmdlint.analysis.callgraph.effects import Effects
+from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame
+from spmdlint.analysis.variance.origins import Reason
+from spmdlint.program import summary as s
+
+_LOOKING = frozenset(("exists", "isfile", "is_file", "isdir", "is_dir", "Exists"))
+_DEPTH = 8
+
+
+def is_looked_for_again(evaluator: Evaluator, effects: Effects, frame: Frame, branch: int, reason: Reason) -> bool:
+    """Does a branch in a loop with parallel calls look for one file, the same in every round."""
+    function = frame.code.function
+    test = function.blocks[branch].test
+    around = [body for body in evaluator.flow(frame.ref).loops.values() if branch in body]
+    if test is None or not around or not _looks(evaluator, reason):
+        return False
+    body = min(around, key=len)
+    steps = [step.site.number for step in reason.chain() if step.site.ref == frame.ref]
+    if not any(function.block_of[number] in body for number in steps):
+        return False  # it was asked once, before
+    calls = effects.of_blocks(frame, sorted(body & evaluator.live_blocks(frame)))
+    lasting = any(call.strength == "strong" or call.carried for call in calls)
+    return lasting and _is_steady(evaluator, frame, test, body, _DEPTH)
+
+
+def _looks(evaluator: Evaluator, reason: Reason) -> bool:
+    """Is it asked whether there is a file, not what is in a folder or in the file."""
+    source = reason.source.site
+    where = evaluator.free_frame(source.ref)
+    call = where.code.operations[source.number]
+    if not isinstance(call, s.Call):
+        return False
+    method = where.code.operations[call.function]
+    callees = evaluator.value(where, call.function)
+    names = {callee.name.rpartition(".")[2] for callee in callees if isinstance(callee, External)}
+    names |= {method.name} if isinstance(method, s.Attribute) else set()
+    return not names.isdisjoint(_LOOKING)
+
+
+def _is_steady(evaluator: Evaluator, frame: Frame, number: int, body: frozenset[int], depth: int) -> bool:
+    """Is a value made of nothing that a round of the loop changes."""
+    operation = frame.code.operations[number]
+    if depth == 0 or isinstance(operation, (s.Next, s.Item)):
+        return False
+    if isinstance(operation, s.Load):
+        if not frame.code.function.binds(operation.name):
+            return True
+        stores = evaluator.reaching(frame, number, operation.name)
+        inside = [store for store in stores if frame.code.function.block_of[store] in body]
+        return all(_is_steady(evaluator, frame, store, body, depth - 1) for store in inside)
+    parts = operands(operation)
+    if isinstance(operation, s.Call):
+        parts = (operation.function, *(argument.value for argument in operation.arguments))
+    return all(_is_steady(evaluator, frame, part, body, depth - 1) for part in parts)
