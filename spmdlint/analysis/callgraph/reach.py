@@ -1,8 +1,7 @@
 """Who calls whom, over the whole program: the call graph, what is traced, and which axes may be bound where.
 
 Every function is visited once with nothing known of its callers, and once for each way in which it is called with
-something known that may matter (`sensitivity.py`). Calls whose callee is in doubt lead nowhere: what they run is
-unknown.
+something known. Calls whose callee is in doubt lead nowhere: what they run is unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.constructed import Constructed
 from spmdlint.analysis.callgraph.objectsmade import holds_code, method_frames
-from spmdlint.analysis.callgraph.sensitivity import Sensitivity
 from spmdlint.analysis.evaluation.certainty import Certainty
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import RAISING, expects_failure
@@ -113,21 +111,14 @@ class Visitor:
         self.calls = calls
         self.reach = Reach(Certainty(evaluator), Constructed(evaluator))
         self._seen: set[Frame] = set()
-        self._followed: set[Frame] = set()
         self._made: list[Instance] = []  # grows while it is gone over
         self._known: set[Instance] = set()
         self._wrapped: list[Frame] = []  # what decorators of the project made of functions, whoever calls it
-        self._sensitivity = Sensitivity(evaluator)
 
     def run(self) -> Reach:
         """Visit every function of the project."""
-        free = [self.ev.free_frame(ref) for ref in self.ev.project.functions()]
-        for frame in free:
-            self._enter(frame)
-        called = {frame.ref: [edge.target.frame.ref for edge in self.reach.edges.get(frame, ())] for frame in free}
-        self._sensitivity.settle(called)
-        for frame in free:
-            self._visit_all(frame)
+        for ref in self.ev.project.functions():
+            self._visit_all(self.ev.free_frame(ref))
         for instance in self._made:
             for frame in method_frames(self.ev, instance):
                 self._visit_all(frame)
@@ -136,60 +127,43 @@ class Visitor:
         self._spread()
         return self.reach
 
-    def _enter(self, frame: Frame) -> None:
-        self._seen.add(frame)
-        self.reach.frames.append(frame)
-        edges = list(self._edges(frame))
-        if edges:
-            self.reach.edges[frame] = edges
-
     def _visit_all(self, start: Frame) -> None:
         pending = deque((start,))
         while pending:
             frame = pending.popleft()
-            if frame in self._followed:
+            if frame in self._seen:
                 continue
-            self._followed.add(frame)
-            if frame not in self._seen:
-                self._enter(frame)
-            edges = self.reach.edges.get(frame, [])
-            for number, edge in enumerate(edges):
-                target = edge.target.frame
-                if target not in self._seen:
-                    if not self._sensitivity.tells_apart(target):
-                        edges[number] = edge = self._not_told_apart(edge)
-                    elif len(self._seen) >= MAX_FRAMES:
-                        self.reach.complete = False
-                        edges[number] = edge = self._not_told_apart(edge)
+            self._seen.add(frame)
+            self.reach.frames.append(frame)
+            for edge in self._edges(frame):
+                if edge.target.frame not in self._seen and len(self._seen) >= MAX_FRAMES:
+                    edge = self._not_told_apart(edge)
+                self.reach.edges.setdefault(frame, []).append(edge)
                 self.reach.callers.setdefault(edge.target.frame.ref, []).append(edge)
                 pending.append(edge.target.frame)
 
     def _not_told_apart(self, edge: CallEdge) -> CallEdge:
         """A call as if nothing were known of its arguments."""
+        self.reach.complete = False
         target, free = edge.target, self.ev.free_frame(edge.target.frame.ref)
         return CallEdge(edge.caller, edge.site, Target(free, target.way, target.binds, target.library), edge.certain)
 
     def _edges(self, frame: Frame) -> Iterator[CallEdge]:
         code = frame.code
         function = code.function
-        free = frame is self.ev.free_frame(frame.ref)
         certain = self.reach.certainty.blocks(frame)
         for block in sorted(self.ev.live_blocks(frame)):
             for number in code.visited[block]:
                 operation = function.operations[number]
                 if not isinstance(operation, s.Call):
                     if isinstance(operation, s.Collected) and self._makes_known(frame, function, operation.element):
-                        self._sensitivity.note(frame.ref, (), spanning=True)
                         yield from self._made_in_rounds(frame, number, block in certain)
                     continue
                 if operation.decorator:
                     self._wrap(frame, number)
                 callees = self.ev.value(frame, operation.function)
-                spans = self._any_spans(frame, operation, callees)
-                if spans:
+                if self._any_spans(frame, operation, callees):
                     self.reach.spanning.add(frame)
-                if free:
-                    self._sensitivity.note(frame.ref, callees, spanning=spans)
                 if callees != ANYTHING:
                     yield from self._of_call(frame, number, operation, callees, block in certain)
 
