@@ -99,10 +99,21 @@ class Statistics:
             if any(argument.keyword == STATISTICS for argument in call.arguments):
                 yield number
         given = set(self._asks(ref))
-        for _, table in code.of_kind(s.DictDisplay) if given else ():
-            for value in table.values:
-                if self._is_given(ref, value, given):
+        read = {argument.value for _, call in code.of_kind(s.Call) for argument in call.arguments}
+        for number, table in code.of_kind(s.DictDisplay):
+            for key, value in zip(table.keys, table.values, strict=True):
+                named = code.operations[key] if key is not None else None
+                if not isinstance(named, s.Const) or named.value != STATISTICS or number in read:
+                    continue  # what a model is given to compute with
+                if self._is_given(ref, value, given) or self._is_result(ref, value):
                     yield value
+
+    def _is_result(self, ref: FunctionRef, number: int) -> bool:
+        """Is it one of several results that a call has just given, called statistics."""
+        frame = self.ev.free_frame(ref)
+        load = frame.code.operations[number]
+        item = frame.code.operations[resolved(self.ev, frame, number)]
+        return isinstance(load, s.Load) and _STATES[0] in load.name and isinstance(item, s.Item)
 
     def _is_given(self, ref: FunctionRef, number: int, asked: set[int]) -> bool:
         """Is it ``new["batch_stats"]`` of what a model has just given."""
@@ -144,13 +155,19 @@ class Statistics:
             told = callees if "functools.partial" not in names else self.ev.value(frame, given[0]) if given else ()
             if spread and not any(self._is_map(callee) for callee in told):
                 return True
-            if any(self._is_map(callee) for callee in callees) and any(_reads(frame, value) for value in given):
+            # A map over them, `pmap(lambda x: pmean(x, axis), axis)(state.batch_stats)`; a derivative is no such map.
+            mapped = any(self._is_map(callee) and not self._derives(callee) for callee in callees)
+            if mapped and any(_reads(frame, value) for value in given):
                 return True
         return False
 
     def _is_map(self, callee: object) -> bool:
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, (External, Applied)) else None
         return known is not None and known.kind in ("map", "transform", "collective", "currying")
+
+    def _derives(self, callee: object) -> bool:
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
+        return known is not None and known.kind == "transform"
 
     @staticmethod
     def _is_state(frame: Frame, number: int) -> bool:
