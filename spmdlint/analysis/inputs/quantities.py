@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.bindings import by_position
+from spmdlint.analysis.evaluation.elements import elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.windows import resolved
@@ -132,6 +133,14 @@ class Quantities:
         number = resolved(self.ev, frame, number)
         function = self.ev.function(frame)
         operation = function.operations[number]
+        if isinstance(operation, s.Item):  # one of several results
+            places = list(elements(self.ev, frame, operation.value, operation.index))
+            return self.rows(*places[0], depth - 1) if len(places) == 1 else None
+        if isinstance(operation, (s.DictDisplay, s.Collected)):  # arrays by their names
+            named = operation.values if isinstance(operation, s.DictDisplay) else (operation.element,)
+            found = (self.rows(frame, value, depth - 1) for value in named)
+            is_table = isinstance(operation, s.DictDisplay) or operation.kind == "dict"
+            return next((each for each in found if each is not None), None) if is_table else None
         if not isinstance(operation, s.Call):
             return None
         callee = certain(self.ev.value(frame, operation.function))
