@@ -142,10 +142,10 @@ class Variance(Property):
         return CONTINUE
 
     def _raised_for_data(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
-        """A clause that catches what the project raises for what it finds in this process's own data."""
+        """A clause that catches what the project raises for this process's own data, or on one process alone."""
         for own in self.raised.raises(frame, number):
             found = self._decides(origins, frame, own, 0)
-            if found is not None and found.kind in ("data", "named"):
+            if found is not None and found.kind in ("data", "named", "identity"):
                 return origins.step(frame, own.way[0].at, "whether this raises depends on it", found)
         return None
 
@@ -155,6 +155,10 @@ class Variance(Property):
             branches = self.control.choosing(frame, (own.number,), None)
             return origins.any_of(frame, (branch.test for branch in branches))
         step = own.way[called]
+        around = self.control.choosing(frame, (step.at,), None) if called else ()
+        alone = origins.any_of(frame, (branch.test for branch in around))
+        if alone is not None and alone.kind == "identity":
+            return alone
         ask = partial(self._decides, origins, own=own, called=called + 1)
         return origins.in_call(frame, step.at, step.call, step.callee, ask)
 

@@ -23,8 +23,11 @@ from spmdlint.analysis.evaluation.values import (
     External,
     Frame,
     FunctionValue,
+    Instance,
     Site,
+    Value,
     Values,
+    certain,
 )
 from spmdlint.analysis.variance.reason import Reason
 from spmdlint.program import summary as s
@@ -151,7 +154,9 @@ class Raised:
         self, frame: Frame, blocks: Iterable[int], kinds: Values, way: tuple[Way, ...]
     ) -> Iterator[OwnRaise]:
         for at, call in frame.code.calls_in(blocks):
-            for callee in ordered(self.ev.value(frame, call.function)):
+            if way and self._is_tried(frame, at, kinds):
+                continue  # what comes from there is caught on the way
+            for callee in map(self._called, ordered(self.ev.value(frame, call.function))):
                 if isinstance(callee, FunctionValue):
                     inside, further = self.ev.free_frame(callee.ref), (*way, Way(at, call, callee))
                     for _, raised, operation in inside.code.each(s.Raise):
@@ -159,6 +164,27 @@ class Raised:
                             yield OwnRaise(further, raised)
                     if len(further) < _RAISING:
                         yield from self._raises_in(inside, sorted(self.ev.live_blocks(inside)), kinds, further)
+
+    def _called(self, callee: Value) -> Value | None:
+        """What runs when a value is called: of an object of the project, its ``__call__``."""
+        if isinstance(callee, Instance):
+            return certain(self.ev.objects.attribute(callee, "__call__"))
+        return callee
+
+    def _is_tried(self, frame: Frame, at: int, kinds: Values) -> bool:
+        """Does an operation stand in a `try` with a clause for one of these exceptions, or for all."""
+        function = frame.code.function
+        pending = [edge.target for edge in function.blocks[function.block_of[at]].edges if edge.kind == "except"]
+        while pending:
+            block = function.blocks[pending.pop()]
+            caught = function.operations[block.test] if block.test is not None else None
+            if not isinstance(caught, s.Caught):
+                continue
+            given = set(_flat(self.ev.value(frame, caught.kind))) if caught.kind is not None else None
+            if given is None or not given.isdisjoint(_flat(kinds)) or any(k.name in _BROAD for k in _libraries(given)):
+                return True
+            pending += [edge.target for edge in block.edges if edge.kind == "false"]
+        return False
 
     def _is_caught(self, frame: Frame, operation: s.Raise, kinds: Values) -> bool:
         """Is what is raised an exception of one of these kinds, as far as is known."""
@@ -218,6 +244,10 @@ class Raised:
             if known is not None and (known.reads or known.source in ("files", "completion")):
                 return True
         return False
+
+
+def _libraries(kinds: Iterable[object]) -> list[External]:
+    return [kind for kind in kinds if isinstance(kind, External)]
 
 
 def _flat(kinds: Values) -> Iterator[object]:
