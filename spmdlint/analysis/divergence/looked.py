@@ -25,8 +25,8 @@ def is_looked_for_again(evaluator: Evaluator, effects: Effects, frame: Frame, br
     if test is None or not around or not _looks(evaluator, reason):
         return False
     body = min(around, key=len)
-    steps = [step.site.number for step in reason.chain() if step.site.ref == frame.ref]
-    if not any(function.block_of[number] in body for number in steps):
+    first = next((step.site.number for step in reason.chain() if step.site.ref == frame.ref), None)
+    if first is None or function.block_of[first] not in body or not isinstance(frame.code.operations[first], s.Call):
         return False  # it was asked once, before
     calls = effects.of_blocks(frame, sorted(body & evaluator.live_blocks(frame)))
     lasting = any(call.strength == "strong" or call.carried for call in calls)

@@ -29,6 +29,7 @@ _USERS = 3
 # Words that a key is called by.
 _KEYS = frozenset("key keys rng rngs prng seed".split())
 # What tells groups of processes apart may name a barrier of each group.
+_SCRATCH = "tempfile."
 _LABELS = (*_NEVER_MEANT, "identity")
 
 
@@ -191,6 +192,9 @@ class Seeds:
             if isinstance(call, s.Call) and names_participants(self.ev, self.ev.arguments(frame, call)):
                 continue  # so may each process that saves for itself
             reason = self.facets.content.of(frame, value)
+            scratch = reason is not None and reason.source.text.startswith(_SCRATCH)
+            if scratch and known.checkpoint and not self.preview:
+                continue  # so tests name their folders
             if reason is not None and reason.kind in _LABELS:
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason)
 
