@@ -49,6 +49,7 @@ class ByName:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self.project = evaluator.project
+        self._classes_of: dict[Path, list[tuple[str, FunctionRef]]] = {}
 
     def method(self, base: Value, name: str, frame: Frame) -> Values:
         """The only method of this name, in the file that uses it or else in the project, of an unknown object."""
@@ -70,20 +71,29 @@ class ByName:
     def _namesakes(self, called: str, classes: list[FunctionRef], base: Free, frame: Frame) -> list[FunctionRef]:
         """What is called `learner` is a `Learner`, if there is no `SlowLearner` that it may be as well.
 
-        It is one where that is the only class of its file so called, and has all that the function asks it for.
+        It is one where that is the only class so called that its file defines or imports, and it has all that the
+        function asks it for.
         """
         named = [(self.project.function(cls).name.lower(), cls) for cls in classes]
         alike = [(name, cls) for name, cls in named if name.endswith(called)]
         if all(name == called for name, _ in alike):
             return [cls for _, cls in alike]
-        path = base.ref.path
-        named_so = [
-            FunctionRef(path, each.index)
-            for each in self.project.modules[path].summary.functions
-            if each.kind == "class" and each.name.lower().endswith(called)
-        ]
+        named_so = [ref for name, ref in self._visible(base.ref.path) if name.endswith(called)]
         only = len(named_so) == 1 and any(cls == named_so[0] for _, cls in alike)
         return named_so if only and self._has(named_so[0], self._asked(frame, base.name)) else []
+
+    def _visible(self, path: Path) -> list[tuple[str, FunctionRef]]:
+        """The classes that a file defines, or imports by their names, each with its name in small letters."""
+        if path not in self._classes_of:
+            functions = self.project.modules[path].summary.functions
+            found = [(each.name.lower(), FunctionRef(path, each.index)) for each in functions if each.kind == "class"]
+            top = self.ev.free_frame(FunctionRef(path, 0))
+            for number, imported in top.code.of_kind(s.Import):
+                for value in self.ev.value(top, number) if imported.name is not None else ():
+                    if isinstance(value, ClassValue):
+                        found.append((self.project.function(value.ref).name.lower(), value.ref))
+            self._classes_of[path] = found
+        return self._classes_of[path]
 
     @staticmethod
     def _asked(frame: Frame, name: str) -> set[str]:
