@@ -18,8 +18,8 @@ class ExceptionOnOneProcess(Rule):
     Finds barriers and the like in handlers that catch everything, or what files and networks raise, and go on; and in
     the `__exit__` of context managers, whether an exception is on its way or not. Also handlers that go on after
     parallel calls in the `try` were skipped, where a file is read there that is one process's own, or where the
-    project itself raises what they catch for what it finds in this process's data; with `--preview`, where anything
-    may fail there.
+    project itself raises what they catch for what it finds in this process's data, or on one process alone; with
+    `--preview`, where anything may fail there.
 
     ## Why it matters
 

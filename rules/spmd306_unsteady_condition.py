@@ -15,8 +15,9 @@ class UnsteadyCondition(BranchRule):
     (`uuid4`, `os.urandom`), from the host's name or the process's id, and that make other parallel calls on one side
     than on the other. A handler of `queue.Empty` or of a timeout that leaves out calls behind its `try` is such a
     branch. So is a test of files (`os.path.exists`) on one side of which a process broadcasts something, or for a file
-    that one process makes in the same function: the others may not see it. With `--preview`, all tests of files and
-    handlers of `OSError` and its kin count.
+    that one process makes in the same function: the others may not see it. And so is one in a loop that makes parallel
+    calls, for a file that is the same in every round: each process looks at a time of its own. With `--preview`, all
+    tests of files and handlers of `OSError` and its kin count.
 
     ## Why it matters
 

@@ -17,7 +17,8 @@ class VaryingProgram(Rule):
 
     Finds static arguments (`static_argnums`, `static_argnames`) that differ between processes, and values of this
     process, such as `jax.process_index()`, a clock or an unseeded random number, that are read while JAX traces and so
-    become constants of the program; with `--preview` also what the host computed of this process's own data.
+    become constants of the program. What the host has found out of this process, such as `memory_stats()`, counts where
+    a `jit` with shardings closes over it, in a program of several processes; with `--preview` in any.
 
     ## Why it matters
 
@@ -46,8 +47,7 @@ class VaryingProgram(Rule):
 
     ## Limits
 
-    Only code that a `jit` or a map surely traces is looked at, and values that are made in it. What a function closes
-    over is not followed.
+    Only code that a `jit` or a map surely traces is looked at. What a function closes over is followed as said above.
     """
 
     code = "SPMD404"

@@ -15,7 +15,8 @@ class ProcessHash(Rule):
 
     ## What it does
 
-    Finds `jax.random.key`, `PRNGKey` and `fold_in` whose seed comes from `hash()` of a string or from `id()`.
+    Finds `jax.random.key`, `PRNGKey` and `fold_in` whose seed comes from `hash()` of a string or from `id()`,
+    and loops and arguments of compiled functions in the order of such numbers.
 
     ## Why it matters
 
