@@ -17,9 +17,8 @@ class NonlinearBeforeReduction(Rule):
 
     Finds a gradient, a sum or a mean of one device's share of the data that goes through a norm, a clip, a square root,
     an exponential, the update of an optimizer such as `optax.adam`, or the like, and is reduced by `psum` or `pmean`
-    only then; and the `std` or `var` of this device's
-    rows, where the mean of the same rows is taken beside it. With `--preview`, also a bias that is added to this
-    device's part of a product of matrices before `psum` takes their sum.
+    only then; and the `std` or `var` of this device's rows, where the mean of the same rows is taken beside it. With
+    `--preview`, also a bias that is added to this device's part of a product of matrices before `psum` takes their sum.
 
     ## Why it matters
 

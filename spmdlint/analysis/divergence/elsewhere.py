@@ -101,9 +101,8 @@ class CallsElsewhere:
         """Does the program launch calls over all devices in a pool of threads, and others beside them."""
         if call.everyone or call.strength != "strong" or starter.name != _POOLED:
             return False
-        operations = frame.code.operations
         waits = (read for _, read in frame.code.of_kind(s.Attribute) if read.name == "result")
-        if any(frame.code.root_of(read.base) == number for read in waits) or isinstance(operations[number], s.Await):
+        if any(frame.code.root_of(read.base) == number for read in waits):
             return False
         return self.multi.surely_around(frame.ref.path) and self._launches_beside(Site(frame.ref, number), _DEPTH)
 

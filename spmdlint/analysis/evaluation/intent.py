@@ -126,11 +126,15 @@ def handles_unbound_names(evaluator: Evaluator, frame: Frame, number: int) -> bo
 def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bool:
     """Is one of these built-in errors caught in the same function if it comes from here."""
     wanted = {f"builtins.{name}" for name in (*errors, "Exception", "BaseException")}
-    function = evaluator.function(frame)
-    if _suppressed(evaluator, frame, number, wanted):
-        return True
-    block = function.blocks[function.block_of[number]]
-    pending = [edge.target for edge in block.edges if edge.kind == "except"]
+    return _suppressed(evaluator, frame, number, wanted) or any(
+        clause.kind is None or catches(evaluator.value(frame, clause.kind), wanted)
+        for clause in clauses_around(frame.code.function, number)
+    )
+
+
+def clauses_around(function: s.Function, number: int) -> Iterator[s.Caught]:
+    """The clauses of each `try` that an operation stands in, up to where its exceptions leave the function."""
+    pending = [edge.target for edge in function.blocks[function.block_of[number]].edges if edge.kind == "except"]
     seen: set[int] = set()
     while pending:
         current = pending.pop()
@@ -139,12 +143,9 @@ def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bo
         seen.add(current)
         test = function.blocks[current].test
         caught = function.operations[test] if test is not None else None
-        if not isinstance(caught, s.Caught):
-            continue
-        if caught.kind is None or catches(evaluator.value(frame, caught.kind), wanted):
-            return True
-        pending.extend(edge.target for edge in function.blocks[current].edges if edge.kind == "false")
-    return False
+        if isinstance(caught, s.Caught):
+            yield caught
+            pending.extend(edge.target for edge in function.blocks[current].edges if edge.kind == "false")
 
 
 def _suppressed(evaluator: Evaluator, frame: Frame, number: int, wanted: set[str]) -> bool:

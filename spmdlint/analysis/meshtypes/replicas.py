@@ -11,7 +11,7 @@ from functools import cached_property
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.standard import COPIES
-from spmdlint.analysis.evaluation.values import ClassValue, External, FunctionValue, Value, certain
+from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, Value, certain
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -29,17 +29,14 @@ class Replicas:
 
     def taken_by(self, function: Value) -> frozenset[int]:
         """The positions at which a function of the project takes objects of such classes, by its annotations."""
-        if not isinstance(function, FunctionValue) or function.outer is None or not self._classes:
+        if not isinstance(function, FunctionValue) or not self._classes:
             return frozenset()
-        made = function.outer.code.made_functions.get(function.ref.index)
-        kinds = {name: self.ev.value(function.outer, number) for name, number in made.annotations} if made else {}
-        formals = self.ev.project.function(function.ref).formals[function.receiver is not None :]
-        found: set[int] = set()
-        for position, formal in enumerate(formals):
-            kind = certain(kinds.get(formal.name, frozenset()))
-            if isinstance(kind, ClassValue) and kind.ref in self._classes:
-                found.add(position)
-        return frozenset(found)
+        frame = self.ev.free_frame(function.ref)
+        formals = frame.code.function.formals[function.receiver is not None :]
+        kinds = [self.ev.objects.annotations.class_of_parameter(frame, formal.name) for formal in formals]
+        return frozenset(
+            n for n, kind in enumerate(kinds) if isinstance(kind, ClassValue) and kind.ref in self._classes
+        )
 
     @cached_property
     def _classes(self) -> frozenset[FunctionRef]:
@@ -50,14 +47,20 @@ class Replicas:
             for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 callee = certain(self.ev.value(frame, call.function))
                 if isinstance(callee, External) and callee.name in self.table.rows.replicate and call.arguments:
-                    made = frame.code.operations[frame.code.root_of(call.arguments[0].value)]
-                    maker = frame.code.operations[made.function] if isinstance(made, s.Call) else None
-                    named = maker.base if isinstance(maker, s.Attribute) and maker.name == "create" else None
-                    named = made.function if named is None and isinstance(made, s.Call) else named
-                    cls = certain(self.ev.value(frame, named)) if named is not None else None
-                    if isinstance(cls, ClassValue):
+                    cls = self._made_of(frame, call.arguments[0].value)
+                    if cls is not None:
                         found.add(cls.ref)
         return frozenset(found) if not self._gives_keys() else frozenset()
+
+    def _made_of(self, frame: Frame, number: int) -> ClassValue | None:
+        """The class of a new object: ``State(...)``, ``State.create(...)``."""
+        made = frame.code.operations[frame.code.root_of(number)]
+        if not isinstance(made, s.Call):
+            return None
+        maker = frame.code.operations[made.function]
+        named = maker.base if isinstance(maker, s.Attribute) and maker.name == "create" else made.function
+        cls = certain(self.ev.value(frame, named))
+        return cls if isinstance(cls, ClassValue) else None
 
     def _gives_keys(self) -> bool:
         """Does the host make keys for its devices, or change those in a state."""

@@ -12,8 +12,10 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
+    Applied,
     Collection,
     External,
     Frame,
@@ -77,18 +79,17 @@ class Unmapped:
         asked = set(self._asked(frame, decides.value, _DEPTH)) if not decides.star else set()
         if not asked:
             return
-        branches = [inside for each in others[:2] for inside in self._branches(self.ev.value(frame, each.value))]
         reduced = [(made, self._parts(frame, made.given)) for made in self._collectives(frame)]
-        reduced += [
-            (made, self._from(frame, each, made.given)) for each in branches for made in self._collectives(each)
-        ]
+        run: list[_Made] = []
+        for inside in (each for other in others[:2] for each in self._branches(self.ev.value(frame, other.value))):
+            made_there = list(self._collectives(inside))
+            run += made_there
+            reduced += [(made, self._from(frame, inside, made.given)) for made in made_there]
+        predicate = Site(frame.ref, decides.value)
         for reduction, parts in reduced:
-            if reduction.name not in _REDUCTIONS or asked.isdisjoint(parts):
-                continue
-            for inside in branches:
-                for made in self._collectives(inside):
+            if reduction.name in _REDUCTIONS and not asked.isdisjoint(parts):
+                for made in run:
                     for axis in sorted(made.axes & reduction.axes):
-                        predicate = Site(frame.ref, decides.value)
                         yield OwnDecision(made.site, made.name, axis, predicate, reduction.site)
 
     def _branches(self, functions: Values) -> Iterator[Frame]:
@@ -109,14 +110,12 @@ class Unmapped:
                 known = self.ev.knowledge.get(reached.name)
                 if known is None or known.kind != "collective" or known.axes is None:
                     continue
-                named = reached.arguments.keyword(known.axes)
-                position = known.positional.index(known.axes) if known.axes in known.positional else -1
-                if named is None and 0 <= position < len(reached.arguments.positional):
-                    named = reached.arguments.positional[position]
+                site = Site(frame.ref, number)
+                named = self.ev.argument(Applied(reached.name, reached.arguments, site), known.axes)
                 axes = self.calls.names(named) if named is not None else None
                 given = call.arguments[0].value if call.arguments and call.arguments[0].keyword is None else None
                 if axes is not None and not axes.open and self.table.rules.get(reached.name) not in ("index", "size"):
-                    yield _Made(Site(frame.ref, number), reached.name.rpartition(".")[2], axes.names, given)
+                    yield _Made(site, reached.name.rpartition(".")[2], axes.names, given)
 
     # -- values
 
@@ -126,12 +125,8 @@ class Unmapped:
         inner: tuple[int, ...] = ()
         if isinstance(operation, s.Load):
             yield from self._stores(frame, number, operation)
-        elif isinstance(operation, s.Unary):
-            inner = (operation.operand,)
-        elif isinstance(operation, s.Binary):
-            inner = (operation.left, operation.right)
-        elif isinstance(operation, s.Compare):
-            inner = operation.operands
+        elif isinstance(operation, (s.Unary, s.Binary, s.Compare)):
+            inner = operands(operation)
         elif isinstance(operation, s.Call):
             callee = certain(self.ev.value(frame, operation.function))
             method = frame.code.operations[operation.function]

@@ -65,9 +65,11 @@ def _listed_for_program(
     """Arrays that a compiled function is given in the order of numbers of this process: each gets another's place."""
     callee = certain(evaluator.value(frame, operation.function))
     known = evaluator.knowledge.get(callee.name) if isinstance(callee, Applied) else None
-    for argument in operation.arguments if known is not None and known.kind in ("jit", "map") else ():
+    if known is None or known.kind not in ("jit", "map"):
+        return
+    for argument in operation.arguments:
         reason = order.of(frame, argument.value)
-        if known is not None and reason is not None and reason.kind == "hash":
+        if reason is not None and reason.kind == "hash":
             name = f"a function under {known.name}"
             yield GatheredOrder(Site(frame.ref, number), Site(frame.ref, argument.value), name, reason)
 

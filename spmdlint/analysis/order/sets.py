@@ -57,11 +57,8 @@ class SetOrder(Property):
             return self._element(origins, frame, number, operation)
         if isinstance(operation, s.Subscript):
             index = origins.ev.function(frame).operations[operation.index]
-            return (
-                origins.of(frame, operation.base)
-                if isinstance(index, s.Slice)
-                else _in_table(origins, frame, operation)
-            )
+            sliced = isinstance(index, s.Slice)
+            return origins.of(frame, operation.base) if sliced else _in_table(origins, frame, operation)
         if isinstance(operation, s.Collected):
             return self._collected(origins, frame, number, operation)
         if isinstance(operation, s.Binary):
@@ -147,21 +144,16 @@ class SetOrder(Property):
     @staticmethod
     def _sorted(origins: Origins, frame: Frame, site: Site, operation: s.Call) -> Reason | None:
         """``sorted(x, key=id)``: an order, but of this process; and so it is of a table by such numbers."""
+        keys = [argument.value for argument in operation.arguments if argument.keyword == "key"]
         for table in operation.arguments[:1]:
             made = frame.code.operations[resolved(origins.ev, frame, table.value)]
             number = made.key if isinstance(made, s.Collected) else None
             call = frame.code.operations[number] if number is not None else None
-            if isinstance(call, s.Call):
-                names = {v.name for v in origins.ev.value(frame, call.function) if isinstance(v, External)}
-                for name in sorted(names & _OF_PROCESS):
-                    text = f"it is sorted by {name.removeprefix('builtins.')}(), which differs between processes"
-                    return Reason(site, text, "hash")
-        for argument in operation.arguments:
-            if argument.keyword == "key":
-                for key in ordered(origins.ev.value(frame, argument.value)):
-                    if isinstance(key, External) and key.name in _OF_PROCESS:
-                        short = key.name.removeprefix("builtins.")
-                        return Reason(site, f"it is sorted by {short}(), which differs between processes", "hash")
+            keys += [call.function] if isinstance(call, s.Call) else []
+        for key in (value for each in keys for value in ordered(origins.ev.value(frame, each))):
+            if isinstance(key, External) and key.name in _OF_PROCESS:
+                short = key.name.removeprefix("builtins.")
+                return Reason(site, f"it is sorted by {short}(), which differs between processes", "hash")
         return None
 
     def _made(self, origins: Origins, frame: Frame, site: Site, arguments: list[int], name: str) -> Reason | None:

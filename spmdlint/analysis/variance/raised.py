@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import clauses_around
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
     NOTHING,
@@ -86,7 +87,7 @@ class Raised:
             return Reason(
                 site, f"{name.removeprefix('builtins.')} depends on {_WHAT.get(source, 'this process alone')}", source
             )
-        if kinds is not None and not any(isinstance(k, External) and k.name in _BROAD for k in kinds):
+        if kinds is not None and not any(map(_is_broad, kinds)):
             return None
         if self.may_fail(frame, block, self.reads):
             return Reason(site, "what is read here can fail on one process and not on another", "files")
@@ -94,8 +95,7 @@ class Raised:
 
     def happens_to_one(self, kinds: Values) -> bool:
         """Does one of these exceptions come from outside of the program, or is it every one."""
-        broad = any(isinstance(kind, External) and kind.name in _BROAD for kind in _flat(kinds))
-        return broad or self._from_outside(kinds) is not None
+        return any(map(_is_broad, _flat(kinds))) or self._from_outside(kinds) is not None
 
     def _from_outside(self, kinds: Values) -> tuple[str, str] | None:
         """The first of some kinds of exceptions that comes from outside of the program, and from where."""
@@ -173,17 +173,10 @@ class Raised:
 
     def _is_tried(self, frame: Frame, at: int, kinds: Values) -> bool:
         """Does an operation stand in a `try` with a clause for one of these exceptions, or for all."""
-        function = frame.code.function
-        pending = [edge.target for edge in function.blocks[function.block_of[at]].edges if edge.kind == "except"]
-        while pending:
-            block = function.blocks[pending.pop()]
-            caught = function.operations[block.test] if block.test is not None else None
-            if not isinstance(caught, s.Caught):
-                continue
-            given = set(_flat(self.ev.value(frame, caught.kind))) if caught.kind is not None else None
-            if given is None or not given.isdisjoint(_flat(kinds)) or any(k.name in _BROAD for k in _libraries(given)):
+        for clause in clauses_around(frame.code.function, at):
+            given = set(_flat(self.ev.value(frame, clause.kind))) if clause.kind is not None else None
+            if given is None or not given.isdisjoint(_flat(kinds)) or any(map(_is_broad, given)):
                 return True
-            pending += [edge.target for edge in block.edges if edge.kind == "false"]
         return False
 
     def _is_caught(self, frame: Frame, operation: s.Raise, kinds: Values) -> bool:
@@ -246,8 +239,9 @@ class Raised:
         return False
 
 
-def _libraries(kinds: Iterable[object]) -> list[External]:
-    return [kind for kind in kinds if isinstance(kind, External)]
+def _is_broad(kind: object) -> bool:
+    """Is it a kind of exceptions that nearly all are of."""
+    return isinstance(kind, External) and kind.name in _BROAD
 
 
 def _flat(kinds: Values) -> Iterator[object]:
