@@ -190,8 +190,8 @@ class Observer:
         """The outputs of a dispatched call exist: tag them."""
         if isinstance(outputs, list | tuple) and self.session.options.mode == "lockstep":
             last = self.session.ledger.last
-            known = last is not None and last.site is not None and program.communicates
-            where = f" (call {last.index}, {last.site.short})" if known and last is not None and last.site else ""
+            site = last.site if last is not None and program.communicates else None
+            where = f" (call {last.index}, {site.short})" if last is not None and site is not None else ""
             provenance = self.session.provenance
             tagged = provenance.hand_on(values, outputs) if not program.communicates else frozenset[int]()
             provenance.mark(outputs, origin, f"{program.function}{where}", tagged)

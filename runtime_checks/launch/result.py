@@ -44,7 +44,7 @@ def conclude(
         behind = _behind(states)
         for number in (number for number in states if behind and number not in behind):
             processes[str(number)].state = "waiting"
-        late = Report("late", _late_message(states, statuses), processes=processes)
+        late = Report("late", _late_message(states, statuses, behind), processes=processes)
         return late, TIMEOUT_STATUS
     if interrupted:
         return Report("failed", "the run was interrupted.", processes=processes), INTERRUPTED_STATUS
@@ -106,13 +106,14 @@ def _status_words(status: int) -> str:
         return f"killed by signal {-status}"
 
 
-def _late_message(states: Mapping[int, Mapping[str, Any] | None], statuses: Mapping[int, int]) -> str:
+def _late_message(
+    states: Mapping[int, Mapping[str, Any] | None], statuses: Mapping[int, int], behind: list[int]
+) -> str:
     running = [number for number in states if number not in statuses]
     counts = {number: dict((states[number] or {}).get("counts") or {}) for number in running if states[number]}
     if len(counts) == len(states) and len({str(sorted(one.items())) for one in counts.values()}) == 1:
         total = sum(next(iter(counts.values())).values())
         return f"out of time: all processes are at call {total} and agree; look at the network or at that call."
-    behind = _behind(states)
     if behind:
         return _behind_message(states, behind)
     made = ", ".join(f"process {number} after {sum(one.values())} calls" for number, one in sorted(counts.items()))
