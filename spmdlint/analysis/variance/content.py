@@ -29,6 +29,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.variance.agreed import AgreedNames
+from spmdlint.analysis.variance.appended import of_appended
 from spmdlint.analysis.variance.compared import of_comparison
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
@@ -137,9 +138,9 @@ class Variance(Property):
         """What the way that control came says of a value."""
         if isinstance(operation, s.Caught):
             return self.raised.reason(frame, number) or self._raised_for_data(origins, frame, number)
-        if isinstance(operation, s.Load) and self.agreed.is_one(frame, number, operation):
-            return None
-        return CONTINUE
+        if not isinstance(operation, s.Load):
+            return CONTINUE
+        return None if self.agreed.is_one(frame, number, operation) else of_appended(origins, frame, number) or CONTINUE
 
     def _raised_for_data(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
         """A clause that catches what the project raises for this process's own data, or on one process alone."""

@@ -27,6 +27,8 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if isinstance(operation, s.Load) and function.binds(operation.name):
         stores = sorted(ev.reaching(frame, test, operation.name))
         held = [n for n in stores if content.of(frame, n) is not None]
+        if not held and frame.code.filling.get(operation.name):
+            return None  # how much is in it is another question
         only_named = held and all(of_truth(content, frame, n, depth) is None for n in held)
         return None if only_named else content.of(frame, test)
     if isinstance(operation, s.Store):
