@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, Related
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -86,4 +86,5 @@ class SpecStructure(Rule):
                 message=f"{found.parameter} holds {given}, but {fact}.",
                 place=program.place(program.written.argument(found.site, found.parameter) or found.site),
                 help=f"Give one {one} for each, or a single {one} without a tuple for all of them.",
+                related=tuple(Related(program.place(at), "It returns here.") for at in found.returns),
             )

@@ -18,7 +18,7 @@ class UntiledGather(Rule):
     Finds calls of `multihost_utils.process_allgather` without `tiled=True` whose argument is cut along an axis of a
     mesh over all devices: made by `jax.device_put` or `jax.make_array_from_...` with such a sharding, or the result of
     a `jit` or `shard_map` that says so. And those in a branch that is taken only where the array's
-    `is_fully_addressable` is false.
+    `is_fully_addressable` is false, and those whose result is reshaped to the shape of the array that was gathered.
 
     ## Why it matters
 
@@ -71,21 +71,28 @@ class UntiledGather(Rule):
             place = program.place(found.site)
             at = program.where(found.made, place.path)
             axes = ", ".join(map(repr, found.axes))
-            spans = (
-                f"The array made at {at} is cut along {axes} over the devices of all processes"
-                if axes
-                else f"The condition at {at} says that this array has parts on other processes"
-            )
+            fact = f"and {found.reader} without tiled=True cannot stack it: on several processes JAX raises."
+            mend = "Pass tiled=True: then every process gets the whole array, without another axis."
+            if axes:
+                said = f"The array made at {at} is cut along {axes} over the devices of all processes"
+                made = "The array is made here."
+            elif found.reshaped:
+                said = f"{found.reader} without tiled=True stacks what all processes have"
+                fact = f"and {at} gives that the shape of one of them: on several processes this raises."
+                made = "It is reshaped here."
+                mend = (
+                    "Pass tiled=True if all processes hold this array together: then each gets the whole of it. If "
+                    "each has one of its own, take a row of what is gathered, or their mean."
+                )
+            else:
+                said = f"The condition at {at} says that this array has parts on other processes"
+                made = "It is asked here."
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
                 severity=self.severity,
-                message=(
-                    f"{spans}, and {found.reader} without tiled=True cannot stack it: on several processes JAX raises."
-                ),
+                message=f"{said}, {fact}",
                 place=place,
-                help="Pass tiled=True: then every process gets the whole array, without another axis.",
-                related=(
-                    Related(program.place(found.made), f"{'The array is made' if axes else 'It is asked'} here."),
-                ),
+                help=mend,
+                related=(Related(program.place(found.made), made),),
             )

@@ -30,7 +30,7 @@ MAX_CALLS = 6
 
 class WrongStructure(Struct, frozen=True):
     """Specs for another number of arguments or results than the function has; ``single``: it returns one
-    array.
+    array. ``returns`` is where it returns.
     """
 
     site: Site
@@ -41,6 +41,7 @@ class WrongStructure(Struct, frozen=True):
     function: str
     results: bool
     single: bool = False
+    returns: tuple[Site, ...] = ()
 
 
 class _Positional(Struct, frozen=True):
@@ -152,13 +153,14 @@ class Structure:
             return
         for target in self._targets(function, use):
             name = self.ev.function(target.frame).name
+            returns = tuple(Site(target.frame.ref, number) for number, _ in target.frame.code.of_kind(s.Return))
             result = self._result(target.frame)
             if isinstance(result, Collection) and not result.open and result.kind == "tuple":
                 due = len(result.elements)
                 if count != due:
-                    yield WrongStructure(use.site, "out_specs", count, due, due, name, results=True)
+                    yield WrongStructure(use.site, "out_specs", count, due, due, name, True, returns=returns)
             elif self.arrays.returned(target.frame):
-                yield WrongStructure(use.site, "out_specs", count, 1, 1, name, results=True, single=True)
+                yield WrongStructure(use.site, "out_specs", count, 1, 1, name, True, single=True, returns=returns)
 
     def _result(self, frame: Frame, depth: int = MAX_CALLS) -> Value | None:
         """What a function returns, also where it returns what a compiled or mapped one gives."""

@@ -28,6 +28,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.meshtypes.specs import names_of
 from spmdlint.analysis.setup.addressable import said_to_span
+from spmdlint.analysis.setup.reshaped import reshaped_as_before
 from spmdlint.analysis.variance.control import Control
 from spmdlint.knowledge.reading import Reading
 from spmdlint.program import summary as s
@@ -38,13 +39,15 @@ _DEPTH = 8
 class WholeRead(Struct, frozen=True):
     """A read of an array that spans processes: where, by what, and where the array is made.
 
-    Without ``axes``, ``made`` is a condition that says so.
+    Without ``axes``, ``made`` is a condition that says so, or where the array gets its old shape, if it is
+    ``reshaped``.
     """
 
     site: Site
     reader: str
     made: Site
     axes: tuple[str, ...]
+    reshaped: bool = False
 
 
 class Reads:
@@ -96,8 +99,13 @@ class Reads:
                 yield WholeRead(Site(frame.ref, number), knowledge.name.rpartition(".")[2], made, tuple(sorted(axes)))
                 return
         condition = said_to_span(self.ev, self._control, frame, call.arguments[0].value)
+        reader = knowledge.name.rpartition(".")[2]
         if condition is not None:
-            yield WholeRead(Site(frame.ref, number), knowledge.name.rpartition(".")[2], condition, ())
+            yield WholeRead(Site(frame.ref, number), reader, condition, ())
+            return
+        reshaped = reshaped_as_before(self.ev, frame, number, call)
+        if reshaped is not None:
+            yield WholeRead(Site(frame.ref, number), reader, Site(frame.ref, reshaped), (), reshaped=True)
 
     def _at(self, frame: Frame, number: int) -> Iterator[WholeRead]:
         read = self._read(frame, number)

@@ -113,7 +113,11 @@ class Structure(Property):
         if self._stored_twice(frame, at, use):
             return None
         text = f"the structure of {name} depends on this"
-        return decided(self.content, self.control, frame, at, use, text, _tells)
+        found = decided(self.content, self.control, frame, at, use, text, _tells)
+        nothing = [place for place, value in places if value is not None and is_none(origins, frame, value)]
+        if found is None or not nothing:
+            return found
+        return Reason(Site(frame.ref, nothing[0]), f"{name} is None where nothing else is put there", found.kind, found)
 
     def _stored_twice(self, frame: Frame, places: Sequence[int], use: int | None) -> bool:
         """Does one branch after another choose: the later one may fill in what the earlier one left empty."""
