@@ -28,11 +28,23 @@ def one_serves(
 
 
 def _is_word(ev: Evaluator, effects: Effects, frame: Frame, call: ParallelCall) -> bool:
-    """Does a loop around a call, by which processes agree, go on or end as what it gives says."""
-    number = call.site.number
-    operation = frame.code.operations[number]
-    if call.site.ref != frame.ref or not isinstance(operation, s.Call) or not effects.agrees(frame, operation):
+    """Does a loop around a call, by which processes agree, go on or end as what it gives says.
+
+    The loop may be in the arm, or in any function on the way to the call.
+    """
+    made = call.path[-1]
+    inside = ev.free_frame(made.ref) if made.ref != frame.ref else frame
+    operation = inside.code.operations[made.number]
+    if not isinstance(operation, s.Call) or not effects.agrees(inside, operation):
         return False
+    return any(
+        _decides_a_loop(ev, frame if site.ref == frame.ref else ev.free_frame(site.ref), site.number)
+        for site in call.path
+    )
+
+
+def _decides_a_loop(ev: Evaluator, frame: Frame, number: int) -> bool:
+    """Is an operation in a loop that is left or not as its result says."""
     function, flow = frame.code.function, ev.flow(frame.ref)
     for header in flow.loops:
         body = flow.loop_body(header)
