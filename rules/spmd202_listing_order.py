@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 _WAY_OUT = {
     "listing": "Sort the listing where it is made, with sorted(...).",
-    "shuffled": "Do not shuffle here, or pass a seed that all processes share, such as ReadConfig(shuffle_seed=...).",
+    "shuffled": "Take the share first and shuffle behind it, or pass a seed that all processes share, such as "
+    "ReadConfig(shuffle_seed=...).",
 }
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Site, certain
+from spmdlint.analysis.evaluation.values import External, Frame, Free, Site, certain
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -31,12 +31,33 @@ def calls_while_tracing(evaluator: Evaluator, reach: Reach) -> Iterator[CallWhil
                 operation = function.operations[number]
                 if not isinstance(operation, s.Call):
                     continue
-                callee = certain(evaluator.value(frame, operation.function))
-                known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
-                if known is not None and known.parallel and not known.compiled:
-                    way = way_from_tracing(reach, ref)
-                    if way is not None:
-                        yield CallWhileTracing(Site(ref, number), known.name, way)
+                name = _of_host(evaluator, frame, operation)
+                way = way_from_tracing(reach, ref) if name is not None else None
+                if name is not None and way is not None:
+                    yield CallWhileTracing(Site(ref, number), name, way)
+                elif name is None and isinstance(function.operations[operation.function], s.Load):
+                    yield from _of_given(evaluator, reach, frame, number, operation)
+
+
+def _of_host(evaluator: Evaluator, frame: Frame, call: s.Call) -> str | None:
+    """The parallel call of the host that this one surely is."""
+    callee = certain(evaluator.value(frame, call.function))
+    known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+    return known.name if known is not None and known.parallel and not known.compiled else None
+
+
+def _of_given(
+    evaluator: Evaluator, reach: Reach, frame: Frame, number: int, call: s.Call
+) -> Iterator[CallWhileTracing]:
+    """A call of a function that the caller hands in, where that caller is traced."""
+    if not isinstance(certain(evaluator.value(frame, call.function)), Free):
+        return
+    for edge in reach.callers.get(frame.ref, ()):
+        name = _of_host(evaluator, edge.target.frame, call) if edge.certain else None
+        way = (() if _traces(edge) else way_from_tracing(reach, edge.caller.ref)) if name is not None else None
+        if name is not None and way is not None:
+            yield CallWhileTracing(Site(frame.ref, number), name, (*way, edge.site))
+            return
 
 
 def way_from_tracing(reach: Reach, ref: FunctionRef) -> tuple[Site, ...] | None:

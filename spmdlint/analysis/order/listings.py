@@ -23,10 +23,16 @@ from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reas
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
 
-DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list"))
+DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list", "TFRecordDataset", "TextLineDataset"))
 """What makes a data set of a list, by the last part of its name."""
 # Methods of data sets that keep its order, or mix it in a way of its own.
-_KEEPERS = frozenset("map repeat prefetch cache shuffle seed".split())
+_KEEPERS = frozenset(
+    "batch cache enumerate filter interleave map padded_batch prefetch repeat seed shuffle skip take with_options".split()
+)
+_OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
+_SEEDING = frozenset(
+    ("tensorflow.random.set_seed", "tensorflow.keras.utils.set_random_seed", "tensorflow.compat.v1.set_random_seed")
+)
 SHUFFLED = "shuffled"
 """The kind of what is mixed by chance."""
 
@@ -89,6 +95,8 @@ class ListingOrder(Property):
             return Reason(Site(frame.ref, number), f".{method.name}() promises no order", "listing")
         if method.name in DATASET_MAKERS:
             return origins.any_of(frame, [argument.value for argument in operation.arguments])
+        if method.name == "shuffle" and self._mixes(origins, frame, operation, method):
+            return Reason(Site(frame.ref, number), ".shuffle() mixes in a way of its own, without a seed", SHUFFLED)
         if method.name in _KEEPERS or (method.name in VIEWS and not operation.arguments):
             return origins.of(frame, method.base)
         known = self.knowledge.methods.get(method.name)
@@ -97,6 +105,19 @@ class ListingOrder(Property):
         if known is not None and known.completion:
             return Reason(Site(frame.ref, number), f".{method.name}() gives first what is done first", "completion")
         return CONTINUE
+
+    def _mixes(self, origins: Origins, frame: Frame, operation: s.Call, method: s.Attribute) -> bool:
+        """Is it TensorFlow's ``shuffle``, without a seed of its own or one for the whole program."""
+        if len(operation.arguments) != 1 or operation.arguments[0].keyword not in (None, "buffer_size"):
+            return False
+        made: s.Operation = method
+        while isinstance(made, (s.Attribute, s.Call)):
+            callee = certain(origins.ev.value(frame, made.function)) if isinstance(made, s.Call) else None
+            if isinstance(callee, External) and callee.name.startswith(_OF_TENSORFLOW):
+                return not any(use.applied.name in _SEEDING for use in origins.reach.applications)
+            before = made.base if isinstance(made, s.Attribute) else made.function
+            made = frame.code.operations[frame.code.root_of(before)]
+        return False
 
     @staticmethod
     def _shuffled(origins: Origins, frame: Frame, number: int, operation: s.Call, known: Known) -> Reason | None:
