@@ -42,11 +42,18 @@ def traced_constants(
     """
     over_all = _over_all(evaluator, calls, reach)
     told: dict[Site, TracedConstant] = {}
+
+    def several(ref: FunctionRef, reason: Reason) -> bool:
+        """Is the function written for several processes, or any file that the value has come through."""
+        return any(map(multi.surely_written_for, {ref.path, *(step.site.ref.path for step in reason.chain())}))
+
     for ref in sorted(reach.traced - reach.host, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
         given = _in_function(evaluator, reach, facets, frame, (*_KINDS, "data") if preview else _KINDS)
-        spans = preview or (ref in over_all and multi.surely_written_for(ref.path))
-        found = next((each for each in given if spans or _inside(reach, each[2])), None)
+        found = next(
+            (each for each in given if preview or _inside(reach, each[2]) or (ref in over_all and several(ref, each[2]))),
+            None,
+        )
         if found is not None:
             way = way_from_tracing(reach, ref)
             source = found[2].source.site
