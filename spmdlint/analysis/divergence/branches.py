@@ -26,7 +26,7 @@ from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
-from spmdlint.analysis.evaluation.values import External, Frame, Member, Site, certain
+from spmdlint.analysis.evaluation.values import External, Frame, Member, Site
 from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.content import STAMP
@@ -34,13 +34,13 @@ from spmdlint.analysis.variance.dealt import dealt_by
 from spmdlint.analysis.variance.emptiness import of_question
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
+from spmdlint.analysis.variance.otherranks import told_by_others, waits_for_others
 from spmdlint.analysis.variance.raised import ways
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE
 
-_OF_JAX = ("jax.", "orbax.", "flax.")
 # They give yes or no.
 _ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 # Sources that differ by chance, if they do: preview tells of them.
@@ -251,19 +251,9 @@ class Divergences:
         if reason.kind == "group" and not loop:
             # Processes without devices of a group leave its calls out, and may.
             return tuple(c for c in calls if c.everyone and not c.of_devices)
-        if self._counts_otherwise(frame, reason):
-            return tuple(c for c in calls if c.strength == "strong" and not str(c.same).startswith(_OF_JAX))
+        if told_by_others(self.ev, self.multi, frame.ref.path, reason):
+            return tuple(filter(waits_for_others, calls))
         return calls
-
-    def _counts_otherwise(self, frame: Frame, reason: Reason) -> bool:
-        """Are the processes told apart by another library, as MPI, and JAX knows of one only: it waits for nobody."""
-        site = reason.source.site
-        asked = self.ev.project.function(site.ref).operations[site.number]
-        if not isinstance(asked, s.Call) or self.multi.surely_around(frame.ref.path):
-            return False
-        callee = certain(self.ev.value(self.ev.free_frame(site.ref), asked.function))
-        known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
-        return known is not None and known.source == "identity" and not known.name.startswith("jax.")
 
     def _terms(self, frame: Frame, arms: tuple[int, int], join: int, branch: int, ways: list[Closed]) -> list[Term]:
         """The effect terms of two arms: equal for some that are written otherwise, as `if x: f() else: f()` is."""

@@ -42,25 +42,22 @@ def traced_constants(
     """
     over_all = _over_all(evaluator, calls, reach)
     told: dict[Site, TracedConstant] = {}
-
-    def several(ref: FunctionRef, reason: Reason) -> bool:
-        """Is the function written for several processes, or any file that the value has come through."""
-        return any(map(multi.surely_written_for, {ref.path, *(step.site.ref.path for step in reason.chain())}))
-
     for ref in sorted(reach.traced - reach.host, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
-        given = _in_function(evaluator, reach, facets, frame, (*_KINDS, "data") if preview else _KINDS)
-        found = next(
-            (each for each in given if preview or _inside(reach, each[2]) or (ref in over_all and several(ref, each[2]))),
-            None,
-        )
-        if found is not None:
-            way = way_from_tracing(reach, ref)
-            source = found[2].source.site
-            # One value may go on to many functions: the one to mend is where it comes in.
-            if way is not None and (source not in told or source.ref == ref):
-                told[source] = TracedConstant(found[0], found[1], found[2], way)
+        for at, name, reason in _in_function(evaluator, reach, facets, frame, (*_KINDS, "data") if preview else _KINDS):
+            if preview or _inside(reach, reason) or (ref in over_all and _several(multi, ref, reason)):
+                way = way_from_tracing(reach, ref)
+                source = reason.source.site
+                # One value may go on to many functions: the one to mend is where it comes in.
+                if way is not None and (source not in told or source.ref == ref):
+                    told[source] = TracedConstant(at, name, reason, way)
+                break
     yield from told.values()
+
+
+def _several(multi: MultiProcess, ref: FunctionRef, reason: Reason) -> bool:
+    """Is the function written for several processes, or any file that the value has come through."""
+    return any(map(multi.surely_written_for, {ref.path, *(step.site.ref.path for step in reason.chain())}))
 
 
 def _in_function(

@@ -28,6 +28,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.lastbatch import REMAINDER
 from spmdlint.analysis.variance.origins import Reason
+from spmdlint.analysis.variance.otherranks import is_of_others, told_by_others
 from spmdlint.analysis.variance.selected import SELECTED
 from spmdlint.analysis.variance.tokenized import LONGEST
 from spmdlint.knowledge.load import Known
@@ -98,6 +99,8 @@ class Inputs:
             reason = facet.of(frame, value)
             if reason is None or (reason.kind == SELECTED and not self.effects.agrees(frame, operation)):
                 continue  # of whose data it is selected is not known
+            if told_by_others(self.ev, self.multi, frame.ref.path, reason) and not is_of_others(call):
+                continue
             # What is broadcast because the processes see other files must not have a shape taken from them; what is
             # gathered may well be made of as many files everywhere.
             near = call.same == BROADCAST or len(reason.chain()) <= _NEAR

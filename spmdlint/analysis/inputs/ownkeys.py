@@ -32,7 +32,9 @@ class Meant:
             if known is not None and known.parallel and known.agreement and number != key:
                 return True
             if known is not None and known.name == _FOLDS:
-                return any(self._names_process(frame, argument.value, _DEPTH) for argument in call.arguments)
+                own = any(self._names_process(frame, argument.value, _DEPTH) for argument in call.arguments)
+                # What is folded in by the way makes another key, which may be the process's own further on.
+                return own or (number != key and self.is_own(frame, number, seed))
             if self._folded_in_helper(frame, call, key):
                 return True
         return False

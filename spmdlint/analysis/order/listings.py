@@ -27,7 +27,8 @@ DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list", "TFReco
 """What makes a data set of a list, by the last part of its name."""
 # Methods of data sets that keep its order, or mix it in a way of its own.
 _KEEPERS = frozenset(
-    "batch cache enumerate filter interleave map padded_batch prefetch repeat seed shuffle skip take with_options".split()
+    "batch cache enumerate filter interleave map padded_batch prefetch repeat seed shuffle skip take "
+    "with_options".split()
 )
 _OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
 _SEEDING = frozenset(

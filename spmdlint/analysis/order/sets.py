@@ -95,6 +95,8 @@ class SetOrder(Property):
         if operation.operator not in _SET_OPERATORS or any(_numeric_set(origins.ev, frame, side) for side in sides):
             return None
         found = origins.any_of(frame, sides)
+        if operation.operator == "-" and _is_set(origins.ev, frame, operation.left):
+            found = origins.of(frame, operation.left)  # what is left of it are its own elements
         if found is None and _is_view(origins.ev, frame, *sides):
             text = "views of the keys of dictionaries are put together to a set here"
             return Reason(Site(frame.ref, number), text, "set")

@@ -44,6 +44,7 @@ from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
 from spmdlint.analysis.variance.inside import of_item
 from spmdlint.analysis.variance.iterated import Iterated
 from spmdlint.analysis.variance.letters import of_letters, of_whole_file
+from spmdlint.analysis.variance.makeup import make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.splits import of_split
 from spmdlint.analysis.variance.windows import Windows, resolved
@@ -310,7 +311,8 @@ class Length(Property):
         if name == "builtins.next" and arguments:
             return self.inside.of(frame, arguments[0])
         if name in _JOINED and arguments:
-            return origins.of(frame, arguments[-1 if name in _PERMUTED else 0])
+            joined = arguments[-1 if name in _PERMUTED else 0]
+            return None if make_up(origins, frame, joined) else origins.of(frame, joined)
         if name in _SIZED and arguments:
             return self._leading(frame, arguments[0]) if name in _FILLED else self._chained(origins, frame, number)
         if name in _DISTINCT and arguments:

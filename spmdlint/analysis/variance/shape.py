@@ -14,6 +14,7 @@ from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values
 from spmdlint.analysis.variance.element import of_element, of_entry
+from spmdlint.analysis.variance.makeup import JOINED, make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
 from spmdlint.analysis.variance.selected import SELECTED, by_filling, by_function, by_index
@@ -227,9 +228,7 @@ class Shape(Property):
                 ends = by_position(operation) or arguments
                 return self._made(origins, frame, number, self._of_first(frame, name, ends))
             if name in _STACKED:
-                found = origins.of(frame, arguments[0]) or self.length.of(frame, arguments[0])
-                found = found or by_filling(origins.ev, frame, arguments[0])
-                return self._made(origins, frame, number, found)
+                return self._made(origins, frame, number, self._stacked(origins, frame, name, arguments[0]))
             if name == "pad" and len(arguments) > 1:
                 return self._padded(origins, frame, arguments, function)
             if name == "reshape":
@@ -246,6 +245,12 @@ class Shape(Property):
             if made != CONTINUE:
                 return made
         return self._callable(origins, frame, operation) or CONTINUE
+
+    def _stacked(self, origins: Origins, frame: Frame, name: str, parts: int) -> Reason | None:
+        """Why what is put together of several arrays has another shape."""
+        if name in JOINED and make_up(origins, frame, parts):
+            return None
+        return origins.of(frame, parts) or self.length.of(frame, parts) or by_filling(origins.ev, frame, parts)
 
     def _of_first(self, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
         """Why what is made of a shape, or between two ends, has another shape."""

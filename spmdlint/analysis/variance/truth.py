@@ -27,8 +27,8 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if isinstance(operation, s.Load) and function.binds(operation.name):
         stores = sorted(ev.reaching(frame, test, operation.name))
         held = [n for n in stores if content.of(frame, n) is not None]
-        if not held and frame.code.filling.get(operation.name):
-            return None  # how much is in it is another question
+        if not held and _is_filled(ev, frame, test, depth):
+            return None
         only_named = held and all(of_truth(content, frame, n, depth) is None for n in held)
         return None if only_named else content.of(frame, test)
     if isinstance(operation, s.Store):
@@ -36,8 +36,8 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if isinstance(operation, s.IfExp):
         arms = (operation.test, operation.body, operation.orelse)
         return next((r for n in arms if (r := of_truth(content, frame, n, depth)) is not None), None)
-    if isinstance(operation, s.Call) and _is_iterable(ev, frame, test, depth):
-        return None  # which is true, whatever it gives
+    if isinstance(operation, s.Call) and (_is_iterable(ev, frame, test, depth) or _is_filled(ev, frame, test, depth)):
+        return None  # which is true, whatever it gives; how much was put into a list is another question
     if isinstance(operation, s.Item):
         places = list(elements(ev, frame, operation.value, operation.index))
         if places and all(of_truth(content, where, value, depth) is None for where, value in places):
@@ -45,6 +45,8 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if _is_text(ev, frame, operation) or variable_read(ev, frame, operation) is not None:
         return None  # an environment variable is a text that is set or not, and "0" is true, too
     found = content.of(frame, test)
+    if found is not None and isinstance(operation, (s.Attribute, s.Parameter)) and _names_folder(ev, found):
+        return None
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
     return found if _passed(content, frame, operation, depth) else None
@@ -71,6 +73,27 @@ def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
     inside = ev.free_frame(callee.ref)
     returned = [o.value for _, o in inside.code.of_kind(s.Return)]
     return bool(returned) and all(n is not None and _is_iterable(ev, inside, n, depth - 1) for n in returned)
+
+
+def _names_folder(ev: Evaluator, found: Reason) -> bool:
+    """Is what differs the name of a temporary file or folder, which nobody makes other answers of."""
+    site = found.source.site
+    call = ev.project.function(site.ref).operations[site.number]
+    callee = certain(ev.value(ev.free_frame(site.ref), call.function)) if isinstance(call, s.Call) else None
+    return isinstance(callee, External) and callee.name.startswith("tempfile.")
+
+
+def _is_filled(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
+    """Is it a list that is filled one by one, here or in the function that returns it."""
+    operation = frame.code.operations[number]
+    if isinstance(operation, s.Load):
+        return bool(frame.code.filling.get(operation.name))
+    callee = certain(ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
+    if not isinstance(callee, FunctionValue) or depth == 0:
+        return False
+    inside = ev.free_frame(callee.ref)
+    returned = [made.value for _, made in inside.code.of_kind(s.Return)]
+    return bool(returned) and all(n is not None and _is_filled(ev, inside, n, depth - 1) for n in returned)
 
 
 def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) -> bool:
