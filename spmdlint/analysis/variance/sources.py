@@ -10,6 +10,7 @@ from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import names_something
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.paths import lists_folder
 from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
@@ -114,6 +115,8 @@ class Sources:
         method = self.ev.function(frame).operations[operation.function]
         if not isinstance(method, s.Attribute):
             return None
+        if lists_folder(self.ev, frame, method):
+            return Reason(Site(frame.ref, number), f".{method.name}() may find other files on every process", "files")
         known = self.knowledge.methods.get(method.name)
         if known is None or known.source is None or known.callback is not None:
             return None
