@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Frame
+from spmdlint.analysis.evaluation.values import Applied, External, Frame
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
 SHARDERS = frozenset(("shard",))
+_LISTS = frozenset(("builtins.list", "builtins.sorted", "builtins.tuple"))
 _ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
 _RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
 
@@ -97,7 +98,7 @@ def topped_up(ev: Evaluator, frame: Frame, rows: int, padding: int) -> int | Non
         missing = operations[resolved(ev, frame, count)]
         if not isinstance(operations[one], s.Display) or not isinstance(missing, s.Binary):
             continue
-        taken = operations[missing.right]
+        taken = operations[resolved(ev, frame, missing.right)]
         counts = isinstance(taken, s.Call) and len(taken.arguments) == 1 and missing.operator == "-"
         if counts and isinstance(taken, s.Call) and _same(ev, frame, taken.arguments[0].value, rows):
             return missing.left
@@ -105,4 +106,15 @@ def topped_up(ev: Evaluator, frame: Frame, rows: int, padding: int) -> int | Non
 
 
 def _same(ev: Evaluator, frame: Frame, one: int, other: int) -> bool:
-    return resolved(ev, frame, one) == resolved(ev, frame, other)
+    return _counted(ev, frame, one) == _counted(ev, frame, other)
+
+
+def _counted(ev: Evaluator, frame: Frame, number: int) -> int:
+    """The value whose elements are counted, or listed."""
+    number = resolved(ev, frame, number)
+    call = frame.code.operations[number]
+    if isinstance(call, s.Call) and len(call.arguments) == 1:
+        callees = ev.value(frame, call.function)
+        if any(isinstance(v, External) and v.name in _LISTS for v in callees):
+            return resolved(ev, frame, call.arguments[0].value)
+    return number
