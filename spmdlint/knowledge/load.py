@@ -165,6 +165,13 @@ _PARAMETERS = (
 """Keys whose value is the name of a parameter."""
 
 
+_WRAPPED = {
+    name: f"jax.experimental.multihost_utils.{name}"
+    for name in ("broadcast_one_to_all", "process_allgather", "sync_global_devices")
+}
+"""Names that libraries keep for functions that hand on to JAX's, as `praxis.py_utils.sync_global_devices` does."""
+
+
 class Knowledge(Struct, frozen=True):
     """All tables together: functions by their canonical name, other homes of names, and methods by their bare name."""
 
@@ -190,8 +197,13 @@ class Knowledge(Struct, frozen=True):
                     name = home + name[end:]
                     break
             else:
-                return name
+                break
         return name
+
+    def outside(self, name: str) -> str:
+        """The same for a name that is surely no name of the project's."""
+        name = self.canonical(name)
+        return name if name in self.functions else _WRAPPED.get(name.rpartition(".")[2], name)
 
     def gives_array(self, name: str) -> bool:
         """Does a function give one array, as nearly all of its module do."""

@@ -261,7 +261,7 @@ class Evaluator(Frames):
         if isinstance(base, External):
             found = self._members.get((base.name, name))
             if found is None:
-                found = one(External(self.knowledge.canonical(f"{base.name}.{name}")))
+                found = one(External(self.knowledge.outside(f"{base.name}.{name}")))
                 self._members[base.name, name] = found
             return found
         modelled = standard.attribute(self, base, name)

@@ -168,7 +168,7 @@ class Names:
             return one(ModuleValue(path))
         if self.ev.project.is_namespace(dotted, module):
             return one(Namespace(dotted, module.path))
-        return one(External(self.ev.knowledge.canonical(dotted)))
+        return one(External(self.ev.knowledge.outside(dotted)))
 
     def module_attribute(self, module: Module, name: str) -> Values:
         full = self.ev.knowledge.canonical(f"{module.name}.{name}")
