@@ -140,9 +140,11 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
             continue
         shares = [leaf for leaf in operands if leaf.state(axis) == "partial"]
         only_shares = all(leaf.state(axis) in (*ALIKE, "partial") for leaf in operands)
-        if typed == "quotient" and len(operands) == 2 and _is_ratio(operands[0], operands[1], axis):
+        if _gives_ratio(typed, operands, axis):
             found = {mark for mark in found if mark.fact != "bent" or mark.axis != axis}
             found.add(Mark("ratio", axis, site))
+        elif _is_inverse(typed, operands, axis):
+            found.add(Mark("inverse", axis, site))
         elif only_shares and (len(shares) > 1 if typed == "product" else typed == "nonlinear" and shares):
             found.add(Mark("bent", axis, site))
         gradients = [leaf for leaf in operands if leaf.marked("gradient", axis)]
@@ -166,11 +168,41 @@ def with_bias(product: Leaf, bias: Leaf, whole: Leaf, site: Site) -> Leaf:
     return replace(whole, marks=whole.marks | {Mark("added", axis, site) for axis in axes})
 
 
+def _gives_ratio(typed: Typed, operands: Sequence[Leaf], axis: str) -> bool:
+    """Is a sum of this device's data divided by the number of its examples, at once or by a weight made from that."""
+    if len(operands) != 2 or typed not in ("product", "quotient"):
+        return False
+    if typed == "quotient":
+        return _is_ratio(operands[0], operands[1], axis)
+    return any(
+        weight.marked("inverse", axis) is not None
+        and whole.state(axis) == "partial"
+        and not whole.marked("gradient", axis)
+        for weight, whole in (operands, tuple(reversed(operands)))
+    )
+
+
 def _is_ratio(above: Leaf, below: Leaf, axis: str) -> bool:
     """A sum of this device's data by the number of its examples, which may be bounded from below, and no derivative."""
     if above.state(axis) != "partial" or above.marked("gradient", axis):
         return above.state(axis) == below.state(axis) == "partial"
-    return below.state(axis) == "partial" or below.marked("bent", axis) is not None
+    return _counts(below, axis)
+
+
+def _is_inverse(typed: Typed, operands: Sequence[Leaf], axis: str) -> bool:
+    """Is it a weight: what is alike everywhere, divided by the number of this device's examples."""
+    return (
+        typed == "quotient"
+        and len(operands) == 2
+        and operands[0].state(axis) in ALIKE
+        and _counts(operands[1], axis)
+        and not operands[1].marked("gradient", axis)
+    )
+
+
+def _counts(leaf: Leaf, axis: str) -> bool:
+    """May it be the number of this device's examples, which may be bounded from below."""
+    return leaf.state(axis) == "partial" or leaf.marked("bent", axis) is not None
 
 
 def _belongs(other: Leaf, axis: str) -> bool:

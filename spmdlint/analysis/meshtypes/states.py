@@ -30,6 +30,7 @@ Fact = Literal[
     "magnified",
     "bent",
     "ratio",
+    "inverse",
     "drawn",
     "derived",
     "repeated",
@@ -48,7 +49,8 @@ class Mark(Struct, frozen=True):
     - *settled*: a derivative of what nobody knows, by what is alike: alike as well in a checked region;
     - *magnified*: in an unchecked region, a derivative of a loss that `psum` has summed, whose transpose sums again;
     - *added*: a product of this device's parts, to which something that is alike everywhere was added;
-    - *bent*: a non-linear function of a partial value; *ratio*: the quotient of two partial ones;
+    - *bent*: a non-linear function of a partial value; *ratio*: the quotient of two partial ones; *inverse*: what is
+      alike everywhere divided by a partial one;
     - *drawn*: random numbers from a key that is alike on all devices; *derived*: that key, from another one;
     - *repeated*: made, or not made, as often as a predicate says. Of collectives, not of values.
     """
