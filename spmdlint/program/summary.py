@@ -407,6 +407,11 @@ class Summary(Struct):
     layout: Layout
     comments: tuple[Comment, ...] = ()
 
+    @property
+    def has_nonlocals(self) -> bool:
+        """Does any function set a name of one around it."""
+        return any(function.nonlocals for function in self.functions)
+
     def position(self, offset: int) -> tuple[int, int]:
         """Row and column, both from 1, of an offset in characters."""
         return self.layout.places.position(offset)

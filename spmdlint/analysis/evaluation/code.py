@@ -95,7 +95,8 @@ class Code(Operations):
             return operation.value
         if isinstance(operation, s.Load) and self.scope_of(operation.name) is self.function:
             stores = self.flow.reaching(number, operation.name)
-            if len(stores) == 1 and operation.name not in self.mutated_names:
+            named = operation.name not in self.mutated_names and operation.name not in self.set_inside
+            if len(stores) == 1 and named:
                 return next(iter(stores))
         return None
 
@@ -127,6 +128,16 @@ class Code(Operations):
         """The names whose value the function changes in place."""
         loads = (self.operations[changed] for _, changed in self.changes)
         return frozenset(load.name for load in loads if isinstance(load, s.Load)) if self.changes else _NONE
+
+    @cached_property
+    def set_inside(self) -> dict[str, tuple[int, ...]]:
+        """The names that functions inside of this one set by ``nonlocal``, with the numbers of those functions."""
+        found: dict[str, tuple[int, ...]] = {}
+        for inner in self.summary.functions[self.function.index + 1 :] if self.summary.has_nonlocals else ():
+            for name in sorted(inner.nonlocals):
+                if name in inner.stores and self.summary.scope_of(inner, name) is self.function:
+                    found[name] = (*found.get(name, ()), inner.index)
+        return found
 
     @cached_property
     def changes(self) -> tuple[tuple[int, int], ...]:

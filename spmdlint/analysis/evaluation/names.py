@@ -47,6 +47,8 @@ class Names:
             values = join(*(self.ev.value(frame, store) for store in stores))
             if not stores and function.kind == "class":
                 return self.global_name(module, operation.name)
+            if values and operation.name in code.set_inside:
+                values = join(values, *self._set_inside(frame, operation.name))
             return self._opened(values, frame, operation.name, number)
         if scope is not None:
             outer: Frame | None = frame.outer
@@ -66,7 +68,17 @@ class Names:
         live = self.ev.live_blocks(frame)
         stores = [number for number in scope.stores.get(name, ()) if scope.block_of[number] in live]
         values = join(*(self.ev.value(frame, n) for n in stores if isinstance(scope.operations[n], s.Store)))
+        if values and name in frame.code.set_inside:
+            values = join(values, *self._set_inside(frame, name))
         return self._opened(values, frame, name)
+
+    def _set_inside(self, frame: Frame, name: str) -> Iterator[Values]:
+        """What functions inside of another one set a name of that to."""
+        for index in frame.code.set_inside[name]:
+            inside = self.ev.free_frame(FunctionRef(frame.ref.path, index))
+            for number in inside.code.function.stores[name]:
+                known = isinstance(inside.code.operations[number], s.Store)
+                yield self.ev.value(inside, number) if known else ANYTHING
 
     def _opened(self, values: Values, frame: Frame, name: str, number: int | None = None) -> Values:
         """Collections that the function changes in place may hold anything; lists that it fills, what it puts there."""

@@ -40,6 +40,7 @@ from spmdlint.analysis.variance.kept import callees
 from spmdlint.analysis.variance.options import Options
 from spmdlint.analysis.variance.outside import OutsideStores
 from spmdlint.analysis.variance.reason import Reason as Reason
+from spmdlint.analysis.variance.setelsewhere import SetElsewhere, Stores
 from spmdlint.analysis.variance.uniform import Uniform
 from spmdlint.analysis.variance.verified import Verified
 from spmdlint.analysis.variance.walk import Known, Walk
@@ -94,7 +95,7 @@ class Origins:
         self.calls = calls
         self.reach = reach
         self.property = what
-        self._globals: dict[Path, dict[str, list[tuple[FunctionRef, int]]]] = {}
+        self._elsewhere = SetElsewhere(evaluator.project)
         self._entries: dict[FunctionRef, list[CallEdge]] = {}
         self._known = Known()
         self._walk = walk or Walk()
@@ -214,7 +215,10 @@ class Origins:
             if len(stores) > 1 and self._is_passed(frame, operation.name):
                 stores = [n for n in stores if not stored_where_missing(self.ev, frame, n, operation.name)]
             found = self.any_of(frame, stores)
-            return found or self._chosen(frame, operation.name, stores, function.block_of[number])
+            found = found or self._chosen(frame, operation.name, stores, function.block_of[number])
+            return found or self._set_elsewhere(
+                frame, number, operation.name, self._elsewhere.of_function(frame.code, frame.ref, operation.name)
+            )
         if scope is not None:
             outer = frame.outer
             while outer is not None and self.ev.function(outer) is not scope:
@@ -239,6 +243,15 @@ class Origins:
             places.append((store, operation.value))
         return self.property.chosen(self, frame, repr(name), places, use)
 
+    def _set_elsewhere(self, frame: Frame, number: int, name: str, stores: Stores) -> Reason | None:
+        """What other functions store to a name."""
+        for ref, store in stores:
+            if not self._uniform.stored(ref, store):
+                found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), store)
+                if found is not None:
+                    return self.step(frame, number, f"{name} is set there", found)
+        return None
+
     def _global(self, name: str, number: int, frame: Frame) -> Reason | None:
         module = self.ev.project.modules[frame.ref.path]
         stores: Sequence[int] = module.top.stores.get(name, ())
@@ -249,21 +262,9 @@ class Origins:
         before = sorted(self.ev.reaching(top, number, name)) if frame.ref == top.ref else []
         use = module.top.block_of[number] if before else None
         found = self.any_of(top, before or stores) or self._chosen(top, name, before or stores, use)
-        for ref, store in self._stores_elsewhere(module.path).get(name, ()):
-            if found is None and not self._uniform.stored(ref, store):
-                found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), store)
-        return self.step(frame, number, f"{name} is set there", found) if found is not None else None
-
-    def _stores_elsewhere(self, path: Path) -> dict[str, list[tuple[FunctionRef, int]]]:
-        """The stores to a module's names that its functions make, by a ``global`` statement."""
-        if path not in self._globals:
-            found: dict[str, list[tuple[FunctionRef, int]]] = {}
-            for function in self.ev.project.modules[path].summary.functions:
-                for name in sorted(function.globals):
-                    ref = FunctionRef(path, function.index)
-                    found.setdefault(name, []).extend((ref, n) for n in function.stores.get(name, ()))
-            self._globals[path] = found
-        return self._globals[path]
+        if found is None:
+            return self._set_elsewhere(frame, number, name, self._elsewhere.of_module(module.path, name))
+        return self.step(frame, number, f"{name} is set there", found)
 
     def import_target(self, frame: Frame, operation: s.Import) -> tuple[Frame, tuple[int, ...]] | None:
         """The module-level stores of the project that an imported name stands for."""

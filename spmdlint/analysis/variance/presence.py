@@ -56,10 +56,10 @@ class Presence(Property):
         return Reason(taken, text, "named") if taken is not None else None
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
-        """A field that only some processes fill: the others keep what stood there before."""
+        """A field, or a name outside, that only some processes fill: the others keep what stood there before."""
         frame = origins.frame_of(ref)
         operation = origins.ev.function(frame).operations[number]
-        if not isinstance(operation, s.StoreAttribute) or is_none(origins, frame, operation.value):
+        if not isinstance(operation, (s.StoreAttribute, s.Store)) or is_none(origins, frame, operation.value):
             return None
         text = f"whether {operation.name!r} is filled depends on this"
         return decided(self.content, self.control, frame, (number,), None, text)
