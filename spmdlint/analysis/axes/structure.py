@@ -154,21 +154,29 @@ class Structure:
         for target in self._targets(function, use):
             name = self.ev.function(target.frame).name
             returns = tuple(Site(target.frame.ref, number) for number, _ in target.frame.code.of_kind(s.Return))
-            result = self._result(target.frame)
-            if isinstance(result, Collection) and not result.open and result.kind == "tuple":
-                due = len(result.elements)
-                if count != due:
-                    yield WrongStructure(use.site, "out_specs", count, due, due, name, True, returns=returns)
+            dues = self._lengths(target.frame)
+            if dues:
+                if count not in dues:
+                    yield WrongStructure(use.site, "out_specs", count, min(dues), max(dues), name, True, returns=returns)
             elif self.arrays.returned(target.frame):
                 yield WrongStructure(use.site, "out_specs", count, 1, 1, name, True, single=True, returns=returns)
 
-    def _result(self, frame: Frame, depth: int = MAX_CALLS) -> Value | None:
-        """What a function returns, also where it returns what a compiled or mapped one gives."""
-        result = certain(self.ev.returned(frame))
+    def _lengths(self, frame: Frame, depth: int = MAX_CALLS) -> set[int]:
+        """The lengths of the tuples that a function returns, if it returns nothing else for sure.
+
+        Also where it returns what a compiled or mapped one gives.
+        """
+        results = self.ev.returned(frame)
+        result = certain(results)
         if isinstance(result, Called) and depth and self.calls.keeps_results(result.function):
             targets = list(self.calls.targets(result.function, Arguments(), frame.depth + 1, arrays=True))
-            return self._result(targets[0].frame, depth - 1) if len(targets) == 1 else None
-        return result
+            return self._lengths(targets[0].frame, depth - 1) if len(targets) == 1 else set()
+        found: set[int] = set()
+        for each in results:
+            if not isinstance(each, Collection) or each.open or each.kind != "tuple":
+                return set()
+            found.add(len(each.elements))
+        return found
 
     def _targets(self, function: Value, use: MapUse) -> Iterator[Target]:
         """The frames whose result is the map's: not those of a function that a transformation changes."""

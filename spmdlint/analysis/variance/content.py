@@ -248,7 +248,7 @@ class Variance(Property):
     def _own_part(self, frame: Frame, number: int) -> Reason | None:
         """What the program itself hands on as this process's part."""
         taken = self.handed.part_of(frame, number)
-        text = "it is this process's part of the data, which is put into a global array here"
+        text = "this is the process's part of the data, which is put into a global array here"
         return Reason(taken, text, "data") if taken is not None else None
 
     def _own_argument(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
@@ -259,7 +259,7 @@ class Variance(Property):
     def _likely(self, frame: Frame, number: int) -> Reason | None:
         """What the program uses as one uses this process's part."""
         used = self.handed.likely_part_of(frame, number)
-        text = "it is most likely this process's part of the data, by what is done with it here"
+        text = "this is most likely the process's part of the data, by what is done with it here"
         return Reason(used, text, "named") if used is not None else None
 
     def _either(self, origins: Origins, frame: Frame, operation: s.IfExp) -> Reason | None:
@@ -280,7 +280,7 @@ class Variance(Property):
             return None
         if found.kind not in ("identity", "host"):
             return found
-        return Reason(Site(frame.ref, number), "it is read from a file of this process's own", "data", found)
+        return Reason(Site(frame.ref, number), "this is read from a file of the process's own", "data", found)
 
     def _made_of(
         self,
@@ -317,7 +317,7 @@ class Variance(Property):
         """A slice by the number of the process is data, and does not tell who one is."""
         if found is None or found.kind != "identity":
             return found
-        return Reason(Site(frame.ref, number), "it is cut by the number of the process", "data", found)
+        return Reason(Site(frame.ref, number), "this is cut by the number of the process", "data", found)
 
     def _call(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call

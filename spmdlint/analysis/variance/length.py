@@ -362,7 +362,7 @@ class Length(Property):
         """How many elements there are in some examples together."""
         call = frame.code.operations[number]
         found = self.content.of(frame, call.arguments[0].value) if isinstance(call, s.Call) else None
-        text = "it is as long as all of this process's examples together"
+        text = "this is as long as all of the process's examples together"
         return origins.step(frame, number, text, found) if found is not None and found.kind == "data" else None
 
     def _leading(self, frame: Frame, shape: int) -> Reason | None:

@@ -25,7 +25,7 @@ def shared_out(content: Origins, frame: Frame, number: int, call: s.Call) -> Rea
     found = next((reason for reason in reasons if reason is not None and reason.kind == "identity"), None)
     if found is None:
         return None
-    return Reason(Site(frame.ref, number), "it is shared out by the number of the process", "data", found)
+    return Reason(Site(frame.ref, number), "this is shared out by the number of the process", "data", found)
 
 
 def _parts(content: Origins, frame: Frame, value: int, depth: int) -> Iterator[int]:
