@@ -65,9 +65,17 @@ class FileTests:
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             if number != looked.site.number and _name(frame.code, call) in _WRITERS and self._by_one(frame, number):
                 made = set().union(*_told_by(frame.code, number))
-                if any(names <= made for names in wanted):
+                if any(names <= made for names in wanted) and not self._all_meet(frame, looked.site.number, number):
                     return True
         return False
+
+    def _all_meet(self, frame: Frame, looked: int, made: int) -> bool:
+        """Do all processes meet behind the look and before the file is made: then none looks too late."""
+        return any(
+            looked < number < made and not self._by_one(frame, number)
+            for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame)))
+            if any(each.everyone for each in self.effects.of_call(frame, number, call))
+        )
 
     def _by_one(self, frame: Frame, number: int) -> bool:
         for branch in self.control.choosing(frame, (number,), None):
