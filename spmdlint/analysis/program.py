@@ -28,6 +28,7 @@ from spmdlint.analysis.divergence.branches import Divergence, Divergences
 from spmdlint.analysis.divergence.elsewhere import CallElsewhere, CallsElsewhere
 from spmdlint.analysis.divergence.exceptions import ExceptionPath, ExceptionPaths
 from spmdlint.analysis.divergence.turns import Turn, Turns
+from spmdlint.analysis.divergence.unawaited import UnawaitedFile, UnawaitedFiles
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import Explainer, Explanation
@@ -132,6 +133,11 @@ class Program:
     def divergent_branches(self) -> tuple[Divergence, ...]:
         """Branches on what differs between processes, with other parallel calls on either side."""
         return self._branches
+
+    def unawaited_files(self) -> Iterator[UnawaitedFile]:
+        """Files that some processes make and all read, without waiting."""
+        if self.multi_process != "never":
+            yield from UnawaitedFiles(self.evaluator, self.reach, self.effects, self._multi, self.variance).found()
 
     def turns(self) -> Iterator[Turn]:
         """Parallel calls in blocks that processes enter in turn."""

@@ -157,7 +157,9 @@ class Structure:
             dues = self._lengths(target.frame)
             if dues:
                 if count not in dues:
-                    yield WrongStructure(use.site, "out_specs", count, min(dues), max(dues), name, True, returns=returns)
+                    yield WrongStructure(
+                        use.site, "out_specs", count, min(dues), max(dues), name, True, returns=returns
+                    )
             elif self.arrays.returned(target.frame):
                 yield WrongStructure(use.site, "out_specs", count, 1, 1, name, True, single=True, returns=returns)
 

@@ -1,0 +1,138 @@
+"""Which calls write or read the file at a path, and when two paths are the same for all that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from spmdlint.analysis.evaluation.bindings import passed_to
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, certain
+from spmdlint.program import summary as s
+
+_OPENERS = frozenset(("open", "GFile", "gopen"))
+_WRITERS = frozenset(
+    "save savez savez_compressed savetxt write_text write_bytes to_csv to_parquet copy copyfile move rename replace "
+    "download urlretrieve save_model".split()
+)
+_READERS = frozenset(
+    "load loadtxt genfromtxt fromfile memmap read_text read_bytes read_csv read_parquet read_json from_file "
+    "from_pretrained TFRecordDataset load_model".split()
+)
+_OF_PATHS = frozenset("read_bytes read_text write_bytes write_text".split())
+"""Methods that paths alone have."""
+_DEPTH = 8
+_CALLS = 2
+"""Calls of the project's functions that are looked into."""
+
+Shape = tuple[object, ...]
+"""A path as it is made: equal for two that are made alike of the same values."""
+
+
+class PathUse(Struct, frozen=True):
+    """A call that writes the file at a path, or reads it, itself or in a function of the project."""
+
+    number: int
+    path: Shape
+    writes: bool
+    waits: bool = False
+
+
+class PathUses:
+    """Finds them in a function, and in those of the project that it hands a path to. One per run."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ev = evaluator
+
+    def makes_any(self, frame: Frame) -> bool:
+        """May a function write a file at all: far faster to ask than what it does in which order."""
+        return any(
+            True for block in sorted(self.ev.live_blocks(frame)) for use in self.of_block(frame, block) if use.writes
+        )
+
+    def of_block(self, frame: Frame, block: int, calls: int = _CALLS) -> Iterator[PathUse]:
+        """What the calls of a block write and read, in order."""
+        for number, call in frame.code.calls_in([block]):
+            yield from self.of_call(frame, number, call, calls)
+
+    def of_call(self, frame: Frame, number: int, call: s.Call, calls: int = _CALLS) -> Iterator[PathUse]:
+        """What one call writes and reads."""
+        callee = certain(self.ev.value(frame, call.function))
+        if isinstance(callee, FunctionValue):
+            if calls:
+                yield from self._through(frame, number, call, callee, calls)
+            return
+        method = frame.code.operations[call.function]
+        name = method.name if isinstance(method, (s.Attribute, s.Load)) else ""
+        writes = _opens_to_write(frame, call) if name in _OPENERS else name in _WRITERS
+        if not writes and name not in _READERS | _OPENERS:
+            return
+        given = [argument.value for argument in call.arguments if not argument.star]
+        if isinstance(method, s.Attribute) and name in _OF_PATHS:
+            given.append(method.base)
+        for each in given:
+            path = shape(frame, each)
+            if path is not None:
+                yield PathUse(number, path, writes)
+
+    def _through(self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, calls: int) -> Iterator[PathUse]:
+        """What a function of the project does with a path that it is given as it is."""
+        function, inside = self.ev.project.function(callee.ref), self.ev.free_frame(callee.ref)
+        given: dict[Shape, Shape] = {}
+        for formal in function.formals:
+            value = passed_to(function, call, formal.name, bound=callee.receiver is not None)
+            path = shape(frame, value) if value is not None else None
+            if path is not None:
+                given[("name", callee.ref, formal.name)] = path
+        for block in sorted(self.ev.live_blocks(inside)) if given else ():
+            for use in self.of_block(inside, block, calls - 1):
+                if use.path in given:
+                    yield PathUse(number, given[use.path], use.writes)
+
+
+def shape(frame: Frame, number: int, depth: int = _DEPTH) -> Shape | None:
+    """How a path is made; None for what names nothing that varies from call to call, and for what is not followed."""
+    made = _shape(frame, number, depth)
+    return made if made is not None and made[0] != "constant" else None
+
+
+def _shape(frame: Frame, number: int, depth: int) -> Shape | None:
+    code = frame.code
+    operation = code.operations[code.root_of(number)]
+    if depth == 0:
+        return None
+    if isinstance(operation, s.Const):
+        return ("constant", operation.value) if isinstance(operation.value, str) else None
+    if isinstance(operation, s.Parameter):
+        return ("name", frame.ref, operation.name)
+    parts: tuple[int, ...]
+    if isinstance(operation, s.Attribute):
+        kind, parts = f".{operation.name}", (operation.base,)
+    elif isinstance(operation, s.Binary) and operation.operator in ("/", "+"):
+        kind, parts = operation.operator, (operation.left, operation.right)
+    elif isinstance(operation, s.FString):
+        kind, parts = "f", operation.parts
+    elif isinstance(operation, s.Call) and not any(a.keyword or a.star for a in operation.arguments):
+        kind, parts = "call", (operation.function, *(argument.value for argument in operation.arguments))
+    elif isinstance(operation, s.Load):
+        return ("name", code.scope_of(operation.name) and frame.ref, operation.name, *_stores(frame, number))
+    else:
+        return None
+    inner = tuple(_shape(frame, part, depth - 1) for part in parts)
+    return (kind, *inner) if all(each is not None for each in inner) else None
+
+
+def _stores(frame: Frame, number: int) -> tuple[int, ...]:
+    """The stores that a name may have its value from: a name that was set anew is another one."""
+    load = frame.code.operations[number]
+    if not isinstance(load, s.Load) or frame.code.scope_of(load.name) is not frame.code.function:
+        return ()
+    return tuple(sorted(frame.code.flow.reaching(number, load.name)))
+
+
+def _opens_to_write(frame: Frame, call: s.Call) -> bool:
+    """Is a file opened with a mode that makes it."""
+    modes = [a.value for place, a in enumerate(call.arguments) if a.keyword == "mode" or (place == 1 and not a.keyword)]
+    said = [frame.code.operations[mode] for mode in modes]
+    return any(isinstance(mode, s.Const) and isinstance(mode.value, str) and mode.value[:1] in "wax" for mode in said)
