@@ -70,7 +70,13 @@ class FileTests:
         return False
 
     def _all_meet(self, frame: Frame, looked: int, made: int) -> bool:
-        """Do all processes meet behind the look and before the file is made: then none looks too late."""
+        """Do all processes meet behind the look and before the file is made: then none looks too late.
+
+        In a loop they look again for what may have been made in a round before.
+        """
+        block = frame.code.function.block_of[looked]
+        if any(block in body for body in frame.code.flow.loops.values()):
+            return False
         return any(
             looked < number < made and not self._by_one(frame, number)
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame)))
