@@ -71,8 +71,17 @@ def nearest(word: str, candidates: Collection[str]) -> str | None:
     by_lower = {candidate.lower(): candidate for candidate in candidates}
     import difflib  # which only a mistake needs
 
-    found = difflib.get_close_matches(word.lower(), list(by_lower), n=1)
-    return by_lower[found[0]] if found else None
+    found = difflib.get_close_matches(word.lower(), list(by_lower), n=3)
+    # Of two that are as near, a wrong letter is likelier than one in another place.
+    best = max(found, key=lambda near: _nearness(word.lower(), near), default=None)
+    return by_lower[best] if best is not None else None
+
+
+def _nearness(word: str, near: str) -> tuple[float, int]:
+    from difflib import SequenceMatcher
+
+    same = sum(mine == theirs for mine, theirs in zip(word, near, strict=False))
+    return SequenceMatcher(None, near, word).ratio(), same
 
 
 def specificity(selector: str, rules: Sequence[Rule]) -> int:
