@@ -37,6 +37,8 @@ MAX_ELEMENTS = 64
 """More elements of a computed collection are not told one by one."""
 ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
+CONVERTERS = frozenset(("numpy.array", "numpy.asarray", "jax.numpy.array", "jax.numpy.asarray", "jax.device_get"))
+"""Functions that give the array that they are given, as another kind of array."""
 COPIES = frozenset(("replace", "_replace"))
 """Methods of records that give a copy with other fields."""
 FIELD_FUNCTIONS = (

@@ -30,6 +30,8 @@ _KEEPERS = frozenset(
     "batch cache enumerate filter interleave map padded_batch prefetch repeat seed shuffle skip take "
     "with_options".split()
 )
+_DEPTH = 64
+"""Attributes and calls of one chain of methods that are seen through: in a loop there may be no end of them."""
 _OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
 _SEEDING = frozenset(
     ("tensorflow.random.set_seed", "tensorflow.keras.utils.set_random_seed", "tensorflow.compat.v1.set_random_seed")
@@ -112,7 +114,9 @@ class ListingOrder(Property):
         if len(operation.arguments) != 1 or operation.arguments[0].keyword not in (None, "buffer_size"):
             return False
         made: s.Operation = method
-        while isinstance(made, (s.Attribute, s.Call)):
+        for _ in range(_DEPTH):
+            if not isinstance(made, (s.Attribute, s.Call)):
+                break
             callee = certain(origins.ev.value(frame, made.function)) if isinstance(made, s.Call) else None
             if isinstance(callee, External) and callee.name.startswith(_OF_TENSORFLOW):
                 return not any(use.applied.name in _SEEDING for use in origins.reach.applications)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.standard import CONVERTERS
 from spmdlint.analysis.evaluation.values import External, Frame, certain
 from spmdlint.program import summary as s
 
-_CONVERTERS = frozenset(("numpy.array", "numpy.asarray", "jax.numpy.array", "jax.numpy.asarray", "jax.device_get"))
+_DEPTH = 8
+"""Conversions of one array that are seen through: in a loop there may be no end of them."""
 
 
 def reshaped_as_before(ev: Evaluator, frame: Frame, gather: int, call: s.Call) -> int | None:
@@ -32,16 +34,17 @@ def reshaped_as_before(ev: Evaluator, frame: Frame, gather: int, call: s.Call) -
 def _made_of(ev: Evaluator, frame: Frame, number: int) -> int:
     """The operation that gave an array, before it was converted or cast."""
     code = frame.code
-    while True:
+    for _ in range(_DEPTH):
         number = code.root_of(number)
         call = code.operations[number]
         if not isinstance(call, s.Call):
             return number
         method = code.operations[call.function]
         callee = certain(ev.value(frame, call.function))
-        if isinstance(callee, External) and callee.name in _CONVERTERS and call.arguments:
+        if isinstance(callee, External) and callee.name in CONVERTERS and call.arguments:
             number = call.arguments[0].value
         elif isinstance(method, s.Attribute) and method.name in ("astype", "copy"):
             number = method.base
         else:
-            return number
+            break
+    return number

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.standard import CONVERTERS
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
 from spmdlint.analysis.order.listings import DATASET_MAKERS
 from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
-_CONVERTERS = frozenset(("numpy.asarray", "numpy.array", "jax.numpy.asarray", "jax.numpy.array", "jax.device_get"))
 # What gives the elements of a data set in the order that they had.
 _KEEPING = frozenset(
     "batch cache enumerate filter interleave map prefetch repeat take unbatch with_options seed to_iter_dataset".split()
@@ -49,7 +49,7 @@ class ShuffledOrder(Property):
             if isinstance(callee, External):
                 if callee.name in LISTERS:
                     return origins.any_of(frame, arguments)
-                if callee.name in _CONVERTERS:
+                if callee.name in CONVERTERS:
                     return origins.any_of(frame, arguments[:1])
                 if callee.name == "jax.random.permutation":
                     return self._step(origins, frame, number, self.content.any_of(frame, arguments[:1]))
