@@ -165,13 +165,6 @@ _PARAMETERS = (
 """Keys whose value is the name of a parameter."""
 
 
-_WRAPPED = {
-    name: f"jax.experimental.multihost_utils.{name}"
-    for name in ("broadcast_one_to_all", "process_allgather", "sync_global_devices")
-}
-"""Names that libraries keep for functions that hand on to JAX's, as `praxis.py_utils.sync_global_devices` does."""
-
-
 class Knowledge(Struct, frozen=True):
     """All tables together: functions by their canonical name, other homes of names, and methods by their bare name."""
 
@@ -183,6 +176,8 @@ class Knowledge(Struct, frozen=True):
     no_arrays: frozenset[str] = frozenset()
     local_parts: frozenset[str] = frozenset()
     """Attributes of a global array that are lists of the parts on this process."""
+    wrapped: Mapping[str, str] = field(default_factory=dict)
+    """Names that other packages keep for what they hand on, and what those stand for."""
 
     def canonical(self, name: str) -> str:
         """The name that a dotted name is known by; the longest alias that fits its beginning counts."""
@@ -203,7 +198,7 @@ class Knowledge(Struct, frozen=True):
     def outside(self, name: str) -> str:
         """The same for a name that is surely no name of the project's."""
         name = self.canonical(name)
-        return name if name in self.functions else _WRAPPED.get(name.rpartition(".")[2], name)
+        return name if name in self.functions else self.wrapped.get(name.rpartition(".")[2], name)
 
     def gives_array(self, name: str) -> bool:
         """Does a function give one array, as nearly all of its module do."""
@@ -242,6 +237,7 @@ def built_in() -> Knowledge:
     modules: set[str] = set()
     trees: set[str] = set()
     parts: set[str] = set()
+    wrapped: dict[str, str] = {}
     for name in file_names():
         tables = read_file(name)
         read_tables(tables, name, functions, aliases)
@@ -250,8 +246,9 @@ def built_in() -> Knowledge:
         modules.update(tables.get("arrays", {}).get("modules", ()))
         trees.update(tables.get("arrays", {}).get("except", ()))
         parts.update(tables.get("arrays", {}).get("local_parts", ()))
+        wrapped.update((home.rpartition(".")[2], home) for home in tables.get("wrapped", {}).get("names", ()))
     return Knowledge(
-        functions, aliases, frozenset(ranks), methods, frozenset(modules), frozenset(trees), frozenset(parts)
+        functions, aliases, frozenset(ranks), methods, frozenset(modules), frozenset(trees), frozenset(parts), wrapped
     )
 
 

@@ -400,17 +400,24 @@ class Comment(Struct, array_like=True, frozen=True):
     own_line: bool
 
 
-class Summary(Struct):
+class Summary(Struct, dict=True):
     """Layer A of one file. ``functions[0]`` is the module's top level."""
 
     functions: list[Function]
     layout: Layout
     comments: tuple[Comment, ...] = ()
 
-    @property
-    def has_nonlocals(self) -> bool:
-        """Does any function set a name of one around it."""
-        return any(function.nonlocals for function in self.functions)
+    @cached_property
+    def set_inside(self) -> dict[int, dict[str, tuple[int, ...]]]:
+        """By function: the names that functions inside of it set by ``nonlocal``, with the numbers of those."""
+        found: dict[int, dict[str, tuple[int, ...]]] = {}
+        for inner in self.functions:
+            for name in sorted(inner.nonlocals):
+                scope = self.scope_of(inner, name) if name in inner.stores else None
+                if scope is not None:
+                    names = found.setdefault(scope.index, {})
+                    names[name] = (*names.get(name, ()), inner.index)
+        return found
 
     def position(self, offset: int) -> tuple[int, int]:
         """Row and column, both from 1, of an offset in characters."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall
 from spmdlint.analysis.divergence.looked import is_looked_for_again
+from spmdlint.analysis.divergence.paths import WRITERS
 from spmdlint.analysis.evaluation.code import Code, operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
@@ -17,11 +18,8 @@ from spmdlint.program import summary as s
 _NEAR = 3
 """Steps from a look at the files to a condition over which what is broadcast behind it may still be about these."""
 _DEPTH = 6
-_WRITERS = frozenset(
-    "save savez savez_compressed savetxt dump write write_text write_bytes touch mkdir makedirs to_csv to_parquet "
-    "copy copyfile copytree move rename replace download urlretrieve snapshot_download extractall open".split()
-)
-"""Functions and methods that make a file, by the last part of their name."""
+_WRITERS = WRITERS | set("dump write touch mkdir makedirs copytree snapshot_download extractall open".split())
+"""Those that make a file or a folder, or write to what is open already."""
 
 
 class FileTests:

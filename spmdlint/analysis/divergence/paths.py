@@ -12,10 +12,12 @@ from spmdlint.analysis.evaluation.values import Frame, FunctionValue, certain
 from spmdlint.program import summary as s
 
 _OPENERS = frozenset(("open", "GFile", "gopen"))
-_WRITERS = frozenset(
+WRITERS = frozenset(
     "save savez savez_compressed savetxt write_text write_bytes to_csv to_parquet copy copyfile move rename replace "
-    "download urlretrieve save_model".split()
+    "download urlretrieve".split()
 )
+"""Functions and methods that make a file, by the last part of their name."""
+_WRITERS = WRITERS | {"save_model"}
 _READERS = frozenset(
     "load loadtxt genfromtxt fromfile memmap read_text read_bytes read_csv read_parquet read_json from_file "
     "from_pretrained TFRecordDataset load_model".split()
@@ -99,7 +101,8 @@ def shape(frame: Frame, number: int, depth: int = _DEPTH) -> Shape | None:
 
 def _shape(frame: Frame, number: int, depth: int) -> Shape | None:
     code = frame.code
-    operation = code.operations[code.root_of(number)]
+    root = code.root_of(number)
+    operation = code.operations[root]
     if depth == 0:
         return None
     if isinstance(operation, s.Const):
@@ -116,19 +119,20 @@ def _shape(frame: Frame, number: int, depth: int) -> Shape | None:
     elif isinstance(operation, s.Call) and not any(a.keyword or a.star for a in operation.arguments):
         kind, parts = "call", (operation.function, *(argument.value for argument in operation.arguments))
     elif isinstance(operation, s.Load):
-        return ("name", code.scope_of(operation.name) and frame.ref, operation.name, *_stores(frame, number))
+        return _name(frame, root, operation)
     else:
         return None
     inner = tuple(_shape(frame, part, depth - 1) for part in parts)
     return (kind, *inner) if all(each is not None for each in inner) else None
 
 
-def _stores(frame: Frame, number: int) -> tuple[int, ...]:
-    """The stores that a name may have its value from: a name that was set anew is another one."""
-    load = frame.code.operations[number]
-    if not isinstance(load, s.Load) or frame.code.scope_of(load.name) is not frame.code.function:
-        return ()
-    return tuple(sorted(frame.code.flow.reaching(number, load.name)))
+def _name(frame: Frame, number: int, load: s.Load) -> Shape:
+    """A name, with the stores that it may have its value from: one that was set anew is another one."""
+    scope = frame.code.scope_of(load.name)
+    if scope is None:
+        return ("global", load.name)
+    stores = sorted(frame.code.flow.reaching(number, load.name)) if scope is frame.code.function else ()
+    return ("name", frame.ref, load.name, *stores)
 
 
 def _opens_to_write(frame: Frame, call: s.Call) -> bool:

@@ -98,7 +98,7 @@ class UnawaitedFiles:
                 if self._call_waits(frame, number):
                     return
             following = flow.joins_at(block)
-            if self._waits(frame, [b for b in flow.order(block, following) if b in live]):
+            if self._waits(frame, [b for b in flow.order(block, following) if b != block and b in live]):
                 return
             block = following
 

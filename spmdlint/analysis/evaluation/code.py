@@ -8,7 +8,7 @@ of these. Calls never are, because how deep they are followed depends on how dee
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -24,6 +24,7 @@ NEVER_DECIDED = (s.Next, s.Caught, s.Matches)
 """What branches on these goes either way in every frame."""
 NO_ROOT = -1
 _NONE: frozenset[str] = frozenset()
+_UNSET: Mapping[str, tuple[int, ...]] = {}
 CHANGES, FIXED = 1, 2
 _OTHERS = frozenset((s.Store, s.Load, s.Await))
 """What may have another operation for its root."""
@@ -130,14 +131,9 @@ class Code(Operations):
         return frozenset(load.name for load in loads if isinstance(load, s.Load)) if self.changes else _NONE
 
     @cached_property
-    def set_inside(self) -> dict[str, tuple[int, ...]]:
+    def set_inside(self) -> Mapping[str, tuple[int, ...]]:
         """The names that functions inside of this one set by ``nonlocal``, with the numbers of those functions."""
-        found: dict[str, tuple[int, ...]] = {}
-        for inner in self.summary.functions[self.function.index + 1 :] if self.summary.has_nonlocals else ():
-            for name in sorted(inner.nonlocals):
-                if name in inner.stores and self.summary.scope_of(inner, name) is self.function:
-                    found[name] = (*found.get(name, ()), inner.index)
-        return found
+        return self.summary.set_inside.get(self.function.index, _UNSET)
 
     @cached_property
     def changes(self) -> tuple[tuple[int, int], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ class Names:
             if not stores and function.kind == "class":
                 return self.global_name(module, operation.name)
             if values and operation.name in code.set_inside:
-                values = join(values, *self._set_inside(frame, operation.name))
+                values = join(values, *self._set_by(module.path, code.set_inside[operation.name], operation.name))
             return self._opened(values, frame, operation.name, number)
         if scope is not None:
             outer: Frame | None = frame.outer
@@ -69,16 +69,8 @@ class Names:
         stores = [number for number in scope.stores.get(name, ()) if scope.block_of[number] in live]
         values = join(*(self.ev.value(frame, n) for n in stores if isinstance(scope.operations[n], s.Store)))
         if values and name in frame.code.set_inside:
-            values = join(values, *self._set_inside(frame, name))
+            values = join(values, *self._set_by(frame.ref.path, frame.code.set_inside[name], name))
         return self._opened(values, frame, name)
-
-    def _set_inside(self, frame: Frame, name: str) -> Iterator[Values]:
-        """What functions inside of another one set a name of that to."""
-        for index in frame.code.set_inside[name]:
-            inside = self.ev.free_frame(FunctionRef(frame.ref.path, index))
-            for number in inside.code.function.stores[name]:
-                known = isinstance(inside.code.operations[number], s.Store)
-                yield self.ev.value(inside, number) if known else ANYTHING
 
     def _opened(self, values: Values, frame: Frame, name: str, number: int | None = None) -> Values:
         """Collections that the function changes in place may hold anything; lists that it fills, what it puts there."""
@@ -101,7 +93,7 @@ class Names:
             last = stores
         values = self._top(frame, module, last)
         sets = [values] if values else []
-        sets += self._set_elsewhere(module, name)
+        sets += self._set_by(module.path, self.setters(module).get(name, ()), name)
         if sets:
             return self._opened(join(*sets), frame, name)
         for operation in frame.code.stars:
@@ -119,15 +111,15 @@ class Names:
             return one(External(f"builtins.{name}"))
         return ANYTHING
 
-    def _set_elsewhere(self, module: Module, name: str) -> Iterator[Values]:
-        """What the functions of a module set one of its globals to."""
-        for index in self._setters(module).get(name, ()):
-            frame = self.ev.free_frame(FunctionRef(module.path, index))
+    def _set_by(self, path: Path, functions: Iterable[int], name: str) -> Iterator[Values]:
+        """What some functions of a file set a name outside of them to."""
+        for index in functions:
+            frame = self.ev.free_frame(FunctionRef(path, index))
             for number in frame.code.function.stores[name]:
                 known = isinstance(frame.code.operations[number], s.Store)
                 yield self.ev.value(frame, number) if known else ANYTHING
 
-    def _setters(self, module: Module) -> dict[str, list[int]]:
+    def setters(self, module: Module) -> dict[str, list[int]]:
         """The functions of a module that set one of its globals, by its name."""
         found = self._rebound.get(module.path)
         if found is None:

@@ -33,9 +33,7 @@ _KEEPERS = frozenset(
 _DEPTH = 64
 """Attributes and calls of one chain of methods that are seen through: in a loop there may be no end of them."""
 _OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
-_SEEDING = frozenset(
-    ("tensorflow.random.set_seed", "tensorflow.keras.utils.set_random_seed", "tensorflow.compat.v1.set_random_seed")
-)
+_SEEDS = "tensorflow.random.set_seed"
 SHUFFLED = "shuffled"
 """The kind of what is mixed by chance."""
 
@@ -119,7 +117,7 @@ class ListingOrder(Property):
                 break
             callee = certain(origins.ev.value(frame, made.function)) if isinstance(made, s.Call) else None
             if isinstance(callee, External) and callee.name.startswith(_OF_TENSORFLOW):
-                return not any(use.applied.name in _SEEDING for use in origins.reach.applications)
+                return not any(use.applied.name == _SEEDS for use in origins.reach.applications)
             before = made.base if isinstance(made, s.Attribute) else made.function
             made = frame.code.operations[frame.code.root_of(before)]
         return False

@@ -20,3 +20,16 @@ def of_appended(origins: Origins, frame: Frame, load: int) -> Reason | None:
             if found is not None:
                 return origins.step(frame, number, "it is put into a list there", found)
     return None
+
+
+def put_into(frame: Frame, lists: list[int]) -> list[int]:
+    """What is put into these lists and dictionaries: what a function makes of one, it makes of its elements."""
+    found: list[int] = []
+    for number in lists:
+        load = frame.code.operations[number]
+        puts = frame.code.filling.get(load.name, ()) if isinstance(load, s.Load) else ()
+        for put in puts:
+            made = frame.code.operations[put]
+            found += [argument.value for argument in made.arguments] if isinstance(made, s.Call) else []
+            found += [made.value] if isinstance(made, s.StoreSubscript) else []
+    return found

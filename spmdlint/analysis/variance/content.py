@@ -29,7 +29,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.variance.agreed import AgreedNames
-from spmdlint.analysis.variance.appended import of_appended
+from spmdlint.analysis.variance.appended import of_appended, put_into
 from spmdlint.analysis.variance.compared import of_comparison
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
@@ -379,7 +379,7 @@ class Variance(Property):
             return self._read(frame, number, origins.any_of(frame, arguments))
         if name in _CARRIERS or name.startswith(_CARRYING):
             found = origins.any_of(frame, arguments) or summary_of_lengths(self.lengths, frame, name, arguments)
-            return found or origins.any_of(frame, _appended(frame, arguments))
+            return found or origins.any_of(frame, put_into(frame, arguments))
         return CONTINUE
 
     @staticmethod
@@ -473,16 +473,3 @@ def _counted(frame: Frame, operation: s.Operation) -> int | None:
         return None
     index = frame.code.operations[operation.index]
     return shape.base if isinstance(index, s.Const) and index.value == 0 else None
-
-
-def _appended(frame: Frame, lists: list[int]) -> list[int]:
-    """What is put into these lists and dictionaries: what a function makes of one, it makes of its elements."""
-    found: list[int] = []
-    for number in lists:
-        load = frame.code.operations[number]
-        puts = frame.code.filling.get(load.name, ()) if isinstance(load, s.Load) else ()
-        for put in puts:
-            made = frame.code.operations[put]
-            found += [argument.value for argument in made.arguments] if isinstance(made, s.Call) else []
-            found += [made.value] if isinstance(made, s.StoreSubscript) else []
-    return found

@@ -88,7 +88,14 @@ def _changes_size(frame: Frame, operation: s.Operation) -> bool:
     return isinstance(operation, s.Binary) and operation.operator == "+"
 
 
-def topped_up(ev: Evaluator, frame: Frame, rows: int, padding: int) -> int | None:
+def size_reached(ev: Evaluator, frame: Frame, joined: s.Binary) -> int | None:
+    """The size that two lists have together, where one fills the other up to it, on whichever side."""
+    sides = (joined.left, joined.right)
+    sizes = (_topped_up(ev, frame, one, other) for one, other in (sides, reversed(sides)))
+    return next((size for size in sizes if size is not None), None) if joined.operator == "+" else None
+
+
+def _topped_up(ev: Evaluator, frame: Frame, rows: int, padding: int) -> int | None:
     """The size up to which a list is filled by what is put behind or before it."""
     operations = ev.function(frame).operations
     repeated = operations[resolved(ev, frame, padding)]

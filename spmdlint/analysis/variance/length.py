@@ -37,7 +37,7 @@ from spmdlint.analysis.variance.evened import (
     extended,
     padded,
     shares_what_divides,
-    topped_up,
+    size_reached,
 )
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
@@ -152,10 +152,9 @@ class Length(Property):
 
     def _joined(self, origins: Origins, frame: Frame, operation: s.Binary) -> Reason | None:
         """Two lists one after the other; ``rows + [0] * (size - len(rows))`` has the size."""
-        for one, other in ((operation.left, operation.right), (operation.right, operation.left)):
-            size = topped_up(self.content.ev, frame, one, other)
-            if size is not None:
-                return self.content.of(frame, size)
+        size = size_reached(self.content.ev, frame, operation)
+        if size is not None:
+            return self.content.of(frame, size)
         return origins.any_of(frame, (operation.left, operation.right))
 
     def _filled(self, origins: Origins, frame: Frame, place: int, load: s.Load) -> Reason | None:

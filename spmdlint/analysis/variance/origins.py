@@ -28,6 +28,7 @@ from spmdlint.analysis.evaluation.values import (
     Site,
     Value,
 )
+from spmdlint.analysis.variance import setelsewhere
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.defaults import default_values, factories
 from spmdlint.analysis.variance.fallbacks import (
@@ -40,7 +41,6 @@ from spmdlint.analysis.variance.kept import callees
 from spmdlint.analysis.variance.options import Options
 from spmdlint.analysis.variance.outside import OutsideStores
 from spmdlint.analysis.variance.reason import Reason as Reason
-from spmdlint.analysis.variance.setelsewhere import SetElsewhere, Stores
 from spmdlint.analysis.variance.uniform import Uniform
 from spmdlint.analysis.variance.verified import Verified
 from spmdlint.analysis.variance.walk import Known, Walk
@@ -95,7 +95,6 @@ class Origins:
         self.calls = calls
         self.reach = reach
         self.property = what
-        self._elsewhere = SetElsewhere(evaluator.project)
         self._entries: dict[FunctionRef, list[CallEdge]] = {}
         self._known = Known()
         self._walk = walk or Walk()
@@ -216,9 +215,8 @@ class Origins:
                 stores = [n for n in stores if not stored_where_missing(self.ev, frame, n, operation.name)]
             found = self.any_of(frame, stores)
             found = found or self._chosen(frame, operation.name, stores, function.block_of[number])
-            return found or self._set_elsewhere(
-                frame, number, operation.name, self._elsewhere.of_function(frame.code, frame.ref, operation.name)
-            )
+            elsewhere = setelsewhere.of_function(self.ev, frame, operation.name)
+            return found or self._set_elsewhere(frame, number, operation.name, elsewhere)
         if scope is not None:
             outer = frame.outer
             while outer is not None and self.ev.function(outer) is not scope:
@@ -243,7 +241,9 @@ class Origins:
             places.append((store, operation.value))
         return self.property.chosen(self, frame, repr(name), places, use)
 
-    def _set_elsewhere(self, frame: Frame, number: int, name: str, stores: Stores) -> Reason | None:
+    def _set_elsewhere(
+        self, frame: Frame, number: int, name: str, stores: Iterable[setelsewhere.Store]
+    ) -> Reason | None:
         """What other functions store to a name."""
         for ref, store in stores:
             if not self._uniform.stored(ref, store):
@@ -263,7 +263,8 @@ class Origins:
         use = module.top.block_of[number] if before else None
         found = self.any_of(top, before or stores) or self._chosen(top, name, before or stores, use)
         if found is None:
-            return self._set_elsewhere(frame, number, name, self._elsewhere.of_module(module.path, name))
+            elsewhere = setelsewhere.of_module(self.ev, module.path, name)
+            return self._set_elsewhere(frame, number, name, elsewhere)
         return self.step(frame, number, f"{name} is set there", found)
 
     def import_target(self, frame: Frame, operation: s.Import) -> tuple[Frame, tuple[int, ...]] | None:

@@ -7,21 +7,18 @@ from pathlib import Path
 from spmdlint.analysis.callgraph.effects import ParallelCall
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, certain
-from spmdlint.analysis.variance.origins import Reason
-from spmdlint.program import summary as s
+from spmdlint.analysis.variance.reason import Reason
+from spmdlint.analysis.variance.sourcecall import source_function
 
 _OF_JAX = ("jax.", "orbax.", "flax.")
 
 
 def told_by_others(evaluator: Evaluator, multi: MultiProcess, path: Path, reason: Reason) -> bool:
     """Does what differs come from the number of such a process, in a file of a program with one JAX for each."""
-    site = reason.source.site
-    asked = evaluator.project.function(site.ref).operations[site.number]
-    if not isinstance(asked, s.Call) or multi.surely_around(path):
+    name = source_function(evaluator, reason)
+    if not name or multi.surely_around(path):
         return False
-    callee = certain(evaluator.value(evaluator.free_frame(site.ref), asked.function))
-    known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
+    known = evaluator.knowledge.get(name)
     return known is not None and known.source == "identity" and not known.name.startswith("jax.")
 
 

@@ -14,7 +14,7 @@ from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values
 from spmdlint.analysis.variance.element import of_element, of_entry
-from spmdlint.analysis.variance.evened import topped_up
+from spmdlint.analysis.variance.evened import size_reached
 from spmdlint.analysis.variance.makeup import JOINED, make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.rounds import of_round
@@ -135,10 +135,9 @@ class Shape(Property):
             left = frame.code.operations[operation.left]
             turned = isinstance(left, s.Attribute) and left.name in ("T", "mT")
             return None if turned else origins.of(frame, operation.left)
-        for one, other in ((operation.left, operation.right), (operation.right, operation.left)):
-            size = topped_up(origins.ev, frame, one, other) if operation.operator == "+" else None
-            if size is not None:
-                return self.content.of(frame, size)
+        size = size_reached(origins.ev, frame, operation)
+        if size is not None:
+            return self.content.of(frame, size)
         found = origins.any_of(frame, (operation.left, operation.right))
         if found is None and operation.operator == "*":
             # `[0] * n` has n elements; a product with an array has the array's shape, which was asked for.

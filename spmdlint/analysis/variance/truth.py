@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.elements import elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, certain
 from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.sourcecall import source_function
 from spmdlint.program import summary as s
 
 _JOINS = "os.path.join"
@@ -45,8 +48,9 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if _is_text(ev, frame, operation) or variable_read(ev, frame, operation) is not None:
         return None  # an environment variable is a text that is set or not, and "0" is true, too
     found = content.of(frame, test)
-    if found is not None and isinstance(operation, (s.Attribute, s.Parameter)) and _names_folder(ev, found):
-        return None
+    handed_on = found is not None and isinstance(operation, (s.Attribute, s.Parameter))
+    if found is not None and handed_on and source_function(ev, found).startswith("tempfile."):
+        return None  # the name of a temporary file or folder, of which nobody makes other answers
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
     return found if _passed(content, frame, operation, depth) else None
@@ -70,17 +74,7 @@ def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
         return isinstance(method, s.Attribute) and method.name in _OF_DATA_SETS
     if depth == 0 or ev.project.function(callee.ref).generator:
         return depth > 0
-    inside = ev.free_frame(callee.ref)
-    returned = [o.value for _, o in inside.code.of_kind(s.Return)]
-    return bool(returned) and all(n is not None and _is_iterable(ev, inside, n, depth - 1) for n in returned)
-
-
-def _names_folder(ev: Evaluator, found: Reason) -> bool:
-    """Is what differs the name of a temporary file or folder, which nobody makes other answers of."""
-    site = found.source.site
-    call = ev.project.function(site.ref).operations[site.number]
-    callee = certain(ev.value(ev.free_frame(site.ref), call.function)) if isinstance(call, s.Call) else None
-    return isinstance(callee, External) and callee.name.startswith("tempfile.")
+    return _gives_only(ev, callee, depth, _is_iterable)
 
 
 def _is_filled(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
@@ -91,9 +85,16 @@ def _is_filled(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
     callee = certain(ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
     if not isinstance(callee, FunctionValue) or depth == 0:
         return False
+    return _gives_only(ev, callee, depth, _is_filled)
+
+
+def _gives_only(
+    ev: Evaluator, callee: FunctionValue, depth: int, asks: Callable[[Evaluator, Frame, int, int], bool]
+) -> bool:
+    """Is all that a function of the project returns of a kind."""
     inside = ev.free_frame(callee.ref)
     returned = [made.value for _, made in inside.code.of_kind(s.Return)]
-    return bool(returned) and all(n is not None and _is_filled(ev, inside, n, depth - 1) for n in returned)
+    return bool(returned) and all(n is not None and asks(ev, inside, n, depth - 1) for n in returned)
 
 
 def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) -> bool:

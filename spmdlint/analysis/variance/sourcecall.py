@@ -1,0 +1,16 @@
+"""Which function of a library gave what differs."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, certain
+from spmdlint.analysis.variance.reason import Reason
+from spmdlint.program import summary as s
+
+
+def source_function(ev: Evaluator, reason: Reason) -> str:
+    """The name of the function whose call is the source of a reason; empty where it is no call, or of another kind."""
+    site = reason.source.site
+    call = ev.project.function(site.ref).operations[site.number]
+    callee = certain(ev.value(ev.free_frame(site.ref), call.function)) if isinstance(call, s.Call) else None
+    return callee.name if isinstance(callee, External) else ""
