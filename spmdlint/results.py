@@ -2,13 +2,14 @@
 
 That is the linter itself with the rules that are installed, the Python that runs it, the configuration, and what each
 file of the program *means*. Where code stands counts in the files only in which somebody asked for it, so that a
-comment or a blank line elsewhere is nothing new. Runs that met a bug are not kept.
+comment or a blank line elsewhere is nothing new. Code that is idle (`program/idle.py`) counts once another file names
+it, so that an import, a constant or a plain function more is nothing new before. Runs that met a bug are not kept.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from spmdlint.files.signature import Status
 from spmdlint.files.store import Store
 from spmdlint.installed import digest_of, packages, tool
 from spmdlint.plain import PlainFinding, diagnostic, plain
+from spmdlint.program.summary import Idle
 from spmdlint.program.survey import Survey
 
 
@@ -50,7 +52,13 @@ class Results:
 
     def look_up(self, survey: Survey) -> Outcome | None:
         """What rules found in a program that means the same; None where there was none."""
-        document = self._store.read(self._name(survey))
+        name = self._name(survey)
+        document = self._store.read(name)
+        if document is None and (alike := self._alike(survey)) is not None:
+            document = self._store.read(alike)
+            if document is not None:
+                self._store.write(name, document)
+                self._keep_idle(survey, name)
         try:
             kept = None if document is None else _decoder.decode(document)
         except msgspec.MsgspecError:
@@ -68,11 +76,38 @@ class Results:
         lowered = survey.lowered()
         layouts = [(os.fsencode(path), lowered[path].layout) for path in asked]
         kept = _Kept(packages(self._rules), layouts, list(map(plain, outcome.findings)), list(outcome.notes))
-        self._store.write(self._name(survey), msgspec.msgpack.encode(kept))
+        name = self._name(survey)
+        self._store.write(name, msgspec.msgpack.encode(kept))
+        self._keep_idle(survey, name)
 
     def _name(self, survey: Survey) -> str:
-        program = sorted((str(path), survey.component[path], each.meaning) for path, each in survey.lowered().items())
-        return "found-" + digest_of((*self._made_by, *program))
+        return "found-" + self._digest(survey, {path: each.meaning for path, each in survey.lowered().items()})
+
+    def _digest(self, survey: Survey, meanings: Mapping[Path, bytes]) -> str:
+        program = sorted((str(path), survey.component[path], meaning) for path, meaning in meanings.items())
+        return digest_of((*self._made_by, *program))
+
+    # -- programs that differ in idle code alone
+
+    def _alike(self, survey: Survey) -> str | None:
+        """The name of what was found in a program that differs in idle code alone that nobody names."""
+        document = self._store.read(self._essence(survey))
+        try:
+            other = None if document is None else _idle_decoder.decode(document)
+        except msgspec.MsgspecError:
+            return None
+        if other is None:
+            return None
+        before = {(Path(os.fsdecode(path)), each) for path, idle in other.idle for each in idle}
+        differing = before ^ {(path, each) for path, idle in survey.idle() for each in idle}
+        return None if survey.names_any(differing) else other.name
+
+    def _keep_idle(self, survey: Survey, name: str) -> None:
+        idle = [(os.fsencode(path), each) for path, each in survey.idle()]
+        self._store.write(self._essence(survey), msgspec.msgpack.encode(_WithIdle(name, idle)))
+
+    def _essence(self, survey: Survey) -> str:
+        return "alike-" + self._digest(survey, {path: each.essential for path, each in survey.lowered().items()})
 
 
 class _Kept(Struct, array_like=True):
@@ -82,4 +117,12 @@ class _Kept(Struct, array_like=True):
     notes: list[str]
 
 
+class _WithIdle(Struct, array_like=True):
+    """What was found last in a program with this essence, by its name, and the idle code that the program had."""
+
+    name: str
+    idle: list[tuple[bytes, tuple[Idle, ...]]]
+
+
 _decoder = msgspec.msgpack.Decoder(_Kept)
+_idle_decoder = msgspec.msgpack.Decoder(_WithIdle)

@@ -129,6 +129,79 @@ def test_what_moves_code_alone_is_not_analysed(known, analysed, after):
     assert not analysed
 
 
+IDLE = [
+    'def added(values, n=2):\n    """Two."""\n    return ", ".join(str(each * n) for each in values if len(values))\n',
+    "import textwrap\n",
+    "from collections import deque, OrderedDict as Ordered\n",
+    "ADDED = (1, -2.0)\n",
+]
+
+
+@pytest.mark.parametrize("added", IDLE)
+def test_code_that_nobody_names_is_not_analysed(known, analysed, added):
+    """When it comes, when it changes, when it goes; and what was found then is found again."""
+    more = "\n\ndef show(rows):\n    return rows\n"
+    before = OTHER + more
+    known.write({"other.py": before})
+    cold = known.check()
+    for text in (
+        added + before,
+        added.replace("2", "3") + before,
+        before.replace("    ret", "    unread = 1\n    ret"),
+    ):
+        known.write({"other.py": text})
+        analysed.clear()
+        assert known.check() == cold
+        assert not analysed
+        assert known.check("--no-cache") == cold
+    known.write({"other.py": before})
+    assert known.check() == cold
+
+
+@pytest.mark.parametrize(
+    ("files", "after"),
+    [
+        *(
+            ({"third.py": f"import other\n\nother.{name}\n"}, text)
+            for name, text in zip(("added(2)", "textwrap", "deque()", "ADDED"), IDLE, strict=True)
+        ),
+        ({"third.py": "from other import *\n"}, IDLE[1]),
+        ({"textwrap.py": "import losses\n"}, IDLE[1]),
+        ({}, IDLE[0].replace(", n=2", ", n=losses.mean")),
+        ({}, IDLE[0].replace("str(", "losses.mean(")),
+        ({}, IDLE[0].replace("each * n", "each.mean")),
+        ({}, IDLE[0].replace("str(", "print(") + "\n\ndef len(x):\n    return losses.mean(x)\n"),
+        ({}, "@losses.mean\n" + IDLE[0]),
+        ({}, IDLE[0] + "\n\nadded(2)\n"),
+        ({}, "import threading\n"),
+        ({}, "import jax\n"),
+        ({}, "ADDED = losses.mean(2)\n"),
+    ],
+)
+def test_code_that_may_matter_is_analysed(known, analysed, files, after):
+    """What somebody names, what does something, and what it means to import."""
+    known.write({"other.py": OTHER, **files})
+    known.check()
+    analysed.clear()
+    known.write({"other.py": OTHER + after})
+    warm = known.check()
+    assert analysed
+    assert warm == known.check("--no-cache")
+    known.write({"other.py": OTHER})  # and so is what goes
+    assert known.check() == known.check("--no-cache")
+
+
+def test_idle_code_that_goes_is_missed_by_who_names_it(known, analysed):
+    known.write({"other.py": OTHER + IDLE[0], "third.py": "import losses\n"})
+    known.check()
+    known.write({"third.py": "import losses\nimport other\n\nother.added(2)\n"})
+    known.check()
+    analysed.clear()
+    known.write({"other.py": OTHER})
+    assert known.check() == known.check("--no-cache")
+    assert analysed
+
+
 def test_where_somebody_asked_where_code_stands_its_place_counts(known, analysed):
     known.write({"losses.py": "# a comment\n" + LOSSES})
     assert known.check().found == [("losses.py", 6, "SPMD101")]
@@ -159,7 +232,7 @@ def test_suppressions_are_heeded_although_nothing_is_analysed(known, analysed):
 def test_an_edit_lowers_what_was_edited(known, monkeypatch):
     lowered = []
     real = workers.lower
-    monkeypatch.setattr(workers, "lower", lambda text: (lowered.append(text), real(text))[1])
+    monkeypatch.setattr(workers, "lower", lambda text, **how: (lowered.append(text), real(text, **how))[1])
     edited = TRAIN + "losses.mean(2.0)\n"
     known.write({"train.py": edited})
     assert known.check().json == known.check("--no-cache").json
@@ -244,7 +317,7 @@ def test_many_edits(project, monkeypatch):
 def test_damage_is_no_news(known, damage):
     cold = known.check("--no-cache")
     files = kept(known)
-    assert len(files) == 4  # two summaries, what is known of the files, the findings
+    assert len(files) == 5  # two summaries, what is known of the files, the findings, the idle code
     for damaged in (*([file] for file in files), files):
         for file in damaged:
             file.write_bytes(damage(file.read_bytes()))

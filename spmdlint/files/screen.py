@@ -25,13 +25,32 @@ def modules_of(paths: Iterable[Path]) -> dict[str, list[Path]]:
     """The files of each module, by the last part of its name."""
     modules: dict[str, list[Path]] = {}
     for path in paths:
-        modules.setdefault(path.parent.name if path.stem == "__init__" else path.stem, []).append(path)
+        modules.setdefault(module_name(path), []).append(path)
     return modules
+
+
+def module_name(path: Path) -> str:
+    """The last part of the name of the module in a file."""
+    return path.parent.name if path.stem == "__init__" else path.stem
 
 
 def named(text: str, modules: Collection[str]) -> list[str]:
     """Those of the modules that a text names."""
     return sorted(set(_WORD.findall(text)).intersection(modules))
+
+
+def holds(text: str, word: str, start: int = 0, end: int | None = None) -> bool:
+    """Is a word in a text, or in a part of it."""
+    at = text.find(word, start, end)
+    while at >= 0:
+        if not _goes_on(text[at - 1 : at]) and not _goes_on(text[at + len(word) : at + len(word) + 1]):
+            return True
+        at = text.find(word, at + 1, end)
+    return False
+
+
+def _goes_on(character: str) -> bool:
+    return character == "_" or character.isalnum()
 
 
 def components(names: Mapping[Path, Iterable[str]]) -> dict[Path, int]:
@@ -51,10 +70,9 @@ def components(names: Mapping[Path, Iterable[str]]) -> dict[Path, int]:
         return place
 
     beside: dict[Path, int | None] = {}
-    folder_of: dict[Path, Path] = {}
     for path, place in number.items():
         # A package is one: its `__init__` runs before any of its modules.
-        folder = folder_of[path] = path.parent
+        folder = path.parent
         if folder not in beside:
             beside[folder] = number.get(folder / "__init__.py")
         package = beside[folder]
@@ -62,8 +80,7 @@ def components(names: Mapping[Path, Iterable[str]]) -> dict[Path, int]:
             leader[find(place)] = find(package)
     members: dict[str, list[int]] = {}
     for path, place in number.items():
-        module = folder_of[path].name if path.stem == "__init__" else path.stem
-        members.setdefault(module, []).append(place)
+        members.setdefault(module_name(path), []).append(place)
     for place, words in enumerate(names.values()):
         own = find(place)
         for word in words:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from spmdlint.interpreter import deep, uncollected, unwarned
 from spmdlint.program.builder import Builder
 from spmdlint.program.expressions import Expressions
+from spmdlint.program.idle import leave_out
 from spmdlint.program.layout import Layout, Places, Span
 from spmdlint.program.statements import Statements
 from spmdlint.program.strings import UnknownStringError
 from spmdlint.program.summary import (
     Argument,
     Comment,
+    Essence,
     Formal,
     Function,
     FunctionKind,
@@ -29,16 +30,16 @@ from spmdlint.program.summary import (
     ValueId,
     compact,
 )
+from spmdlint.program.syntax import SUITES, Syntax, parse, parse_newer, too_deep
 from spmdlint.program.syntax import LoweringError as LoweringError
-from spmdlint.program.syntax import Syntax, parse, parse_newer, too_deep
 
 Definition: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda"
 
 _SPEAKS = re.compile(r"spmdlint:|noqa", re.IGNORECASE)
 
 
-def lower(text: str) -> Summary:
-    """The summary of one module.
+def lower(text: str, *, essence: bool = False) -> Summary:
+    """The summary of one module. ``essence``: with what is left of it without idle code.
 
     Raises:
         LoweringError: the text does not parse, or is nested too deeply.
@@ -48,10 +49,14 @@ def lower(text: str) -> Summary:
         syntax = parse(text)
         try:
             with deep():
-                return ModuleLowerer(syntax).summary()
-        except UnknownStringError:
-            with deep():
-                return ModuleLowerer(parse_newer(text)).summary()
+                try:
+                    summary = ModuleLowerer(syntax).summary()
+                except UnknownStringError:
+                    syntax = parse_newer(text)
+                    summary = ModuleLowerer(syntax).summary()
+                if essence and (left_out := leave_out(syntax.tree, syntax.positions)) is not None:
+                    summary.essence = Essence(ModuleLowerer(syntax).summary().functions, left_out)
+                return summary
         except RecursionError:
             raise too_deep() from None
 
@@ -184,24 +189,6 @@ def _declared(body: Sequence[ast.stmt]) -> tuple[frozenset[str], frozenset[str]]
         elif isinstance(node, ast.Nonlocal):
             nonlocals.update(node.names)
         else:
-            for name in _SUITES.get(type(node), ()):
+            for name in SUITES.get(type(node), ()):
                 pending.extend(getattr(node, name))
     return frozenset(globals_), frozenset(nonlocals)
-
-
-_TRIED = ("body", "handlers", "orelse", "finalbody")
-# Where statements hold others that are of the same scope.
-_SUITES: dict[type[ast.AST], tuple[str, ...]] = {
-    ast.If: ("body", "orelse"),
-    ast.For: ("body", "orelse"),
-    ast.AsyncFor: ("body", "orelse"),
-    ast.While: ("body", "orelse"),
-    ast.Try: _TRIED,
-    ast.ExceptHandler: ("body",),
-    ast.With: ("body",),
-    ast.AsyncWith: ("body",),
-    ast.Match: ("cases",),
-    ast.match_case: ("body",),
-}
-if sys.version_info >= (3, 11):
-    _SUITES[ast.TryStar] = _TRIED

@@ -400,12 +400,31 @@ class Comment(Struct, array_like=True, frozen=True):
     own_line: bool
 
 
+class Idle(Struct, array_like=True, frozen=True):
+    """A name that idle code binds (`idle.py`), and a digest of the code.
+
+    ``module``: the first part of what it is imported from, empty if it is defined here.
+    """
+
+    name: str
+    digest: bytes
+    module: str = ""
+
+
+class Essence(Struct):
+    """The functions of a file without its idle code, and what was left out of it that other files might name."""
+
+    functions: list[Function]
+    idle: tuple[Idle, ...]
+
+
 class Summary(Struct, dict=True):
-    """Layer A of one file. ``functions[0]`` is the module's top level."""
+    """Layer A of one file. ``functions[0]`` is the module's top level. No ``essence``: it is the whole, or unasked."""
 
     functions: list[Function]
     layout: Layout
     comments: tuple[Comment, ...] = ()
+    essence: Essence | None = None
 
     @cached_property
     def set_inside(self) -> dict[int, dict[str, tuple[int, ...]]]:

@@ -18,13 +18,13 @@ from msgspec import Struct
 from spmdlint.config import Config
 from spmdlint.errors import UsageError
 from spmdlint.files.read import Source, Unreadable
-from spmdlint.files.screen import components, modules_of, named, relevant, triggers
+from spmdlint.files.screen import components, holds, module_name, modules_of, named, relevant, triggers
 from spmdlint.files.signature import Status, digest, settled
 from spmdlint.files.store import Store
 from spmdlint.files.texts import Texts
 from spmdlint.installed import LOWERING, digest_of, tool
 from spmdlint.program.kept import Summaries
-from spmdlint.program.summary import Comment, Summary
+from spmdlint.program.summary import Comment, Idle, Summary
 from spmdlint.program.trouble import Trouble
 from spmdlint.program.written import Written, read
 from spmdlint.timings import Timings
@@ -33,11 +33,13 @@ Progress = Callable[[int, int], None]
 
 
 class Lowered(Struct, array_like=True):
-    """What is to be known of a summary without looking into it: two digests and the comments."""
+    """What is to be known of a summary without looking into it: digests, the comments, and the idle code."""
 
     meaning: bytes
     layout: bytes
     comments: tuple[Comment, ...] = ()
+    essential: bytes = b""
+    idle: tuple[Idle, ...] = ()
 
 
 class Facts(Struct, array_like=True):
@@ -87,6 +89,31 @@ class Survey(Struct):
     def lowered(self) -> dict[Path, Lowered]:
         """The files of the program."""
         return {path: lowered for path in self.wanted if (lowered := self.facts[path].lowered) is not None}
+
+    def idle(self) -> Iterator[tuple[Path, tuple[Idle, ...]]]:
+        """The idle code of the program, by its file."""
+        return ((path, lowered.idle) for path, lowered in self.lowered().items() if lowered.idle)
+
+    def names_any(self, idle: Collection[tuple[Path, Idle]]) -> bool:
+        """May a file name idle code of another one, or code that is gone: a word for it is a name."""
+        files = self.lowered()
+        own = {module_name(path) for path in self.facts} if any(each.module for _, each in idle) else set()
+        for home, each in idle:
+            if each.module in own:
+                return True  # importing it runs code of the project
+            # Where it stands, nothing else of its file names it.
+            stands = home in files and any(each.name == other.name for other in files[home].idle)
+            if any(self._names(path, home, each) for path in files if path != home or not stands):
+                return True
+        return False
+
+    def _names(self, path: Path, home: Path, idle: Idle) -> bool:
+        text = self.texts[path].text
+        if not idle.module or path == home or home.stem == "__init__":
+            return holds(text, idle.name)
+        # Many files have a word for what is imported; who means this file's names the file, too.
+        names = self.facts[path].names or ()
+        return module_name(home) in names and (holds(text, idle.name) or "import *" in text)
 
     def summaries(self) -> dict[Path, Summary]:
         """The summaries of the program's files, to be asked for once."""
@@ -245,7 +272,7 @@ class Surveyor:
 
         self._changed = True
         unread = {path: texts[path].text for path in unknown}
-        for path, outcome in lower_all(unread, jobs, progress, self._timings).items():
+        for path, outcome in lower_all(unread, jobs, progress, self._timings, essence=self._store is not None).items():
             if isinstance(outcome, Trouble):
                 facts[path].wrong = outcome
             else:
@@ -256,7 +283,8 @@ class Surveyor:
 
 
 def _learned(written: Written) -> Lowered:
-    return Lowered(written.meaning(), hashlib.sha256(written.layout).digest(), written.comments)
+    layout = hashlib.sha256(written.layout).digest()
+    return Lowered(written.meaning(), layout, written.comments, written.essential(), written.idle)
 
 
 _index_decoder = msgspec.msgpack.Decoder(Index)

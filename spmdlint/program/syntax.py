@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -23,6 +24,23 @@ if TYPE_CHECKING:
 
 _WIDE_WORD = re.compile(r"\w*[^\W\x00-\x7f]\w*")
 """A word that is not written in ASCII alone."""
+
+_TRIED = ("body", "handlers", "orelse", "finalbody")
+# Where statements hold others that are of the same scope.
+SUITES: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.If: ("body", "orelse"),
+    ast.For: ("body", "orelse"),
+    ast.AsyncFor: ("body", "orelse"),
+    ast.While: ("body", "orelse"),
+    ast.Try: _TRIED,
+    ast.ExceptHandler: ("body",),
+    ast.With: ("body",),
+    ast.AsyncWith: ("body",),
+    ast.Match: ("cases",),
+    ast.match_case: ("body",),
+}
+if sys.version_info >= (3, 11):
+    SUITES[ast.TryStar] = _TRIED
 
 
 class LoweringError(Exception):

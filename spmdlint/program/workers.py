@@ -41,9 +41,17 @@ _LONGEST = 1 << 30
 
 
 def lower_all(
-    texts: Mapping[Path, str], workers: int | None, progress: Progress | None, timings: Timings
+    texts: Mapping[Path, str],
+    workers: int | None,
+    progress: Progress | None,
+    timings: Timings,
+    *,
+    essence: bool,
 ) -> dict[Path, Outcome]:
-    """The summary of each text, or why there is none. ``workers``: processes to use, None for what suits."""
+    """The summary of each text, or why there is none.
+
+    ``workers``: processes to use, None for what suits. ``essence``: with what is left without idle code.
+    """
     total = sum(map(len, texts.values()))
     if workers is None:
         workers = min(cores(), MOST, max(1, total // LEAST))
@@ -54,7 +62,7 @@ def lower_all(
         found.update(zip(share, outcomes, strict=True))
         timings.files.update(zip(share, seconds, strict=True))
 
-    others = _start(min(workers, len(waiting)) - 1, waiting, texts, take)
+    others = _start(min(workers, len(waiting)) - 1, waiting, texts, take, essence)
     while True:
         # A share may come back from a worker that failed: only when all are done is nothing left.
         while (share := _next(waiting)) is not None:
@@ -62,11 +70,18 @@ def lower_all(
                 if progress is not None:
                     progress(len(found), len(texts))
                 began = time.perf_counter()
-                take((path,), (_outcome(texts[path]),), (time.perf_counter() - began,))
+                take((path,), (_outcome(texts[path], essence=essence),), (time.perf_counter() - began,))
         if not others:
             break
         others.pop().result()
     return {path: found[path] for path in texts}
+
+
+class _Share(msgspec.Struct, array_like=True):
+    """What a worker is handed at once."""
+
+    texts: list[bytes]
+    essence: bool
 
 
 class _Done(msgspec.Struct, array_like=True):
@@ -80,25 +95,25 @@ def serve() -> None:
     """What a worker does: lower the texts of each share that comes in, and hand the outcomes back."""
     with uncollected():
         while (message := _receive(sys.stdin.buffer)) is not None:
-            texts = msgspec.msgpack.decode(message, type=list[bytes])
-            done = _done([text.decode("utf-8", "surrogatepass") for text in texts])
+            share = msgspec.msgpack.decode(message, type=_Share)
+            done = _done([text.decode("utf-8", "surrogatepass") for text in share.texts], essence=share.essence)
             _send(sys.stdout.buffer, msgspec.msgpack.encode(done))
     os._exit(0)  # nothing is left to do, and to take everything apart takes time
 
 
-def _done(texts: Sequence[str]) -> _Done:
+def _done(texts: Sequence[str], *, essence: bool) -> _Done:
     done = _Done([], [])
     for text in texts:
         began = time.perf_counter()
-        outcome = _outcome(text)
+        outcome = _outcome(text, essence=essence)
         done.outcomes.append(write(outcome) if isinstance(outcome, Summary) else outcome)
         done.seconds.append(time.perf_counter() - began)
     return done
 
 
-def _outcome(text: str) -> Summary | Trouble:
+def _outcome(text: str, *, essence: bool) -> Summary | Trouble:
     try:
-        return lower(text)
+        return lower(text, essence=essence)
     except LoweringError as error:
         return Trouble(error.row, error.column, f"It does not parse: {error.message}.")
 
@@ -106,19 +121,21 @@ def _outcome(text: str) -> Summary | Trouble:
 Take: TypeAlias = Callable[[Sequence[Path], Iterable[Outcome], Iterable[float]], None]
 
 
-def _start(workers: int, waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take) -> list[Future[None]]:
+def _start(
+    workers: int, waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take, essence: bool
+) -> list[Future[None]]:
     """Start workers that take shares as long as any are left."""
     if workers <= 0:
         return []
     from concurrent.futures import ThreadPoolExecutor  # which most runs do not need
 
     pool = ThreadPoolExecutor(workers)
-    started = [pool.submit(_hand_out, waiting, texts, take) for _ in range(workers)]
+    started = [pool.submit(_hand_out, waiting, texts, take, essence) for _ in range(workers)]
     pool.shutdown(wait=False)  # it takes no more
     return started
 
 
-def _hand_out(waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take) -> None:
+def _hand_out(waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take, essence: bool) -> None:
     """Hand shares to one worker, until none is left or the worker fails; then its share waits again."""
     import subprocess
 
@@ -134,7 +151,7 @@ def _hand_out(waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take)
             assert worker.stdout is not None
             while (share := _next(waiting)) is not None:
                 given = [texts[path].encode("utf-8", "surrogatepass") for path in share]
-                _send(worker.stdin, msgspec.msgpack.encode(given))
+                _send(worker.stdin, msgspec.msgpack.encode(_Share(given, essence)))
                 message = _receive(worker.stdout)
                 done = None if message is None else msgspec.msgpack.decode(message, type=_Done)
                 if done is None or len(done.outcomes) != len(share) or len(done.seconds) != len(share):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from spmdlint.program.summary import (
     Formal,
     Function,
     FunctionKind,
+    Idle,
     Load,
     Operation,
     Store,
@@ -56,23 +57,38 @@ class Written(Struct, array_like=True, tag=True):
     functions: bytes
     layout: bytes
     comments: tuple[Comment, ...]
+    essence: bytes | None = None
+    idle: tuple[Idle, ...] = ()
 
     def meaning(self) -> bytes:
         """A digest of all but the layout. Comments to the linter count: they speak of the lines beside them."""
-        spoken = [comment for comment in self.comments if "spmdlint:" in comment.text]
-        return hashlib.sha256(self.functions + _encoder.encode(spoken)).digest()
+        return hashlib.sha256(hashlib.sha256(self.functions).digest() + self._spoken()).digest()
+
+    def essential(self) -> bytes:
+        """The same of what is left without idle code."""
+        return self.meaning() if self.essence is None else hashlib.sha256(self.essence + self._spoken()).digest()
+
+    def _spoken(self) -> bytes:
+        return _encoder.encode([comment for comment in self.comments if "spmdlint:" in comment.text])
 
 
 def write(summary: Summary) -> Written:
     """A summary as bytes."""
-    functions = [_Function(*(getattr(each, name) for name in _FIELDS)) for each in summary.functions]
+    written = Written(_encoded(summary.functions), summary.layout.written, summary.comments)
+    if summary.essence is not None:
+        written.essence = hashlib.sha256(_encoded(summary.essence.functions)).digest()
+        written.idle = summary.essence.idle
+    return written
+
+
+def _encoded(functions: Sequence[Function]) -> bytes:
+    records = [_Function(*(getattr(each, name) for name in _FIELDS)) for each in functions]
     try:
-        written = _encoder.encode(functions)
+        return _encoder.encode(records)
     except (OverflowError, UnicodeEncodeError):
-        for function in functions:
-            function.operations = [_writable(operation) for operation in function.operations]
-        written = _encoder.encode(functions)
-    return Written(written, summary.layout.written, summary.comments)
+        for record in records:
+            record.operations = [_writable(operation) for operation in record.operations]
+        return _encoder.encode(records)
 
 
 def read(written: Written) -> Summary:

@@ -1,0 +1,176 @@
+"""What does nothing until somebody names it: plain functions, constants, modules of Python's library that are imported.
+
+An *idle* statement at the top of a file calls and sets nothing that anybody could see, and the rest of its file does
+not name it. As long as no other file does, a program means the same with it and without it. Inside of functions a
+constant that is put under a name of its own needs nobody else to tell.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import hashlib
+import sys
+from collections.abc import Iterator
+
+from spmdlint.files.screen import holds
+from spmdlint.program.positions import Positions
+from spmdlint.program.summary import Idle
+from spmdlint.program.syntax import SUITES
+
+
+def leave_out(tree: ast.Module, positions: Positions) -> tuple[Idle, ...] | None:
+    """Take idle code out of a tree, and tell which of it other files might name; None where there was none."""
+    text = positions.text
+    if "import *" in text:
+        return None  # nobody knows what the names of this file are
+    found: list[Idle] = []
+    kept: list[ast.stmt] = []
+    changed = False
+    for statement in tree.body:
+        names = _defined(statement)
+        start, end = positions.span(statement) if names else (0, 0)
+        if (
+            names
+            and not any(holds(text, name, end) or holds(text, name, 0, start) for name, _ in names)
+            and _is_plain(statement)
+            and not (isinstance(statement, ast.FunctionDef) and _used(statement) & _bound(tree))
+        ):
+            digest = hashlib.sha256(text[start:end].encode("utf-8", "surrogatepass")).digest()
+            found += [Idle(name, digest, module) for name, module in names]
+        else:
+            kept.append(statement)
+            changed |= _without_constants(statement, text)
+    if found:
+        tree.body = kept
+    return tuple(found) if changed or found else None
+
+
+def _defined(statement: ast.stmt) -> list[tuple[str, str]]:
+    """The names that a statement binds, with where they are imported from, if it is of a kind that can be idle."""
+    if isinstance(statement, ast.FunctionDef):
+        return [] if statement.decorator_list or _is_special(statement.name) else [(statement.name, "")]
+    if isinstance(statement, ast.Import):
+        return _of_python([(name.asname or name.name.partition(".")[0], name.name) for name in statement.names])
+    if isinstance(statement, ast.ImportFrom):
+        if statement.level or statement.module is None:
+            return []
+        return _of_python([(name.asname or name.name, statement.module) for name in statement.names])
+    name = _target(statement)
+    return [] if name is None or _is_special(name) else [(name, "")]
+
+
+def _of_python(names: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Names that are imported, if all of them come from Python's library."""
+    roots = [(name, module.partition(".")[0]) for name, module in names]
+    return roots if all(root in sys.stdlib_module_names - _TELLING for _, root in roots) else []
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def _target(statement: ast.stmt) -> str | None:
+    """The name alone that a statement puts a literal under, as its first look says."""
+    if (
+        not isinstance(statement, ast.Assign)
+        or len(statement.targets) != 1
+        or not isinstance(statement.value, _LITERAL)
+    ):
+        return None
+    target = statement.targets[0]
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def _without_constants(statement: ast.stmt, text: str) -> bool:
+    """Take constants out of the functions of a statement that put them under names that nobody reads."""
+    changed = False
+    pending: list[tuple[ast.AST, bool]] = [(statement, False)]
+    while pending:
+        node, inside = pending.pop()
+        kind = type(node)
+        inside = kind in _FUNCTIONS or (inside and kind is not ast.ClassDef)
+        for field in _SUITES.get(kind, ()):
+            body: list[ast.AST] = getattr(node, field)
+            left = [each for each in body if not (inside and isinstance(each, ast.Assign) and _unread(each, text))]
+            if left and len(left) < len(body):
+                setattr(node, field, left)
+                changed = True
+            pending += [(each, inside) for each in left if type(each) in _SUITES]
+    return changed
+
+
+def _unread(statement: ast.Assign, text: str) -> bool:
+    name = _target(statement)
+    return name is not None and not holds(text, name, text.find(name) + len(name)) and _is_plain(statement)
+
+
+def _is_plain(statement: ast.stmt) -> bool:
+    """Does a statement put a literal somewhere, or is it a function that asks nothing of what it is given."""
+    if isinstance(statement, ast.FunctionDef):
+        return _keeps_to_itself(statement)
+    return not isinstance(statement, ast.Assign) or all(isinstance(n, _LITERAL) for n in ast.walk(statement.value))
+
+
+def _keeps_to_itself(function: ast.FunctionDef) -> bool:
+    """Does a function work on its own names alone, with Python's functions."""
+    own = _own(function)
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            plain = node.id in own or node.id in _HARMLESS
+        elif isinstance(node, ast.Call):
+            called = node.func
+            plain = called.id not in own if isinstance(called, ast.Name) else isinstance(called, ast.Attribute)
+        elif isinstance(node, ast.Attribute):
+            plain = isinstance(node.value, (ast.Constant, ast.JoinedStr))
+        else:
+            plain = node is function or isinstance(node, _PLAIN)
+        if not plain:
+            return False
+    return True
+
+
+def _own(function: ast.FunctionDef) -> frozenset[str]:
+    return frozenset(_names_bound(function))
+
+
+def _used(function: ast.FunctionDef) -> frozenset[str]:
+    """The names that a function takes from outside."""
+    return frozenset(node.id for node in ast.walk(function) if isinstance(node, ast.Name)) - _own(function)
+
+
+def _bound(tree: ast.Module) -> frozenset[str]:
+    """All names that a file binds somewhere: they are not Python's own there."""
+    return frozenset(_names_bound(tree))
+
+
+def _names_bound(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SUITES = SUITES | dict.fromkeys((*_FUNCTIONS, ast.ClassDef), ("body",))
+_LITERAL = (
+    ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.expr_context,
+)  # fmt: skip
+_PLAIN = (
+    *_LITERAL, ast.arguments, ast.arg, ast.keyword, ast.BoolOp, ast.boolop, ast.Compare, ast.cmpop, ast.IfExp, ast.Set,
+    ast.Subscript, ast.Slice, ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.comprehension, ast.ListComp,
+    ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For,
+    ast.While, ast.If, ast.Return, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.Assert, ast.Raise,
+)  # fmt: skip
+# What it means that a file imports one of these: how it is read, and what its `.get()` or `.done()` is asked of.
+_TELLING = frozenset(("__future__", "asyncio", "concurrent", "multiprocessing", "queue", "threading"))
+_HARMLESS = frozenset(
+    """abs all any bool bytes chr complex dict divmod enumerate float format frozenset int isinstance len list max min
+    object ord pow range repr reversed round set slice sorted str sum tuple type zip""".split()
+) | frozenset(name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, Exception))
