@@ -11,8 +11,8 @@ from msgspec import Struct
 from spmdlint.knowledge.files import read_file
 
 Typed = Literal[
-    "shape", "like", "sum", "mean", "linear", "sumlike", "product", "quotient", "nonlinear", "joined", "key", "draw",
-    "update",
+    "shape", "like", "sum", "mean", "linear", "sumlike", "product", "quotient", "nonlinear", "cut", "joined", "key",
+    "draw", "update",
 ]  # fmt: skip
 
 

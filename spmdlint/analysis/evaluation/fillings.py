@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -13,7 +13,7 @@ from spmdlint.program.link import FunctionRef
 
 def fillings(evaluator: Evaluator, frame: Frame, load: int) -> Iterator[tuple[int, int]]:
     """Operations that put an element into the value of a name, each with what the loops around it go over."""
-    yield from _in_loops(evaluator, frame, filling_of(evaluator, frame, load))
+    yield from in_loops(evaluator, frame, filling_of(evaluator, frame, load))
 
 
 def filling_of(evaluator: Evaluator, frame: Frame, load: int) -> list[int]:
@@ -45,7 +45,7 @@ def fillings_of_field(evaluator: Evaluator, frame: Frame, name: str) -> Iterator
     """The same for an attribute of the receiver of a method."""
     function = evaluator.function(frame)
     filling = [number for number, base in frame.code.fillings if is_own_field(function, base, name)]
-    yield from _in_loops(evaluator, frame, filling)
+    yield from in_loops(evaluator, frame, filling)
 
 
 def methods_of(evaluator: Evaluator, frame: Frame, owner: int) -> Iterator[FunctionRef]:
@@ -64,7 +64,8 @@ def is_own_field(method: s.Function, number: int, name: str) -> bool:
     return isinstance(base, s.Load) and base.name == method.formals[0].name
 
 
-def _in_loops(evaluator: Evaluator, frame: Frame, filling: list[int]) -> Iterator[tuple[int, int]]:
+def in_loops(evaluator: Evaluator, frame: Frame, filling: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Each of some operations with what the loops around it go over."""
     function = evaluator.function(frame)
     if not filling:
         return

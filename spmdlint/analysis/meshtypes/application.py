@@ -27,7 +27,7 @@ from spmdlint.analysis.meshtypes.alternatives import chosen_freely
 from spmdlint.analysis.meshtypes.collectives import collective
 from spmdlint.analysis.meshtypes.optimizers import straightened, updated_by
 from spmdlint.analysis.meshtypes.passed import Passed, passed_by, with_first
-from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, drawn, shared_draws
+from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, cut_out, drawn, shared_draws
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.spreads import with_spread
 from spmdlint.analysis.meshtypes.states import (
@@ -288,6 +288,8 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         typer.keys.update(first.rows)
         derived = frozenset((Mark("derived", EVERY_AXIS, site),))
         return Many(replace(computed_key(typer, passed, site), literal=first.literal, marks=derived))
+    if typed == "cut" and passed.types:
+        return typer.combine("joined", [cut_out(flat(passed.types[0])), *passed.all()[1:]], site)
     if typed == "update":
         return straightened(_updated(typer, passed.all(), site))
     if typed == "linear" and len(passed.types) == 1 and not isinstance(passed.types[0], Leaf):

@@ -312,6 +312,11 @@ def drawn(key: Leaf, site: Site) -> Leaf:
     return replace(key, marks=derived | {Mark("drawn", EVERY_AXIS, site)}, literal=False)
 
 
+def cut_out(whole: Leaf) -> Leaf:
+    """An array of which a part is taken: each device may take its own one of random numbers that all have drawn."""
+    return replace(whole, marks=frozenset(mark for mark in whole.marks if mark.fact != "drawn"))
+
+
 def repeated(chosen: Leaf, collectives: Mapping[Site, tuple[str, frozenset[str]]], site: Site) -> Iterable[Event]:
     """Collectives that run as a predicate says, which differs between the devices that make them together."""
     for made, (name, axes) in collectives.items():

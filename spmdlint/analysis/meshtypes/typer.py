@@ -17,7 +17,7 @@ from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import External, Instance, Site, certain, constant
 from spmdlint.analysis.meshtypes import application
 from spmdlint.analysis.meshtypes.alternatives import may_count, told_apart
-from spmdlint.analysis.meshtypes.primitives import Event, computed, shared_draws, with_bias
+from spmdlint.analysis.meshtypes.primitives import Event, computed, cut_out, shared_draws, with_bias
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
@@ -270,7 +270,9 @@ class Typer:
             return flat(base)
         if isinstance(base, Many):
             return base.element
-        return self.combine("linear" if index.literal else "joined", [flat(base), index], site)
+        if index.literal:
+            return self.combine("linear", [flat(base), index], site)
+        return self.combine("joined", [cut_out(flat(base)), index], site)
 
     # -- trees
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import filling_of, fillings, given_to, is_own_field, methods_of
+from spmdlint.analysis.evaluation.fillings import filling_of, fillings, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -43,35 +42,6 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
         if found is not None:
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
     return None
-
-
-def order_of_field(origins: Origins, frame: Frame, number: int, field: s.Attribute, text: str) -> Reason | None:
-    """The same for a field of an object, because of what a method of its class puts there."""
-    methods = list(methods_of(origins.ev, frame, field.base))
-    if any(_orders_field(origins.ev.code(method), field.name) for method in methods):
-        return None
-    for method in methods:
-        code = origins.ev.code(method)
-        for filled, extended, put in code.extensions:
-            if is_own_field(code.function, extended, field.name):
-                found = origins.of(origins.frame_of(method), put)
-                if found is not None:
-                    found = origins.step(origins.frame_of(method), filled, text.format(name=repr(field.name)), found)
-                    return origins.step(frame, number, f"{field.name!r} is read", found)
-    return None
-
-
-def _orders_field(code: Code, name: str) -> bool:
-    """May a method put a field into another order: it sorts it, or stores something else than an empty list."""
-    for _, call in code.of_kind(s.Call):
-        method = code.operations[call.function]
-        if isinstance(method, s.Attribute) and method.name == "sort" and is_own_field(code.function, method.base, name):
-            return True
-    for _, store in code.of_kind(s.StoreAttribute):
-        made = code.operations[store.value]
-        if store.name == name and not (isinstance(made, s.Display) and not made.elements):
-            return True
-    return False
 
 
 def _own_keys(frame: Frame, name: str, iterable: int) -> bool:

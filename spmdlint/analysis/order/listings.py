@@ -17,7 +17,8 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
-from spmdlint.analysis.order.filling import order_of_field, order_of_filling, order_of_generator
+from spmdlint.analysis.order.fields import order_of_field
+from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import LISTERS, VIEWS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.knowledge.load import Knowledge, Known
@@ -52,7 +53,7 @@ class ListingOrder(Property):
                 return None
             return order_of_filling(origins, frame, number, "{name} is filled in that order") or CONTINUE
         if isinstance(operation, s.Attribute):
-            return order_of_field(origins, frame, number, operation, "{name} is filled in that order") or CONTINUE
+            return order_of_field(origins, frame, number, "{name} is filled in that order") or CONTINUE
         if isinstance(operation, s.Collected):
             if operation.kind not in ("list", "generator"):
                 return None
@@ -64,7 +65,9 @@ class ListingOrder(Property):
             return origins.any_of(frame, (operation.left, operation.right)) if operation.operator == "+" else None
         if isinstance(operation, s.Subscript):
             index = origins.ev.function(frame).operations[operation.index]
-            return origins.of(frame, operation.base) if isinstance(index, s.Slice) else None
+            if isinstance(index, s.Slice):
+                return origins.of(frame, operation.base)
+            return order_of_field(origins, frame, number, "what is in {name} is put there in that order")
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return CONTINUE

@@ -12,6 +12,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, External, Frame, Site, certain
+from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.windows import resolved
@@ -65,8 +66,10 @@ class SetOrder(Property):
             return self._combined(origins, frame, number, operation)
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
-        if isinstance(operation, s.Attribute) and operation.name in _SET_FIELDS:
-            return Reason(site, f".{operation.name} is a set", "set")
+        if isinstance(operation, s.Attribute):
+            if operation.name in _SET_FIELDS:
+                return Reason(site, f".{operation.name} is a set", "set")
+            return order_of_field(origins, frame, number, "{name} is filled in the order of the set") or CONTINUE
         return CONTINUE
 
     @staticmethod

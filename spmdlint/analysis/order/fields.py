@@ -1,0 +1,94 @@
+"""Lists that objects keep and methods of their classes fill: their order is the order in which that is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spmdlint.analysis.evaluation.code import Code
+from spmdlint.analysis.evaluation.fillings import in_loops, is_own_field, methods_of
+from spmdlint.analysis.evaluation.values import Frame
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+_APPENDING = frozenset(("append", "appendleft"))
+
+
+def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Reason | None:
+    """Why ``x.field``, or a list in it, ``x.field[i]``, is in an order with the property: who put it there had one."""
+    read = frame.code.operations[number]
+    inside = isinstance(read, s.Subscript)
+    field = frame.code.operations[read.base] if isinstance(read, s.Subscript) else read
+    if not isinstance(field, s.Attribute):
+        return None
+    methods = list(dict.fromkeys(methods_of(origins.ev, frame, field.base)))
+    codes = [origins.ev.code(method) for method in methods]
+    filling = {code.function.name for code in codes if any(_puts(code, field.name, inside=inside))}
+    if any(_orders(code, field.name, inside=inside) for code in codes):
+        return None
+    for method, code in zip(methods, codes, strict=True):
+        where = origins.frame_of(method)
+        extending = [] if inside else _extends(code, field.name)
+        putting = [*_puts(code, field.name, inside=inside), *_helped(code, filling)] if filling else []
+        for filled, source in (*extending, *in_loops(origins.ev, where, putting)):
+            found = origins.of(where, source)
+            if found is not None:
+                found = origins.step(where, filled, text.format(name=repr(field.name)), found)
+                return origins.step(frame, number, f"{field.name!r} is read", found)
+    return None
+
+
+def _extends(code: Code, name: str) -> list[tuple[int, int]]:
+    """Where a method puts all elements of something into a field, each with what."""
+    return [(n, put) for n, extended, put in code.extensions if is_own_field(code.function, extended, name)]
+
+
+def _puts(code: Code, name: str, *, inside: bool) -> Iterator[int]:
+    """Where a method puts an element behind the others of a field, or of a list in it."""
+    for number, call in code.of_kind(s.Call):
+        method = code.operations[call.function]
+        if isinstance(method, s.Attribute) and method.name in _APPENDING and _is(code, method.base, name, inside):
+            yield number
+
+
+def _helped(code: Code, filling: set[str]) -> Iterator[int]:
+    """Where a method calls one of its object that does."""
+    for number, call in code.of_kind(s.Call):
+        method = code.operations[call.function]
+        if isinstance(method, s.Attribute) and method.name in filling and _is_receiver(code, method.base):
+            yield number
+
+
+def _orders(code: Code, name: str, *, inside: bool) -> bool:
+    """May a method put a field into another order: it sorts it, or stores something else than what is empty."""
+    for _, method in code.of_kind(s.Attribute):
+        if method.name == "sort" and (_is(code, method.base, name, False) or _is(code, method.base, name, inside)):
+            return True
+    for _, store in code.of_kind(s.StoreAttribute):
+        if store.name == name and _is_receiver(code, store.base) and not _is_empty(code, store.value, inside=inside):
+            return True
+    return False
+
+
+def _is(code: Code, number: int, name: str, inside: bool) -> bool:
+    """Is a value a field of the receiver, or what is in it."""
+    operation = code.operations[number]
+    if not inside:
+        return is_own_field(code.function, number, name)
+    return isinstance(operation, s.Subscript) and is_own_field(code.function, operation.base, name)
+
+
+def _is_receiver(code: Code, number: int) -> bool:
+    operation, formals = code.operations[number], code.function.formals
+    return isinstance(operation, s.Load) and bool(formals) and operation.name == formals[0].name
+
+
+def _is_empty(code: Code, number: int, *, inside: bool) -> bool:
+    """Is it made empty: ``[]``, ``deque()``; or of empty lists: ``[[] for _ in kinds]``, ``defaultdict(list)``."""
+    made = code.operations[number]
+    if inside and isinstance(made, s.Collected):
+        return _is_empty(code, made.element, inside=False)
+    if isinstance(made, s.Call):
+        return len(made.arguments) <= inside
+    if isinstance(made, s.DictDisplay):
+        return inside and not made.keys
+    return isinstance(made, s.Display) and all(inside and _is_empty(code, n, inside=False) for n in made.elements)
