@@ -9,7 +9,7 @@ from spmdlint.diagnostics import Diagnostic, Fix, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program, Unbound
+    from spmdlint.rule import MissingAxis, Program, Unbound
 
 
 class UnboundAxis(Rule):
@@ -19,7 +19,7 @@ class UnboundAxis(Rule):
 
     Follows every call from a `pmap`, `shard_map`, `smap` or `jit`, and from module level, down to the collectives
     (`psum`, `pmean`, `all_gather`, `axis_index`, ...), across functions, closures, classes and files, and checks that
-    a map on the way binds the axis that the collective names.
+    a map on the way binds the axis that the collective names. Finds also collectives that name no axis at all.
 
     ## Why it matters
 
@@ -60,6 +60,18 @@ class UnboundAxis(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.unbound_axes():
             yield self._diagnostic(program, found)
+        for missing in program.missing_axes():
+            yield self._missing(program, missing)
+
+    def _missing(self, program: Program, found: MissingAxis) -> Diagnostic:
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=f"{found.collective} is called without an axis, so JAX raises TypeError when it comes here.",
+            place=program.place(found.site),
+            help=f"Pass {found.parameter}= with the name that the map around it binds.",
+        )
 
     def _diagnostic(self, program: Program, found: Unbound) -> Diagnostic:
         need = found.need

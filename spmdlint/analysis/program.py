@@ -12,6 +12,7 @@ from spmdlint.analysis.axes.edits import Edits
 from spmdlint.analysis.axes.free import FreeAxes, Unbound
 from spmdlint.analysis.axes.inside import Inside
 from spmdlint.analysis.axes.meshrank import MeshRanks, WrongRank
+from spmdlint.analysis.axes.missing import MissingAxis, missing_axes
 from spmdlint.analysis.axes.optional import LeftOut, OptionalAxes
 from spmdlint.analysis.axes.permutations import BadPermutation
 from spmdlint.analysis.axes.regions import Regions
@@ -113,6 +114,10 @@ class Program:
     def unbound_axes(self) -> Iterator[Unbound]:
         """Ways on which a collective's axis is bound by nothing."""
         return FreeAxes(self.evaluator, self.calls, self.reach).unbound()
+
+    def missing_axes(self) -> Iterator[MissingAxis]:
+        """Collectives that name no axis."""
+        return missing_axes(self.specs)
 
     @cached_property
     def _branches(self) -> tuple[Divergence, ...]:
