@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Mixup, Program
+    from spmdlint.rule import Mixup, Placed, Program
 
 _UNITS = {
     "process": "the processes",
@@ -79,7 +79,9 @@ class LocalGlobalMixup(Rule):
     Knows what a value counts: processes, the devices of all processes, or the devices of this process. Finds where two
     that count different things meet: an element of `jax.local_devices()` chosen by `jax.process_index()`, a share of
     the data by the number of the process and `jax.device_count()`, rows for all devices given to `jax.pmap`, a
-    process's portion of a batch divided by the number of all devices.
+    process's portion of a batch divided by the number of all devices. Finds also arrays that are put on the first of
+    all devices, and a process's own part of the data that `jax.device_put` is given with a sharding over the devices of
+    all.
 
     ## Why it matters
 
@@ -117,6 +119,37 @@ class LocalGlobalMixup(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.mixups():
             yield self._diagnostic(program, found)
+        for placed in program.placements():
+            yield self._placed(program, placed)
+
+    def _placed(self, program: Program, found: Placed) -> Diagnostic:
+        if found.reason is None:
+            message = (
+                "This is given to a device by its number among the devices of all processes: on all processes but one "
+                "it is another one's, and JAX raises."
+            )
+            way_out = "Use jax.local_devices()."
+        else:
+            source = found.reason.source
+            message = (
+                f"jax.device_put takes this for the whole array over the devices of all processes, but each process "
+                f"gives its own: {source.text} ({program.where(source.site, program.place(found.site).path)})."
+            )
+            way_out = "Use jax.make_array_from_process_local_data, which puts the parts together."
+        chain = found.reason.chain() if found.reason is not None else ()
+        listed = "These are the devices of all processes." if found.reason is None else "The mesh is made here."
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=message,
+            place=program.place(found.site),
+            help=way_out,
+            related=(
+                *(Related(program.place(step.site), sentence(step.text)) for step in chain),
+                Related(program.place(found.devices), listed),
+            ),
+        )
 
     def _diagnostic(self, program: Program, found: Mixup) -> Diagnostic:
         message, way_out = _MESSAGES[found.kind]

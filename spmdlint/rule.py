@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.inputs.constants import TracedConstant as TracedConstant
     from spmdlint.analysis.inputs.given import Given as Given
     from spmdlint.analysis.inputs.mixups import Mixup as Mixup
+    from spmdlint.analysis.inputs.placed import Placed as Placed
     from spmdlint.analysis.inputs.seeds import VaryingSeed as VaryingSeed
     from spmdlint.analysis.inputs.shares import ShuffledShare as ShuffledShare
     from spmdlint.analysis.order.listed import ListingLoop as ListingLoop

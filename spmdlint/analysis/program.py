@@ -40,6 +40,8 @@ from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
 from spmdlint.analysis.inputs.ownarguments import OwnArgument, own_arguments
+from spmdlint.analysis.inputs.placed import Placed, Placements
+from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import Seeds
 from spmdlint.analysis.inputs.shares import Shares, ShuffledShare
@@ -300,6 +302,13 @@ class Program:
             for found in Mixups(self.calls, self.reach, units(), self._multi).found():
                 if self.preview or found.kind != "mesh":
                     yield found
+
+    def placements(self) -> Iterator[Placed]:
+        """What is put on devices of other processes, too."""
+        if self.multi_process != "never":
+            quantities = Quantities(self.evaluator, units())
+            content = self._facets.content
+            yield from Placements(self.evaluator, self.reach, quantities, content, self._multi).found()
 
     @cached_property
     def _outputs(self) -> Outputs:

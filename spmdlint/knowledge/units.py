@@ -31,6 +31,7 @@ class Units(Struct, frozen=True):
     sums: frozenset[str]
     meshes: frozenset[str]
     devices: str
+    placers: Mapping[str, tuple[str, str]]
 
 
 @lru_cache(maxsize=1)
@@ -53,4 +54,5 @@ def units() -> Units:
         sums=frozenset(table["sums"]),
         meshes=frozenset(table["meshes"]),
         devices=table["devices"],
+        placers={name: (what, where) for name, (what, where) in table["placers"].items()},
     )

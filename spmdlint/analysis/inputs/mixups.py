@@ -14,7 +14,17 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Collection,
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Values,
+    certain,
+)
 from spmdlint.analysis.inputs.portions import Portion, Whole
 from spmdlint.analysis.inputs.quantities import Quantities, Quantity
 from spmdlint.analysis.variance.conditions import Conditions
@@ -203,9 +213,12 @@ class Mixups:
         known = self.ev.knowledge.get(callee.name)
         if known is None or not known.by_hand or not self.multi.acts_for(frame.ref.path):
             return None
-        if any(self.ev.argument(callee, name) is not None for name in ("in_axes", self.table.devices)):
+        if self.ev.argument(callee, self.table.devices) is not None:
             return None
-        for argument in operation.arguments:
+        axes = self.ev.argument(callee, "in_axes")
+        for position, argument in enumerate(operation.arguments):
+            if axes is not None and (argument.keyword or not _is_first(axes, position)):
+                continue
             count = self.quantities.rows(frame, argument.value)
             if count is not None and count.unit == "device":
                 return Mixup("rows", Site(frame.ref, argument.value), count)
@@ -248,6 +261,14 @@ class Mixups:
         by = Quantity("count", "process", portion.source.site, portion.source.text)
         every = Quantity("count", "device", whole.source.site, whole.source.text)
         return Mixup("twice", Site(frame.ref, number), by, every)
+
+
+def _is_first(axes: Values, position: int) -> bool:
+    """Is an argument mapped over its first axis, by what is known of `in_axes`."""
+    given = certain(axes)
+    if isinstance(given, Collection) and not given.open and position < len(given.elements):
+        given = certain(given.elements[position])
+    return given == Constant(0)
 
 
 def _is_one(operation: s.Operation) -> bool:

@@ -1,0 +1,129 @@
+"""What a process puts on devices that are not its own, or not its own alone.
+
+A device of another process cannot be given anything, and `jax.device_put` to a sharding over the devices of all
+processes takes what it is given for the whole array, which each of them has to hold alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Frame, Site, Values, certain
+from spmdlint.analysis.inputs.quantities import Quantities
+from spmdlint.analysis.variance.conditions import Conditions
+from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.guarded import called_by_some, guarded
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.analysis.variance.windows import resolved
+from spmdlint.program import summary as s
+
+_DEPTH = 6
+_SHARDINGS = frozenset(("jax.sharding.NamedSharding",))
+_OWN = ("data", "identity")
+
+
+class Placed(Struct, frozen=True):
+    """Something that is put on the first of all devices, or on all devices although it is a process's ``own``.
+
+    ``devices`` says where these are listed, or their mesh is made; ``reason``, why what is put there differs.
+    """
+
+    kind: Literal["first", "own"]
+    site: Site
+    devices: Site
+    reason: Reason | None = None
+
+
+class Placements:
+    """Finds them. ``content`` tells what differs between processes."""
+
+    def __init__(
+        self, evaluator: Evaluator, reach: Reach, quantities: Quantities, content: Origins, multi: MultiProcess
+    ) -> None:
+        self.ev = evaluator
+        self.reach = reach
+        self.quantities = quantities
+        self.content = content
+        self.multi = multi
+        self.conditions = Conditions(evaluator)
+        self.control = Control(evaluator)
+
+    def found(self) -> Iterator[Placed]:
+        """Each such call of code that all processes run, once."""
+        told: set[Site] = set()
+        for use in self.reach.applications:
+            names = self.quantities.table.placers.get(use.applied.name)
+            frame = self.ev.free_frame(use.site.ref)
+            call = frame.code.operations[use.site.number]
+            if names is None or use.site in told or not isinstance(call, s.Call) or use.frame not in self.reach.trusted:
+                continue
+            found = self._placed(frame, use, call, *names)
+            if found is not None and not self._by_some(frame, use.site.number):
+                told.add(use.site)
+                yield found
+
+    def _placed(self, frame: Frame, use: MapUse, call: s.Call, what: str, where: str) -> Placed | None:
+        positional = (what, where) if what else (where,)
+        target, value = passed(call, where, positional), passed(call, what, positional) if what else None
+        listed = self._first_of_all(frame, target) if target is not None else None
+        if listed is not None:
+            return Placed("first", use.site, listed) if self.multi.acts_for(frame.ref.path) else None
+        if value is None or frame.ref not in self.reach.host:
+            return None
+        mesh = self._over_all(self.ev.argument(use.applied, where))
+        reason = self.content.of(frame, value) if mesh is not None else None
+        if mesh is None or reason is None or reason.kind not in _OWN:
+            return None
+        return Placed("own", use.site, mesh, reason)
+
+    def _first_of_all(self, frame: Frame, number: int) -> Site | None:
+        """Where all devices are listed, if this is one of them by a number that is written."""
+        element = frame.code.operations[resolved(self.ev, frame, number)]
+        if not isinstance(element, s.Subscript) or not isinstance(frame.code.operations[element.index], s.Const):
+            return None
+        listed = self.quantities.of(frame, element.base)
+        return listed.site if listed is not None and (listed.role, listed.unit) == ("list", "device") else None
+
+    def _over_all(self, given: Values | None) -> Site | None:
+        """Where the mesh of a sharding is made, if it is one over the devices of all processes."""
+        sharding = certain(given) if given is not None else None
+        if not isinstance(sharding, Applied) or sharding.name not in _SHARDINGS:
+            return None
+        meshes = self.ev.argument(sharding, "mesh")
+        mesh = certain(meshes) if meshes is not None else None
+        if not isinstance(mesh, Applied):
+            return None
+        if mesh.name in self.quantities.table.meshes:
+            return mesh.site if self.ev.argument(mesh, self.quantities.table.devices) is None else None
+        made = self.ev.free_frame(mesh.site.ref)
+        call = made.code.operations[mesh.site.number]
+        devices = call.arguments[0].value if isinstance(call, s.Call) and call.arguments else None
+        return mesh.site if devices is not None and self._are_all(made, devices, _DEPTH) else None
+
+    def _are_all(self, frame: Frame, number: int, depth: int) -> bool:
+        """Are these all devices, in whatever arrangement."""
+        listed = self.quantities.of(frame, number)
+        if listed is not None:
+            return (listed.role, listed.unit) == ("list", "device")
+        number = resolved(self.ev, frame, number)
+        made, arranged = certain(self.ev.value(frame, number)), frame.code.operations[number]
+        if isinstance(made, Applied) and made.name in self.quantities.table.meshes:
+            return self.ev.argument(made, self.quantities.table.devices) is None
+        method = frame.code.operations[arranged.function] if isinstance(arranged, s.Call) else None
+        if isinstance(method, s.Attribute) and method.name == "reshape":
+            return bool(depth) and self._are_all(frame, method.base, depth - 1)
+        return False
+
+    def _by_some(self, frame: Frame, number: int) -> bool:
+        """Does only one process, or a job of one, come to a call."""
+        if self.conditions.alone(frame, frame.code.function.block_of[number]):
+            return True
+        guard = guarded(self.content, self.control, frame, number)
+        return guard is not None or called_by_some(self.content, self.control, frame.ref) is not None
