@@ -18,7 +18,8 @@ class VaryingProgram(Rule):
     Finds static arguments (`static_argnums`, `static_argnames`) that differ between processes, and values of this
     process, such as `jax.process_index()`, a clock or an unseeded random number, that are read while JAX traces and so
     become constants of the program. What the host has found out of this process, such as `memory_stats()`, counts where
-    a `jit` with shardings closes over it, in a program of several processes; with `--preview` in any.
+    a `jit` with shardings, or a `pmap` whose axis has a name, closes over it, in a program of several processes; with
+    `--preview` in any.
 
     ## Why it matters
 

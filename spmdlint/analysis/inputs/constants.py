@@ -20,6 +20,9 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.")
+# What an optimizer does that was made outside: its settings are constants of the program.
+_STEPS = frozenset(("update",))
+_ARITHMETIC = frozenset("+ - * / // % **".split())
 _KINDS = ("identity", "group", "clock", "entropy", "host")
 
 
@@ -67,30 +70,48 @@ def _in_function(
     certain_blocks = reach.certainty.blocks(frame)
     for block in sorted(evaluator.live_blocks(frame)):
         for number in function.blocks[block].operations:
-            operation = function.operations[number]
-            if not isinstance(operation, s.Call):
-                continue
-            callee = certain(evaluator.value(frame, operation.function))
-            if not isinstance(callee, External) or not callee.name.startswith(_TRACED):
-                continue
-            told = {given for _, given in says_who(evaluator, frame, operation)}
-            for argument in operation.arguments:
-                if argument.value in told:
-                    continue  # a hazard of its own
-                reason = facets.content.of(frame, argument.value)
+            name, given = _worked_on(evaluator, frame, function.operations[number])
+            for value in given:
+                reason = facets.content.of(frame, value)
                 if reason is None or reason.kind not in kinds:
                     continue
                 # Some setting chooses the block; that it asks for the process there is a fault under that setting.
                 if block in certain_blocks or (reason.kind == "identity" and reason.source.site.ref == frame.ref):
-                    yield Site(frame.ref, number), callee.name, reason
+                    yield Site(frame.ref, number), name, reason
+
+
+def _worked_on(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:
+    """What an operation of JAX's works on, or a method of a library's object has been made with, and its name."""
+    if isinstance(operation, s.Binary):
+        sides = [operation.left, operation.right]
+        given = any(_is_given(frame, side) for side in sides)
+        return f"an operation ({operation.operator})", sides if given and operation.operator in _ARITHMETIC else []
+    if not isinstance(operation, s.Call):
+        return "", []
+    callee = certain(evaluator.value(frame, operation.function))
+    if isinstance(callee, External) and callee.name.startswith(_TRACED):
+        told = {given for _, given in says_who(evaluator, frame, operation)}  # a hazard of its own
+        return callee.name, [a.value for a in operation.arguments if a.value not in told]
+    method = frame.code.operations[operation.function]
+    if isinstance(method, s.Attribute) and method.name in _STEPS and not _is_given(frame, method.base):
+        return f"the object of .{method.name}()", [method.base]
+    return "", []
+
+
+def _is_given(frame: Frame, number: int) -> bool:
+    """Is a value a parameter of the function, so that it is traced."""
+    return isinstance(frame.code.operations[frame.code.root_of(number)], s.Parameter)
 
 
 def _over_all(evaluator: Evaluator, calls: Calls, reach: Reach) -> set[FunctionRef]:
-    """The functions of jits that are told how they are sharded, over devices that are not this process's own."""
+    """The functions over devices of all processes: of jits that are told how, and of maps whose axis has a name."""
     found: set[FunctionRef] = set()
     for use in reach.uses:
         known = evaluator.knowledge.get(use.applied.name)
-        if known is not None and known.kind == "jit" and sharded(evaluator, use.applied):
+        if known is not None and (
+            (known.kind == "jit" and sharded(evaluator, use.applied))
+            or (known.by_hand and evaluator.argument(use.applied, "axis_name") is not None)
+        ):
             functions = calls.functions_in(known, use.applied.arguments) if not on_local_devices(use.applied) else ()
             found.update(function.ref for function in functions if isinstance(function, FunctionValue))
     return found
