@@ -59,6 +59,7 @@ class Typing(Struct, frozen=True):
     methods: Methods
     rows: OfRows
     optimizers: Optimizers
+    stacks: frozenset[str]
 
     def of(self, name: str) -> Typed | None:
         """The class of a function; None where it is not known."""
@@ -87,4 +88,5 @@ def typing_table() -> Typing:
     of_rows = OfRows(**{name: frozenset(given) for name, given in table["rows"].items()})
     of_methods = Methods(module=methods["module"], fixed=methods["fixed"], **sets)
     optimizers = Optimizers(**{name: frozenset(given) for name, given in table["optimizers"].items()})
-    return Typing(exact, tuple(below), table["rules"], of_methods, of_rows, optimizers)
+    stacks = frozenset(table["made_of"]["parts"])
+    return Typing(exact, tuple(below), table["rules"], of_methods, of_rows, optimizers, stacks)

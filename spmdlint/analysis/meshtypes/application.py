@@ -292,6 +292,8 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         return typer.combine("joined", [cut_out(flat(passed.types[0])), *passed.all()[1:]], site)
     if typed == "update":
         return straightened(_updated(typer, passed.all(), site))
+    if name in typer.table.stacks and passed.types and isinstance(parts := passed.types[0], Row):
+        return typer.combine("linear", [flat(each) for each in parts.elements], site)  # one array that holds them all
     if typed == "linear" and len(passed.types) == 1 and not isinstance(passed.types[0], Leaf):
         return typer.combine("linear", [flat(passed.types[0])], site)
     if typed == "nonlinear" and _guards(name, passed):
