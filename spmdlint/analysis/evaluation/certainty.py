@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.several import on_several
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.program import summary as s
 from spmdlint.program.summary import ENTRY, EXIT
@@ -40,11 +41,14 @@ class Certainty:
             block = function.blocks[number]
             if block.test is None:
                 continue
-            arms = [edge.target for edge in block.edges if edge.kind in ("true", "false") and edge.target in live]
+            ways = {edge.kind: edge.target for edge in block.edges if edge.kind in ("true", "false")}
+            arms = [target for target in ways.values() if target in live]
             if isinstance(function.operations[block.test], s.Caught):
                 arms = [number]
             elif len(arms) < 2 or number in decided:
                 continue
+            elif (answer := on_several(self.ev, self.ev.free_frame(frame.ref), block.test)) is not None:
+                arms = [target for kind, target in ways.items() if (kind == "true") is not answer]
             for arm in arms:
                 guarded |= flow.guarded(number, arm)
         yield from (b for b in live if b not in guarded or b in (ENTRY, EXIT))

@@ -1,0 +1,77 @@
+"""What conditions say on several devices, or processes: for those a program is looked at, not for one alone."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Frame
+from spmdlint.program import summary as s
+
+_COUNTS = frozenset(("jax.device_count", "jax.process_count"))
+_LISTS = frozenset(("jax.devices",))
+_SIZES = frozenset(("size", "device_count", "devices_size"))
+# What a count above one gives, compared with a number behind it.
+_ANSWERS = {
+    ("==", 1): False, ("!=", 1): True, (">", 1): True, ("<=", 1): False, ("<", 2): False, (">=", 2): True,
+}  # fmt: skip
+_OF_NONE = {"is": False, "is not": True, "==": False, "!=": True}
+_MIRRORED = {"is": "is", "is not": "is not", "==": "==", "!=": "!=", ">": "<", "<": ">", "<=": ">=", ">=": "<="}
+_DEPTH = 4
+
+
+def on_several(ev: Evaluator, frame: Frame, test: int, depth: int = _DEPTH) -> bool | None:
+    """The answer to a condition that asks for more than one device, or process; None where it asks for more.
+
+    It is the same in all frames of a function.
+    """
+    operation = frame.code.operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        answer = on_several(ev, frame, operation.operand, depth - 1) if depth else None
+        return None if answer is None else not answer
+    if isinstance(operation, s.BoolOp) and depth:
+        wanted = operation.operator == "or"
+        answers = [on_several(ev, frame, each, depth - 1) for each in operation.operands]
+        if wanted in answers:
+            return wanted
+        return not wanted if None not in answers else None
+    if isinstance(operation, s.Compare) and len(operation.operators) == 1:
+        return _compared(ev, frame, operation.operators[0], *operation.operands)
+    return None
+
+
+def _compared(ev: Evaluator, frame: Frame, operator: str, left: int, right: int) -> bool | None:
+    for count, number, asked in ((left, right, operator), (right, left, _MIRRORED.get(operator, ""))):
+        than = frame.code.operations[number]
+        if isinstance(than, s.Const) and than.value is None and _is_mesh(frame, count):
+            return _OF_NONE.get(asked)
+        if isinstance(than, s.Const) and isinstance(than.value, int) and _counts(ev, frame, count):
+            return _ANSWERS.get((asked, than.value))
+    return None
+
+
+def _counts(ev: Evaluator, frame: Frame, number: int) -> bool:
+    """Is it the number of all devices, of a mesh's devices, or of all processes."""
+    operation = frame.code.operations[frame.code.root_of(number)]
+    if isinstance(operation, s.Attribute):
+        return operation.name in _SIZES and _is_mesh(frame, operation.base)
+    if not isinstance(operation, s.Call):
+        return False
+    if len(operation.arguments) == 1:
+        return _names(ev, frame, operation.function, "builtins.len") and _is_made_by(
+            ev, frame, operation.arguments[0].value, _LISTS
+        )
+    return _is_made_by(ev, frame, number, _COUNTS)
+
+
+def _is_mesh(frame: Frame, number: int) -> bool:
+    """Is it called a mesh: without one there are no several devices."""
+    operation = frame.code.operations[number]
+    return isinstance(operation, (s.Load, s.Attribute)) and "mesh" in operation.name.lower()
+
+
+def _names(ev: Evaluator, frame: Frame, number: int, name: str) -> bool:
+    return any(getattr(value, "name", "") == name for value in ev.value(frame, number))
+
+
+def _is_made_by(ev: Evaluator, frame: Frame, number: int, names: frozenset[str]) -> bool:
+    values = ev.value(frame, number)
+    return bool(values) and all(isinstance(v, Applied) and v.name in names for v in values)
