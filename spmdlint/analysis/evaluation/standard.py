@@ -71,6 +71,9 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
         return _folded(_FOLDED[name], given)
     if name == "builtins.dict" and not arguments.open:
         return _table(arguments)
+    if name in ("copy.copy", "copy.deepcopy") and len(given) == 1 and not arguments.keywords:
+        inner = certain(given[0])
+        return given[0] if isinstance(inner, Instance) else None
     if name == "dataclasses.replace" and len(given) == 1:
         return ev.each(given[0], lambda v: _replaced(ev, v, replace(arguments, positional=())))
     return tree_of_functions(ev, name, arguments, frame)
@@ -168,7 +171,9 @@ def default_of(values: Values, without: Values = ANYTHING) -> Values:
 def _replaced(ev: Evaluator, value: Value, arguments: Arguments) -> Values:
     """A copy of a record with other fields."""
     made = value.arguments if isinstance(value, Instance) else None
-    if not isinstance(value, Instance) or made is None or made.open or arguments.open or arguments.positional:
+    if isinstance(value, Instance) and (made is None or made.open):
+        return one(replace(value, arguments=None))  # of the same class
+    if not isinstance(value, Instance) or made is None or arguments.open or arguments.positional:
         return ANYTHING
     names = ev.objects.field_names(value.cls) if made.positional else []
     if names is None or len(names) < len(made.positional):

@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.order.sets import LISTERS, VIEWS
+from spmdlint.analysis.variance.evened import KEEPERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
@@ -27,10 +28,7 @@ from spmdlint.program import summary as s
 DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list", "TFRecordDataset", "TextLineDataset"))
 """What makes a data set of a list, by the last part of its name."""
 # Methods of data sets that keep its order, or mix it in a way of its own.
-_KEEPERS = frozenset(
-    "batch cache enumerate filter interleave map padded_batch prefetch repeat seed shuffle skip take "
-    "with_options".split()
-)
+_KEEPERS = KEEPERS | {"shuffle", "skip"}
 _DEPTH = 64
 """Attributes and calls of one chain of methods that are seen through: in a loop there may be no end of them."""
 _OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")

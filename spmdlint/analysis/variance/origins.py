@@ -7,7 +7,7 @@ it (see :class:`Property`); the walk knows Python. Reasons are parent pointers, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -40,6 +40,7 @@ from spmdlint.analysis.variance.fallbacks import (
 from spmdlint.analysis.variance.kept import callees
 from spmdlint.analysis.variance.options import Options
 from spmdlint.analysis.variance.outside import OutsideStores
+from spmdlint.analysis.variance.overridden import overridden, receiver
 from spmdlint.analysis.variance.reason import Reason as Reason
 from spmdlint.analysis.variance.uniform import Uniform
 from spmdlint.analysis.variance.verified import Verified
@@ -329,9 +330,9 @@ class Origins:
         return None
 
     def _of_instance(self, frame: Frame, number: int, name: str, base: Instance) -> Reason | None:
+        caller = receiver(self.ev, frame)
         for cls in self.ev.objects.lineage(base.cls):
-            own = self.ev.objects.attribute_stores(cls.ref).get(name, ())
-            for method, store in (*own, *self._outside.of(cls, name)):
+            for method, store in self._stores(cls, name, base.cls, caller):
                 stored = self.ev.project.function(method).operations[store]
                 assert isinstance(stored, s.StoreAttribute)
                 if self._uniform.stored(method, store):
@@ -363,6 +364,17 @@ class Origins:
                 if found is not None:
                     return self.step(frame, number, f"the property {name!r} returns it", found)
         return None
+
+    def _stores(
+        self, cls: ClassValue, name: str, base: ClassValue, caller: ClassValue | None
+    ) -> Iterator[tuple[FunctionRef, int]]:
+        """Where a field is set: by methods of the object's class, or others; and not by methods that are overridden."""
+        for method, store in self.ev.objects.attribute_stores(cls.ref).get(name, ()):
+            if not overridden(self.ev, base, method):
+                yield method, store
+        for method, store in self._outside.of(cls, name):
+            if caller is None or not overridden(self.ev, caller, method):
+                yield method, store
 
     def _of_module(self, path: Path, name: str) -> Reason | None:
         top = self.ev.free_frame(FunctionRef(path, 0))

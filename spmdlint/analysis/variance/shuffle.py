@@ -9,13 +9,11 @@ from spmdlint.analysis.evaluation.standard import CONVERTERS
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance
 from spmdlint.analysis.order.listings import DATASET_MAKERS
 from spmdlint.analysis.order.sets import LISTERS
+from spmdlint.analysis.variance.evened import KEEPERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
 # What gives the elements of a data set in the order that they had.
-_KEEPING = frozenset(
-    "batch cache enumerate filter interleave map prefetch repeat take unbatch with_options seed to_iter_dataset".split()
-)
 _ARRANGING = frozenset(("reshape", "tolist", "astype", "copy"))
 
 
@@ -64,7 +62,7 @@ class ShuffledOrder(Property):
         method = origins.ev.function(frame).operations[operation.function]
         if isinstance(method, s.Attribute) and method.name in ("permutation", "permuted", "sample"):
             return self._step(origins, frame, number, self.content.of(frame, method.base))
-        if isinstance(method, s.Attribute) and method.name in (_ARRANGING | _KEEPING):
+        if isinstance(method, s.Attribute) and method.name in (_ARRANGING | KEEPERS):
             return origins.of(frame, method.base)
         if isinstance(method, s.Attribute) and method.name == "shuffle":
             return self._of_seed(origins, frame, number, operation) or origins.of(frame, method.base)

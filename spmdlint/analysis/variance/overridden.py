@@ -1,0 +1,26 @@
+"""Methods that do not run for an object, because its class has another one of the name."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import ClassValue, Frame, Instance, certain
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+_ABOVE = frozenset(("super",))
+
+
+def overridden(ev: Evaluator, cls: ClassValue, method: FunctionRef) -> bool:
+    """Does a class have another method in the place of one that it inherits, and never call that."""
+    name = ev.project.function(method).name
+    own = [methods[name] for each in ev.objects.lineage(cls) if name in (methods := ev.project.methods(each.ref))]
+    return method in own[1:] and not ev.code(own[0]).mentions(_ABOVE)
+
+
+def receiver(ev: Evaluator, frame: Frame) -> ClassValue | None:
+    """The class of the object whose method a frame is of, as far as the call tells."""
+    operations = frame.code.operations
+    if ev.project.enclosing_class(frame.ref) is None or not operations or not isinstance(operations[0], s.Parameter):
+        return None
+    value = certain(ev.value(frame, 0))
+    return value.cls if isinstance(value, Instance) else None
