@@ -61,7 +61,9 @@ def _rounds(ev: Evaluator, frame: Frame, operation: s.Collected, at: _Round) -> 
     function = ev.function(frame)
     header = function.blocks[function.block_of[operation.loops[-1]]]
     bodies = [edge.target for edge in header.edges if edge.kind == "iterate"]
-    if not any(_runs_to(function, body, function.block_of[operation.element]) for body in bodies):
+    wanted = function.block_of[operation.element]
+    always = any(_runs_to(function, body, wanted) for body in bodies)
+    if not always and (len(operation.loops) > 1 or len(bodies) != 1):
         return None
     found = [at]
     for loop in operation.loops:
@@ -76,7 +78,43 @@ def _rounds(ev: Evaluator, frame: Frame, operation: s.Collected, at: _Round) -> 
         found = following
     if len(operation.loops) > 1 and any(function.blocks[function.block_of[n]].test != n for n in operation.loops):
         return None
+    return found if always else _kept(ev, frame, found, bodies[0], wanted)
+
+
+def _kept(ev: Evaluator, frame: Frame, rounds: list[_Round], start: int, wanted: int) -> list[_Round] | None:
+    """The rounds that the conditions of a comprehension keep; None where they do not tell."""
+    found: list[_Round] = []
+    for each in rounds:
+        kept = _comes_to(ev, frame, each, start, wanted)
+        if kept is None:
+            return None
+        if kept:
+            found.append(each)
     return found
+
+
+def _comes_to(ev: Evaluator, frame: Frame, at: _Round, start: int, wanted: int) -> bool | None:
+    """Does one round come from one block to another, by the conditions between them."""
+    function = ev.function(frame)
+    seen: set[int] = set()
+    while start != wanted:
+        if start in seen:
+            return None
+        seen.add(start)
+        block = function.blocks[start]
+        ways = {edge.kind: edge.target for edge in block.edges if edge.kind != "except"}
+        if block.test is not None and {"true", "false"} == set(ways):
+            answer = truth(_value(ev, frame, block.test, at))
+            if answer is None:
+                return None
+            start = ways["true" if answer else "false"]
+        elif set(ways) == {"next"}:
+            start = ways["next"]
+        elif set(ways) <= {"back", "continue"} or "iterate" in ways:
+            return False  # the next round
+        else:
+            return None
+    return True
 
 
 def _runs_to(function: s.Function, start: int, wanted: int) -> bool:
