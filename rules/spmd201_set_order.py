@@ -21,9 +21,10 @@ class SetOrder(Rule):
     Finds iterations over sets (literals, `set()`, comprehensions, set operators and methods, sets returned by other
     functions and files, and what is listed from them) whose body makes a parallel call, splits a key of random numbers,
     or is traced by JAX; collectives over a tuple of axis names that was listed from a set, and a `PartitionSpec` that
-    cuts one dimension along such a tuple; dimensions that traced code lists by a set of names, as for `dot_general`; an
-    `optax.chain` of parts in set order; a process's share of a list in set order; and, with `--preview`, meshes of
-    devices that come out of a set, as `sharding.device_set` is.
+    cuts one dimension along such a tuple; dimensions that traced code lists by a set of names, as for `dot_general`;
+    maps that a loop over names of axes puts around one another; an `optax.chain` of parts in set order; a process's
+    share of a list in set order; and, with `--preview`, meshes of devices that come out of a set, as
+    `sharding.device_set` is.
 
     ## Why it matters
 
@@ -88,6 +89,9 @@ class SetOrder(Rule):
         elif loop.sink == "mesh":
             then = f"so the devices of this {loop.what} stand in another order on every process"
             effect = "Every process then has another mesh, and the same program moves data between other devices."
+        elif loop.sink == "nesting":
+            then = f"so the maps over these axes ({loop.what}) are nested in another order on every process"
+            effect = "The processes compile different programs."
         else:
             then = f"so {loop.what} names its axes in another order on every process"
             effect = "The processes compile different programs."

@@ -27,7 +27,7 @@ from spmdlint.program.link import FunctionRef
 
 Sink = Literal[
     "parallel call", "traced program", "axis names", "mesh", "random keys", "share", "argument", "composition",
-    "dimensions",
+    "dimensions", "nesting",
 ]  # fmt: skip
 
 _SPLITTERS = ("jax.random.split",)
@@ -134,6 +134,9 @@ class SetLoops:
                 return "parallel call", calls[0].name, calls[0]
             if self._pairs_keys(frame, operation.iterable):
                 return "random keys", "zip", None
+        name = self._nested(frame, body, test)
+        if name is not None:
+            return "nesting", name, None
         name = self._operation(frame, body, _SPLITTERS)
         if name is not None and self._carries_a_key(frame, body):
             return "random keys", name, None
@@ -141,6 +144,26 @@ class SetLoops:
             name = self._operation(frame, body, _TRACED, of_element=test) or self._arithmetic(frame, body)
             if name is not None:
                 return "traced program", name, None
+        return None
+
+    def _nested(self, frame: Frame, blocks: list[int], element: int) -> str | None:
+        """A map around a function that gets another one in every round, for the axis that the element of a loop names.
+
+        ``for name in names: f = jax.vmap(f, axis_name=name)``
+        """
+        function = self.ev.function(frame)
+        for block in blocks:
+            for number in function.blocks[block].operations:
+                operation = function.operations[number]
+                if not isinstance(operation, s.Call) or not carries(function, number, operation):
+                    continue
+                for callee in ordered(self.ev.value(frame, operation.function)):
+                    known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+                    axes = passed(operation, "axis_name", known.positional) if known is not None else None
+                    if known is None or known.kind != "map" or axes is None:
+                        continue
+                    if axes in _going_into(function, blocks, element):
+                        return known.name
         return None
 
     def _pairs_keys(self, frame: Frame, iterable: int) -> bool:
