@@ -17,6 +17,8 @@ from spmdlint.analysis.evaluation.operations import Operations
 from spmdlint.analysis.evaluation.values import Values
 from spmdlint.program import summary as s
 
+LINKS = range(64)
+"""How many calls, attributes and names of one chain are seen through: in a loop there may be no end of them."""
 _MUTATORS = frozenset(
     "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
 )

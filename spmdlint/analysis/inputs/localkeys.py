@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -112,7 +113,9 @@ class _Search:
     def _of_field(self, frame: Frame, number: int) -> Values:
         """What the one class of the module that has such a field is made with."""
         operation = self.ev.function(frame).operations[number]
-        while isinstance(operation, s.Load):
+        for _ in LINKS:
+            if not isinstance(operation, s.Load):
+                break
             stores = self.ev.reaching(frame, number, operation.name)
             if len(stores) != 1:
                 return frozenset()

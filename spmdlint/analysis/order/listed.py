@@ -11,6 +11,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
+from spmdlint.analysis.order.listings import SHUFFLED
 from spmdlint.analysis.order.shares import names_a_share
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -193,7 +194,9 @@ class Listings:
         weak = calls if several or self.preview else ()
         if strong or weak:
             reason = self.listing.of(frame, test.iterable)
-            if reason is not None and (reason.kind == "completion" or self.preview):
+            if reason is None or reason.kind == SHUFFLED:
+                return  # rows that are mixed on purpose: each process has its own
+            if reason.kind == "completion" or self.preview:
                 strong = strong or list(weak)
-            if reason is not None and strong and (self.preview or self.multi.surely_around(frame.ref.path)):
+            if strong and (self.preview or self.multi.surely_around(frame.ref.path)):
                 yield ListingLoop(Site(frame.ref, test.iterable), reason, strong[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.paths import lists_folder
 from spmdlint.analysis.evaluation.values import (
@@ -29,8 +30,6 @@ DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list", "TFReco
 """What makes a data set of a list, by the last part of its name."""
 # Methods of data sets that keep its order, or mix it in a way of its own.
 _KEEPERS = KEEPERS | {"shuffle", "skip"}
-_DEPTH = 64
-"""Attributes and calls of one chain of methods that are seen through: in a loop there may be no end of them."""
 _OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
 _SEEDS = "tensorflow.random.set_seed"
 SHUFFLED = "shuffled"
@@ -113,7 +112,7 @@ class ListingOrder(Property):
         if len(operation.arguments) != 1 or operation.arguments[0].keyword not in (None, "buffer_size"):
             return False
         made: s.Operation = method
-        for _ in range(_DEPTH):
+        for _ in LINKS:
             if not isinstance(made, (s.Attribute, s.Call)):
                 break
             callee = certain(origins.ev.value(frame, made.function)) if isinstance(made, s.Call) else None

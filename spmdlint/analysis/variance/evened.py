@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame
 from spmdlint.analysis.variance.origins import Origins
@@ -83,7 +84,9 @@ def padded(origins: Origins, frame: Frame, base: int) -> bool:
 def _changes_size(frame: Frame, operation: s.Operation) -> bool:
     """Is it a slice or a sum of lists, arranged in any way."""
     operations = frame.code.operations
-    while isinstance(operation, s.Call):
+    for _ in LINKS:
+        if not isinstance(operation, s.Call):
+            break
         method = operations[operation.function]
         if not isinstance(method, s.Attribute) or method.name not in _ARRANGING:
             return False

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import passed_to
+from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
@@ -78,7 +79,9 @@ class Handed:
         """The parameter of a function whose length is gathered: ``process_allgather(np.asarray(len(rows)))``."""
         operations = frame.code.operations
         root = operations[frame.code.root_of(number)]
-        while isinstance(root, s.Call) and root.arguments:
+        for _ in LINKS:
+            if not isinstance(root, s.Call) or not root.arguments:
+                break
             callee = certain(self.ev.value(frame, root.function))
             inner = frame.code.root_of(root.arguments[0].value)
             if isinstance(callee, External) and callee.name == "builtins.len":

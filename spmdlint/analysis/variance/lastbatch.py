@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
+from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Values, certain
 from spmdlint.analysis.variance.evened import SHARDERS
@@ -145,9 +146,9 @@ class LastBatch(Property):
         function = origins.ev.function(frame)
         number = resolved(origins.ev, frame, base)
         operation = function.operations[number]
-        while isinstance(operation, s.Call):
-            method = function.operations[operation.function]
-            if not isinstance(method, s.Attribute):
+        for _ in LINKS:
+            method = function.operations[operation.function] if isinstance(operation, s.Call) else None
+            if not isinstance(operation, s.Call) or not isinstance(method, s.Attribute):
                 return False
             if method.name in _BATCHERS:
                 return self._keeps_rest(frame, operation) and not self._goes_round(frame, method.base)
@@ -161,8 +162,8 @@ class LastBatch(Property):
         ev = self.content.ev
         function = ev.function(frame)
         operation = function.operations[resolved(ev, frame, base)]
-        while isinstance(operation, s.Call):
-            method = function.operations[operation.function]
+        for _ in LINKS:
+            method = function.operations[operation.function] if isinstance(operation, s.Call) else None
             if not isinstance(method, s.Attribute):
                 return False
             if method.name == "repeat":
@@ -195,7 +196,9 @@ class LastBatch(Property):
         """Is the end of a slice computed from the shape of an array, as to drop what does not divide."""
         function = self.content.ev.function(frame)
         operation = function.operations[resolved(self.content.ev, frame, end)]
-        while isinstance(operation, (s.Binary, s.Subscript)):
+        for _ in LINKS:
+            if not isinstance(operation, (s.Binary, s.Subscript)):
+                break
             inner = operation.left if isinstance(operation, s.Binary) else operation.base
             operation = function.operations[resolved(self.content.ev, frame, inner)]
         return isinstance(operation, s.Attribute) and operation.name == "shape"
