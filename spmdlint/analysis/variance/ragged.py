@@ -16,6 +16,8 @@ from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, 
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
+# What a function would ask for that takes some of the lines for its process.
+_WHO = frozenset("process_index process_count host_id host_count rank world_size".split())
 _TEXT = "the examples of every process have lengths of their own"
 
 _SUMMARIES = frozenset("max min sum sorted amax amin nanmax percentile quantile".split())
@@ -35,6 +37,7 @@ class Lengths(Property):
             listed = operation.kind != "set" and is_length_of_one(ev, frame, operation)
             listed = listed and not shared_out_later(self.content, frame, operation)
             listed = listed and not _outputs(ev, frame, operation)
+            listed = listed and not _lines_for_all(self.content, frame, operation)
             return Reason(Site(frame.ref, number), _TEXT, "ragged") if listed else None
         if isinstance(operation, (s.Load, s.Store, s.Parameter)):
             return CONTINUE
@@ -76,6 +79,25 @@ def _outputs(ev: Evaluator, frame: Frame, collected: s.Collected) -> bool:
     given = [argument.value for put in puts if isinstance(put, s.Call) for argument in put.arguments]
     compiled = {n for n, call in frame.code.of_kind(s.Call) if _is_compiled(ev, frame, call)} if given else set()
     return bool(compiled) and all(made_of(ev, frame, number, compiled) for number in given)
+
+
+def _lines_for_all(content: Origins, frame: Frame, collected: s.Collected) -> bool:
+    """Are the rows lines of a file that the function opens by a name which all processes give it, and deals to none."""
+    ev, operations = content.ev, frame.code.operations
+    opened = {n for n, call in frame.code.of_kind(s.Call) if _opens(ev, frame, call)}
+    paths = [a.value for n, call in frame.code.of_kind(s.Call) if n in opened for a in call.arguments]
+    if not opened or frame.code.mentions(_WHO) or any(content.of(frame, path) is not None for path in paths):
+        return False
+    handles = opened | {
+        n for n, entered in frame.code.of_kind(s.Enter) if frame.code.root_of(entered.manager) in opened
+    }
+    lines = {n for n, each in frame.code.of_kind(s.Next) if frame.code.root_of(each.iterable) in handles}
+    rows = [loop.iterable for n in collected.loops if isinstance(loop := operations[n], s.Next)]
+    return bool(lines) and all(made_of(ev, frame, number, lines) for number in rows)
+
+
+def _opens(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
+    return any(getattr(v, "name", "").rpartition(".")[2] == "open" for v in ev.value(frame, call.function))
 
 
 def _is_compiled(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
