@@ -17,6 +17,8 @@ _MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.loca
 # What the processes exchange comes back to the host of each.
 _MAKERS += tuple(f"jax.experimental.multihost_utils.{name}" for name in ("process_allgather", "broadcast_one_to_all"))
 _MAKERS += tuple(f"jax.numpy.{name}" for name in "zeros ones full array asarray arange eye".split())
+# Called outside of jit, these compute where their arrays are.
+_EAGER = ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.image.")
 _PER_CALLER = DEPTH // 3
 MAX_CALLERS = 8
 """Callers that are asked what they pass; of what has more of them nobody knows where it lives."""
@@ -53,6 +55,11 @@ class LocalData:
                 return local or self._is_local(frame, operation.base, depth - 1, seen)
             if isinstance(operation, s.Parameter):
                 return self._passed_locally(frame, operation.name, depth - _PER_CALLER)
+            if isinstance(operation, s.Next):
+                return self._is_local(frame, operation.iterable, depth - 1, seen)
+            if isinstance(operation, s.Binary):
+                sides = [n for n in (operation.left, operation.right) if not _is_written(frame, n)]
+                return bool(sides) and all(self._is_local(frame, side, depth - 1, seen) for side in sides)
             return isinstance(operation, s.Call) and self._called_locally(frame, operation, depth, seen)
 
         return everywhere(self.ev, frame, number, depth, says, seen)
@@ -80,7 +87,9 @@ class LocalData:
                     place = operation.arguments[1].value
                     places = self.ev.value(frame, place)
                     return self._own_device(frame, place, depth) or any(map(on_local_devices, places))
-                return callee.name.startswith(_MAKERS)
+                if callee.name.startswith(_MAKERS):
+                    return True
+                return callee.name.startswith(_EAGER) and self._arguments(frame, operation, depth - 1, seen)
             if isinstance(callee, Applied) and self._compiles(callee):
                 # What is computed from local data alone stays where it was.
                 return not sharded(self.ev, callee) and self._arguments(frame, operation, depth - 1, seen)
@@ -109,3 +118,7 @@ class LocalData:
             return any(isinstance(v, External) and v.name == "jax.local_devices" for v in callees)
 
         return everywhere(self.ev, frame, number, depth, says)
+
+
+def _is_written(frame: Frame, number: int) -> bool:
+    return isinstance(frame.code.operations[frame.code.root_of(number)], s.Const)

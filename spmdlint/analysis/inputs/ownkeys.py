@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -12,6 +14,8 @@ from spmdlint.program import summary as s
 
 _DEPTH = 8
 _NOISE = frozenset(("dropout", "droppath", "noise", "augment", "augmentation", "sample", "sampling"))
+_DRAWS = ("jax.random.",)
+_FETCHES = ("numpy.", "jax.device_get")
 _FOLDS = "jax.random.fold_in"
 
 
@@ -23,7 +27,7 @@ class Meant:
 
     def is_own(self, frame: Frame, key: int, seed: int) -> bool:
         """Is the number of the process in the seed, or folded into the key; or is the key given to all by one."""
-        if self._names_process(frame, seed, _DEPTH) or self._is_noise(frame, key):
+        if self._names_process(frame, seed, _DEPTH) or self._is_noise(frame, key) or self._is_fetched(frame, key):
             return True
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             if not any(self._is(frame, argument.value, key) for argument in call.arguments):
@@ -47,6 +51,26 @@ class Meant:
                 if isinstance(known, s.Const) and known.value in _NOISE and self._is(frame, value, key):
                     return True
         return False
+
+    def _is_fetched(self, frame: Frame, key: int) -> bool:
+        """Does all that is drawn with a key go into NumPy's arrays at once, as data of this process's own."""
+        code = frame.code
+        names = [each.name for _, each in code.of_kind(s.Store) if each.value == key]
+        loads = [n for n, load in code.of_kind(s.Load) if names == [load.name] and code.function.binds(load.name)]
+        taken = {argument.value: n for n, call in code.of_kind(s.Call) for argument in call.arguments}
+        return bool(loads) and all(self._goes_to_numpy(frame, taken, load) for load in loads)
+
+    def _goes_to_numpy(self, frame: Frame, taken: Mapping[int, int], key: int) -> bool:
+        """Is a key given to a function that draws, and what that gives to one of NumPy's."""
+        drawn = taken.get(key)
+        return (
+            drawn is not None and self._calls(frame, drawn, _DRAWS) and self._calls(frame, taken.get(drawn), _FETCHES)
+        )
+
+    def _calls(self, frame: Frame, number: int | None, names: tuple[str, ...]) -> bool:
+        call = frame.code.operations[number] if number is not None else None
+        callee = certain(self.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+        return isinstance(callee, External) and callee.name.startswith(names)
 
     def _folded_in_helper(self, frame: Frame, call: s.Call, key: int) -> bool:
         """Does a function of the project that gets the key fold the number of the process into it."""

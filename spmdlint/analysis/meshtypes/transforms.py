@@ -183,7 +183,8 @@ def _settle(start: Type, step: object, typer: Typer, site: Site) -> Type:
     carry = start
     used: tuple[set[int], ...] | None = None
     for _ in range(_ROUNDS):
-        after = _both(typer, carry, step(carry), site)
+        given = step(carry)
+        after = _both(typer, carry, given, site)
         # In the first round each argument is still itself; what later ones carry is made of several.
         used = used or (set(typer.copies), set(typer.derived), set(typer.keys))
         if after == carry:
@@ -191,6 +192,15 @@ def _settle(start: Type, step: object, typer: Typer, site: Site) -> Type:
         carry = after
     if used is not None:
         typer.copies, typer.derived, typer.keys = used
+    return _after(carry, given)
+
+
+def _after(carry: Type, given: Type) -> Type:
+    """What a loop leaves: what it carried, but where nobody knows what a round gives, whatever the loop began with."""
+    if isinstance(given, Leaf):
+        return given if given.default == "unknown" and not given.axes else carry
+    if isinstance(carry, Row) and isinstance(given, Row) and len(carry.elements) == len(given.elements):
+        return Row(tuple(_after(a, b) for a, b in zip(carry.elements, given.elements, strict=True)))
     return carry
 
 
