@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, certain, constant
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Unknown, certain, constant
 from spmdlint.analysis.variance.environment import variable_read
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -151,6 +151,9 @@ class Conditions:
         if len(callees) != 1:
             return None
         (callee,) = callees
+        method = frame.code.operations[operation.function]
+        if isinstance(callee, Unknown) and isinstance(method, s.Attribute) and method.name == "get":
+            return self._entry(frame, method, operation, depth)
         if isinstance(callee, External):
             known = self.ev.knowledge.get(callee.name)
             arguments = [argument.value for argument in operation.arguments]
@@ -165,6 +168,15 @@ class Conditions:
             return None
         keys = [self._value(frame, argument.value, depth - 1) for argument in operation.arguments]
         return None if any(key is None for key in keys) else ("call", callee.ref, *keys)
+
+    def _entry(self, frame: Frame, method: s.Attribute, call: s.Call, depth: int) -> Key | None:
+        """``config.get("name")``: of what is asked by a name that is written."""
+        asked = [frame.code.operations[argument.value] for argument in call.arguments]
+        written = [each.value for each in asked if isinstance(each, s.Const)]
+        if len(written) < len(asked) or not written or not isinstance(written[0], str):
+            return None
+        base = self._value(frame, method.base, depth - 1)
+        return ("entry", base, repr(written)) if base is not None else None
 
     def _reads_rank(self, frame: Frame, operation: s.Operation) -> bool:
         name = variable_read(self.ev, frame, operation)

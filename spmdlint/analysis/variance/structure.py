@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site, constant
+from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
@@ -37,6 +38,7 @@ class Structure(Property):
 
     def __init__(self, control: Control) -> None:
         self.control = control
+        self.conditions = Conditions(control.ev)
         self.grown = Grown(control)
 
     def step(
@@ -106,9 +108,9 @@ class Structure(Property):
     def chosen(
         self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
     ) -> Reason | None:
-        values = [value for _, value in places if value is not None]
-        if not _differ(origins, frame, values):
+        if not _differ(origins, frame, [value for _, value in places if value is not None]):
             return None
+        places = self._not_covered(origins, frame, places)
         at = [place for place, _ in places]
         if self._stored_twice(frame, at, use):
             return None
@@ -118,6 +120,24 @@ class Structure(Property):
         if found is None or not nothing:
             return found
         return Reason(Site(frame.ref, nothing[0]), f"{name} is None where nothing else is put there", found.kind, found)
+
+    def _not_covered(
+        self, origins: Origins, frame: Frame, places: Sequence[tuple[int, int | None]]
+    ) -> list[tuple[int, int | None]]:
+        """The stores but for those that put another value where, under the same conditions, there was one before."""
+        block_of = frame.code.function.block_of
+        held = {
+            place: self.conditions.assumed(frame, block_of[place])
+            for place, value in places
+            if value is not None and not is_none(origins, frame, value)
+        }
+        covered = {
+            place
+            for place, here in held.items()
+            for before, there in held.items()
+            if before < place and here and there and there.items() <= here.items()
+        }
+        return [(place, value) for place, value in places if place not in covered]
 
     def _stored_twice(self, frame: Frame, places: Sequence[int], use: int | None) -> bool:
         """Does one branch after another choose: the later one may fill in what the earlier one left empty."""
