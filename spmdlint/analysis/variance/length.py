@@ -46,6 +46,7 @@ from spmdlint.analysis.variance.iterated import Iterated
 from spmdlint.analysis.variance.letters import of_letters, of_whole_file
 from spmdlint.analysis.variance.makeup import make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
 from spmdlint.analysis.variance.splits import of_split
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
@@ -70,6 +71,7 @@ _SPLITTERS = frozenset(("numpy.array_split",))
 _DISTINCT = frozenset(("builtins.set", "builtins.frozenset", "collections.Counter", "numpy.unique"))
 _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
 _SIZED = _FILLED | {"itertools.chain.from_iterable"}
+_SELECTING = frozenset(f"{library}.{name}" for library in ("numpy", "jax.numpy") for name in (*SELECTORS, "where"))
 _RANGES = frozenset(("builtins.range", "numpy.arange"))
 _READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
 _PERMUTED = frozenset(("numpy.random.permutation", "jax.random.permutation"))
@@ -217,7 +219,16 @@ class Length(Property):
         for value in ordered(origins.ev.value(frame, operation.base)):
             if isinstance(value, Applied) and value.name in _SPLITTERS and not divided(origins, value):
                 return self._data(self.content.of(frame, operation.index), frame, number, "split by its number")
-        return of_item(self.inside, origins, frame, operation)
+        masked = by_index(origins.ev, frame, number, operation.index)
+        found = self._selected(frame, masked, (operation.index, operation.base))
+        return found or of_item(self.inside, origins, frame, operation)
+
+    def _selected(self, frame: Frame, selected: Reason | None, given: Sequence[int]) -> Reason | None:
+        """What is selected by its content has as many rows as this process's own data says."""
+        found = self.content.any_of(frame, given) if selected is not None else None
+        if selected is None or found is None or found.kind not in ("identity", "group", "data"):
+            return None
+        return Reason(selected.site, selected.text, "data", found)
 
     def _slice(
         self, origins: Origins, frame: Frame, number: int, operation: s.Subscript, index: s.Slice
@@ -314,8 +325,9 @@ class Length(Property):
             return None if make_up(origins, frame, joined) else origins.of(frame, joined)
         if name in _SIZED and arguments:
             return self._leading(frame, arguments[0]) if name in _FILLED else self._chained(origins, frame, number)
-        if name in _DISTINCT and arguments:
-            return self._distinct(origins, frame, number, arguments[0])
+        if name in _DISTINCT | _SELECTING and arguments:
+            distinct = self._distinct(origins, frame, number, arguments[0]) if name in _DISTINCT else None
+            return distinct or self._selected(frame, by_function(frame, number, name.rpartition(".")[2]), arguments)
         if name in _LISTS and arguments:
             cut = self._islice(frame, arguments[0])
             if cut is not None:

@@ -15,10 +15,10 @@ from spmdlint.program import summary as s
 
 SELECTED = "selected"
 """The kind of such a reason: it counts only where the array stands for a process's part."""
-_SELECTORS = frozenset(
+SELECTORS = frozenset(
     "unique nonzero flatnonzero argwhere extract compress setdiff1d intersect1d union1d unique_values".split()
 )
-_MASKS = frozenset(("isin", "isfinite", "isnan")) | _SELECTORS
+_MASKS = frozenset(("isin", "isfinite", "isnan")) | SELECTORS
 _BOOLEANS = frozenset(f"{library}.{name}" for library in ("numpy", "jax.numpy") for name in ("bool", "bool_")) | {
     "builtins.bool"
 }
@@ -26,9 +26,12 @@ _COMPARED = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _DEPTH = 6
 
 
-def by_function(frame: Frame, number: int, name: str, operation: s.Call) -> Reason | None:
+def by_function(frame: Frame, number: int, name: str) -> Reason | None:
     """``unique(ids)``, ``nonzero(mask)``, ``where(mask)``; with a ``size`` they have that size."""
-    selects = name in _SELECTORS or (name == "where" and len(operation.arguments) == 1)
+    operation = frame.code.operations[number]
+    if not isinstance(operation, s.Call):
+        return None
+    selects = name in SELECTORS or (name == "where" and len(operation.arguments) == 1)
     if not selects or any(argument.keyword == "size" for argument in operation.arguments):
         return None
     return Reason(Site(frame.ref, number), f"{name}() gives as many as the data has", SELECTED)

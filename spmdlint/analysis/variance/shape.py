@@ -225,7 +225,7 @@ class Shape(Property):
             if not callee.name.startswith(_LIBRARIES) or not arguments:
                 return self._elsewhere(origins, frame, number, callee.name, operation)
             name = callee.name.rsplit(".", 1)[-1]
-            selected = by_function(frame, number, name, operation)
+            selected = by_function(frame, number, name)
             if selected is not None:
                 return selected
             if name in _FILLED:
