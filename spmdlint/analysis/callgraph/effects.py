@@ -33,6 +33,7 @@ from spmdlint.analysis.evaluation.values import (
     Arguments,
     External,
     Frame,
+    Free,
     FunctionValue,
     Instance,
     Site,
@@ -45,6 +46,7 @@ from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 Strength = Literal["strong", "weak"]
+_LAYING_OUT = frozenset(("with_sharding_constraint",))
 BROADCAST = "jax.experimental.multihost_utils.broadcast_one_to_all"
 """The parallel call by which one process tells all others what it has."""
 MAX_CALLS = 32
@@ -259,9 +261,11 @@ class Effects:
                     yield replace(inner, path=(site, *inner.path))
 
     def _communicates(self, frame: Frame, operation: s.Call, callee: Applied) -> bool:
-        """Does what a jit compiles hold a call that all processes must make."""
+        """Does what a jit compiles hold a call that all processes must make, or say how arrays lie on a mesh."""
         arguments = self.ev.arguments(frame, operation)
-        targets = self.calls.targets(callee, arguments, frame.depth + 1)
+        targets = list(self.calls.targets(callee, arguments, frame.depth + 1))
+        if any(target.frame.code.calls_named(_LAYING_OUT) for target in targets):
+            return True
         return any(call.everyone for target in targets for call in self.of_function(target.frame))
 
     def agrees(self, frame: Frame, operation: s.Call) -> bool:
@@ -305,11 +309,12 @@ def same_calls(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]
 def several(ev: Evaluator, callees: Values) -> list[FunctionValue]:
     """The functions of the project that a call runs one of, where it can run no other, in the order of the text.
 
-    An object that can be called stands for its method.
+    An object that can be called stands for its method. What a caller may have passed in the place of one is not known,
+    and one runs where it has passed nothing of the kind.
     """
     run = [certain(ev.objects.attribute(each, "__call__")) if isinstance(each, Instance) else each for each in callees]
     functions = [callee for callee in run if isinstance(callee, FunctionValue)]
-    if len(functions) != len(callees):
+    if any(not isinstance(callee, (FunctionValue, Free)) for callee in run):
         return []
     return sorted(functions, key=lambda function: (function.ref.path, function.ref.index))
 
