@@ -74,7 +74,7 @@ class Placements:
         target, value = passed(call, where, positional), passed(call, what, positional) if what else None
         listed = self._first_of_all(frame, target) if target is not None else None
         if listed is not None:
-            return Placed("first", use.site, listed) if self.multi.acts_for(frame.ref.path) else None
+            return Placed("first", use.site, listed) if self.multi.needs(frame.ref.path) else None
         if value is None or frame.ref not in self.reach.host:
             return None
         mesh = self._over_all(self.ev.argument(use.applied, where))
