@@ -219,9 +219,10 @@ class Mixups:
         for position, argument in enumerate(operation.arguments):
             if axes is not None and (argument.keyword or not _is_first(axes, position)):
                 continue
-            count = self.quantities.rows(frame, argument.value)
-            if count is not None and count.unit == "device":
-                return Mixup("rows", Site(frame.ref, argument.value), count)
+            for number in _arrays(frame, argument.value):
+                count = self.quantities.rows(frame, number)
+                if count is not None and count.unit == "device":
+                    return Mixup("rows", Site(frame.ref, number), count)
         return None
 
     def _part(self, frame: Frame, operation: s.Call, name: str) -> Mixup | None:
@@ -261,6 +262,12 @@ class Mixups:
         by = Quantity("count", "process", portion.source.site, portion.source.text)
         every = Quantity("count", "device", whole.source.site, whole.source.text)
         return Mixup("twice", Site(frame.ref, number), by, every)
+
+
+def _arrays(frame: Frame, number: int) -> list[int]:
+    """What is passed: an array, or those in a tuple that is written there."""
+    passed = frame.code.operations[number]
+    return list(passed.elements) if isinstance(passed, s.Display) and not passed.starred else [number]
 
 
 def _is_first(axes: Values, position: int) -> bool:

@@ -13,7 +13,16 @@ from msgspec import Struct
 from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.elements import elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Arguments,
+    External,
+    Frame,
+    FunctionValue,
+    Instance,
+    Site,
+    certain,
+)
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.units import Unit, Units
 from spmdlint.program import summary as s
@@ -56,9 +65,24 @@ class Quantities:
             return self._of_enumeration(frame, operation, depth)
         if isinstance(operation, s.Attribute) and operation.name in self.table.parts:
             return Quantity("list", "local", Site(frame.ref, number), f".{operation.name}")
+        if isinstance(operation, s.Attribute):
+            return self._kept(frame, operation, depth)
         if isinstance(operation, s.Call):
             return self._of_call(frame, operation, depth)
         return None
+
+    def _kept(self, frame: Frame, field: s.Attribute, depth: int) -> Quantity | None:
+        """What an object keeps, where its class stores it in one place."""
+        owner = certain(self.ev.value(frame, field.base))
+        lineage = self.ev.objects.lineage(owner.cls) if isinstance(owner, Instance) else []
+        stores = [each for cls in lineage for each in self.ev.objects.attribute_stores(cls.ref).get(field.name, ())]
+        if len(stores) != 1:
+            return None
+        method, number = stores[0]
+        stored = self.ev.project.function(method).operations[number]
+        if not isinstance(stored, s.StoreAttribute):
+            return None
+        return self.of(self.ev.free_frame(method), stored.value, depth - 1)
 
     def _made(self, made: Applied) -> Quantity | None:
         if made.arguments.positional or made.arguments.keywords or made.arguments.open:
