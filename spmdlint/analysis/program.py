@@ -16,6 +16,7 @@ from spmdlint.analysis.axes.missing import MissingAxis, missing_axes
 from spmdlint.analysis.axes.optional import LeftOut, OptionalAxes
 from spmdlint.analysis.axes.permutations import BadPermutation
 from spmdlint.analysis.axes.regions import Regions
+from spmdlint.analysis.axes.scattered import UntiledScatter, untiled_scatters
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.axes.trials import Trials
 from spmdlint.analysis.callgraph.calls import Calls
@@ -120,6 +121,10 @@ class Program:
     def missing_axes(self) -> Iterator[MissingAxis]:
         """Collectives that name no axis."""
         return missing_axes(self.specs)
+
+    def untiled_scatters(self) -> Iterator[UntiledScatter]:
+        """Sums that are scattered without tiles along rows."""
+        return untiled_scatters(self.specs)
 
     @cached_property
     def _branches(self) -> tuple[Divergence, ...]:

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class UntiledScatter(Rule):
+    """`psum_scatter` without `tiled=True` is given rows to scatter.
+
+    ## What it does
+
+    Finds calls of `jax.lax.psum_scatter` without `tiled=True` for an array that has just been given a shape whose
+    scattered dimension is a product of sizes, such as `batch * length`.
+
+    ## Why it matters
+
+    Without `tiled`, the dimension that is scattered has one entry for each device of the axis, and is gone from the
+    result. With rows in it JAX raises as soon as there is more than one device, or, where the sizes happen to fit,
+    every device gets one row.
+
+    ## Example
+
+    ```python
+    import jax
+
+    def own_logits(logits, batch, length, vocab):
+        rows = logits.reshape(batch * length, vocab)
+        return jax.lax.psum_scatter(rows, "model")
+
+    run = jax.pmap(lambda x: own_logits(x, 8, 128, 1024), axis_name="model")
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+
+    def own_logits(logits, batch, length, vocab):
+        rows = logits.reshape(batch * length, vocab)
+        return jax.lax.psum_scatter(rows, "model", tiled=True)
+
+    run = jax.pmap(lambda x: own_logits(x, 8, 128, 1024), axis_name="model")
+    ```
+
+    ## Limits
+
+    Other shapes are not known well enough. A product with a number of devices, by its name, may be right.
+    """
+
+    code = "SPMD113"
+    name = "untiled-scatter"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.untiled_scatters():
+            place = program.place(found.site)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity=self.severity,
+                message=(
+                    "psum_scatter without tiled=True scatters one entry to each device, but this dimension has rows: "
+                    f"its size is a product ({program.where(found.size, place.path)})."
+                ),
+                place=place,
+                help="Pass tiled=True to give each device its part of the rows, or make the number of devices a "
+                "dimension of its own: x.reshape(devices, rows // devices, ...).",
+                related=(Related(program.place(found.size), "The dimension gets its size here."),),
+            )

@@ -1,0 +1,111 @@
+"""Sums that are scattered over devices without tiles: along a dimension that has rows, and not one entry a device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from spmdlint.analysis.axes.specs import Specs
+from spmdlint.analysis.evaluation.bindings import passed
+from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import (
+    Constant,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Values,
+    certain,
+    constant,
+)
+from spmdlint.analysis.variance.windows import resolved
+from spmdlint.program import summary as s
+
+_SCATTERS = "jax.lax.psum_scatter"
+_RESHAPES = ("jax.numpy.reshape", "jax.lax.reshape")
+# A product with one of these may well be the number of devices.
+_OF_DEVICES = frozenset("device devices shard shards axis axes mesh world parallel rank ranks".split())
+
+
+class UntiledScatter(Struct, frozen=True):
+    """The call, and where the size of the dimension that it scatters is given."""
+
+    site: Site
+    size: Site
+
+
+def untiled_scatters(specs: Specs) -> Iterator[UntiledScatter]:
+    """Each such call once, where the dimension is made by a product of sizes that are none of devices."""
+    told: set[Site] = set()
+    for use in specs.applications:
+        if use.applied.name != _SCATTERS or use.site in told or use.applied.arguments.open:
+            continue
+        known = specs.ev.knowledge.get(_SCATTERS)
+        tiled, along = (specs.ev.argument(use.applied, name) for name in ("tiled", "scatter_dimension"))
+        dimension = constant(along) if along is not None else None
+        place = dimension.value if dimension is not None else 0 if along is None else None
+        if known is None or not isinstance(place, int) or not _is_false(tiled):
+            continue
+        frame = specs.ev.free_frame(use.site.ref)
+        call = frame.code.operations[use.site.number]
+        given = passed(call, "x", known.positional) if isinstance(call, s.Call) else None
+        size = _size(specs.ev, frame, given, place) if given is not None else None
+        if size is not None and _is_product(specs.ev, *size):
+            told.add(use.site)
+            yield UntiledScatter(use.site, Site(size[0].ref, size[1]))
+
+
+def _is_false(tiled: Values | None) -> bool:
+    known = constant(tiled) if tiled is not None else Constant(False)
+    return known is not None and known.value is False
+
+
+def _size(ev: Evaluator, frame: Frame, number: int, place: int) -> tuple[Frame, int] | None:
+    """Where a size of an array is written that has just been given a shape, here or in the function that returns it."""
+    call = frame.code.operations[resolved(ev, frame, number)]
+    if not isinstance(call, s.Call) or any(argument.star or argument.keyword for argument in call.arguments):
+        return None
+    callee = certain(ev.value(frame, call.function))
+    method = frame.code.operations[call.function]
+    given = [argument.value for argument in call.arguments]
+    if isinstance(callee, External) and callee.name in _RESHAPES:
+        return _entry(frame, given[1:], place)
+    if isinstance(method, s.Attribute) and method.name == "reshape" and not isinstance(callee, FunctionValue):
+        return _entry(frame, given, place)
+    if isinstance(callee, FunctionValue):
+        inner = ev.free_frame(callee.ref)
+        returned = [each.value for _, each in inner.code.of_kind(s.Return) if each.value is not None]
+        return _size(ev, inner, returned[0], place) if len(returned) == 1 and callee.ref != frame.ref else None
+    return None
+
+
+def _entry(frame: Frame, sizes: list[int], place: int) -> tuple[Frame, int] | None:
+    if len(sizes) == 1 and isinstance(shape := frame.code.operations[frame.code.root_of(sizes[0])], s.Display):
+        sizes = [] if shape.starred else list(shape.elements)
+    return (frame, sizes[place]) if 0 <= place < len(sizes) else None
+
+
+def _is_product(ev: Evaluator, frame: Frame, number: int) -> bool:
+    """Is a size a product, as of a batch and a length, and of no number of devices."""
+    number = resolved(ev, frame, number)
+    made = frame.code.operations[number]
+    return isinstance(made, s.Binary) and made.operator == "*" and not _speaks_of_devices(ev, frame, number)
+
+
+def _speaks_of_devices(ev: Evaluator, frame: Frame, number: int) -> bool:
+    seen, pending = {number}, [number]
+    while pending:
+        current = pending.pop()
+        operation = frame.code.operations[current]
+        name = operation.name if isinstance(operation, (s.Load, s.Attribute)) else ""
+        if not _OF_DEVICES.isdisjoint(re.split(r"_|(?<=[a-z])(?=[A-Z])", name.lower())):
+            return True
+        inner = [operation.function] if isinstance(operation, s.Call) else [*operands(operation)]
+        if isinstance(operation, s.Load):
+            inner = [resolved(ev, frame, each) for each in ev.reaching(frame, current, operation.name)]
+        pending += [each for each in inner if each not in seen]
+        seen.update(inner)
+    return False
