@@ -158,6 +158,29 @@ def test_files_of_another_structure(text):
     assert_survives(text.encode())
 
 
+def made_of_itself(text: str, which: int, every: int) -> str:
+    """A Python file in which names are made of what they were before, in a loop: no chain of names ends there."""
+    tree, number = ast.parse(text), 0
+    for outer in list(ast.walk(tree)):
+        body = getattr(outer, "body", None)
+        for place, statement in enumerate(body) if isinstance(body, list) else ():
+            if not isinstance(statement, ast.Assign):
+                continue
+            bound = [n.id for target in statement.targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+            loads = [n for n in ast.walk(statement.value) if isinstance(n, ast.Name) and is_read(n)]
+            number += 1
+            if bound and loads and number % every == 0:
+                loads[which].id = bound[0]
+                body[place] = ast.For(ast.Name("_", ast.Store()), ast.Name("rounds", ast.Load()), [statement], [])
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+@pytest.mark.parametrize(("which", "every"), [(0, 1), (-1, 1), (-1, 2)])
+def test_names_that_are_made_of_themselves(which, every):
+    for text in PARSED:
+        assert_survives(made_of_itself(text, which, every).encode())
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -124,7 +124,7 @@ class Unmapped:
         operation = frame.code.operations[number]
         inner: tuple[int, ...] = ()
         if isinstance(operation, s.Load):
-            yield from self._stores(frame, number, operation)
+            yield from self._stores(frame, number, operation, depth)
         elif isinstance(operation, (s.Unary, s.Binary, s.Compare)):
             inner = operands(operation)
         elif isinstance(operation, s.Call):
@@ -137,7 +137,7 @@ class Unmapped:
         for each in inner if depth else ():
             yield from self._asked(frame, each, depth - 1)
 
-    def _stores(self, frame: Frame, number: int, load: s.Load) -> Iterator[int]:
+    def _stores(self, frame: Frame, number: int, load: s.Load, depth: int) -> Iterator[int]:
         """Where a name was given its value, if it was in one place; what a name was computed from."""
         if not frame.code.function.binds(load.name):
             return
@@ -146,8 +146,8 @@ class Unmapped:
             yield store
             made = frame.code.operations[store]
             value = frame.code.operations[made.value] if isinstance(made, s.Store) else None
-            if isinstance(made, s.Store) and isinstance(value, (s.Unary, s.Binary, s.Compare, s.Call)):
-                yield from self._asked(frame, made.value, _DEPTH - 1)
+            if depth and isinstance(made, s.Store) and isinstance(value, (s.Unary, s.Binary, s.Compare, s.Call)):
+                yield from self._asked(frame, made.value, depth - 1)
 
     def _parts(self, frame: Frame, number: int | None) -> Iterator[int]:
         """The stores of the names that a tree holds."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import Literal
 
 from spmdlint.analysis.evaluation.bindings import by_position, passed
+from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Instance, Site, Values
@@ -149,13 +150,17 @@ class Shape(Property):
 
     def _aimed_at(self, frame: Frame, number: int, function: s.Function) -> Reason | None:
         """The reason of a size; of a difference ``size - length`` only the size that is padded to."""
-        operation = function.operations[number]
-        if isinstance(operation, s.Binary) and operation.operator == "-":
-            return self._aimed_at(frame, operation.left, function)
-        if isinstance(operation, s.Load) and function.binds(operation.name):
+        for _ in LINKS:
+            operation = function.operations[number]
+            if isinstance(operation, s.Binary) and operation.operator == "-":
+                number = operation.left
+                continue
+            if not isinstance(operation, s.Load) or not function.binds(operation.name):
+                break
             stores = [function.operations[n] for n in function.stores[operation.name]]
-            if len(stores) == 1 and isinstance(stores[0], s.Store):
-                return self._aimed_at(frame, stores[0].value, function)
+            if len(stores) != 1 or not isinstance(stores[0], s.Store):
+                break
+            number = stores[0].value
         return self.content.of(frame, number)
 
     def _cut(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
