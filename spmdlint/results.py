@@ -38,6 +38,7 @@ class Results:
     def __init__(self, store: Store, config: Config, rules: Sequence[object], enabled: Iterable[str]) -> None:
         self._store = store
         self._rules = rules
+        self._extended = bool(config.knowledge)
         self._made_by = (
             tool(),
             sorted(enabled),
@@ -54,21 +55,22 @@ class Results:
         """What rules found in a program that means the same; None where there was none."""
         name = self._name(survey)
         document = self._store.read(name)
-        if document is None and (alike := self._alike(survey)) is not None:
+        alike = self._alike(survey) if document is None else None
+        if alike is not None:
             document = self._store.read(alike)
-            if document is not None:
-                self._store.write(name, document)
-                self._keep_idle(survey, name)
         try:
             kept = None if document is None else _decoder.decode(document)
         except msgspec.MsgspecError:
             return None
-        if kept is None or kept.packages != packages(self._rules):
+        if document is None or kept is None or kept.packages != packages(self._rules):
             return None
         lowered = survey.lowered()
         layouts = {path: each.layout for path, each in lowered.items()}
         if any(layouts.get(Path(os.fsdecode(path))) != layout for path, layout in kept.layouts):
             return None
+        if alike is not None:
+            self._store.write(name, document)
+            self._keep_idle(survey, name)
         return Outcome(tuple(map(diagnostic, kept.findings)), tuple(kept.notes))
 
     def keep(self, survey: Survey, asked: Sequence[Path], outcome: Outcome) -> None:
@@ -100,6 +102,8 @@ class Results:
             return None
         before = {(Path(os.fsdecode(path)), each) for path, idle in other.idle for each in idle}
         differing = before ^ {(path, each) for path, idle in survey.idle() for each in idle}
+        if self._extended and any(each.module for _, each in differing):
+            return None  # the user's own knowledge may ask what a file imports
         return None if survey.names_any(differing) else other.name
 
     def _keep_idle(self, survey: Survey, name: str) -> None:

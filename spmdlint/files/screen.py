@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spmdlint.knowledge.load import Knowledge
 
 _WORD = re.compile(r"[^\W\d]\w*")
+_ALL = re.compile(r"\bimport\s*\\?\s*\*")
 # A comment to the linter needs its file: a suppression that suppresses nothing is a finding.
 _OWN_WORDS = frozenset(("spmdlint", "SPMD"))
 
@@ -47,6 +48,25 @@ def holds(text: str, word: str, start: int = 0, end: int | None = None) -> bool:
             return True
         at = text.find(word, at + 1, end)
     return False
+
+
+def imports_all(text: str) -> bool:
+    """Does a file import all names of another one."""
+    return "*" in text and _ALL.search(text) is not None
+
+
+def renames(text: str, module: str) -> bool:
+    """May a file bind a module to another name: ``import a as b``."""
+    return re.search(rf"\b{re.escape(module)}\s*\\?\s+as\b", text) is not None
+
+
+def builds(text: str, name: str) -> bool:
+    """May a file ask for an attribute by a name that it puts together: all parts of it are words there."""
+    return (
+        ("getattr" in text or "attrgetter" in text)
+        and "_" in name
+        and all(part in text for part in name.split("_") if part)
+    )
 
 
 def _goes_on(character: str) -> bool:

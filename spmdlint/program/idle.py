@@ -13,7 +13,7 @@ import hashlib
 import sys
 from collections.abc import Iterator
 
-from spmdlint.files.screen import holds
+from spmdlint.files.screen import imports_all
 from spmdlint.program.positions import Positions
 from spmdlint.program.summary import Idle
 from spmdlint.program.syntax import SUITES
@@ -22,20 +22,21 @@ from spmdlint.program.syntax import SUITES
 def leave_out(tree: ast.Module, positions: Positions) -> tuple[Idle, ...] | None:
     """Take idle code out of a tree, and tell which of it other files might name; None where there was none."""
     text = positions.text
-    if "import *" in text:
-        return None  # nobody knows what the names of this file are
+    if imports_all(text) or len(tree.body) > _MOST:
+        return None  # nobody knows what the names of this file are, or they are too many to look for each
     found: list[Idle] = []
     kept: list[ast.stmt] = []
     changed = False
+    bound: frozenset[str] | None = None
     for statement in tree.body:
         names = _defined(statement)
-        start, end = positions.span(statement) if names else (0, 0)
-        if (
-            names
-            and not any(holds(text, name, end) or holds(text, name, 0, start) for name, _ in names)
-            and _is_plain(statement)
-            and not (isinstance(statement, ast.FunctionDef) and _used(statement) & _bound(tree))
-        ):
+        idle = bool(names) and not any(name in _BUILTIN for name, _ in names) and _is_plain(statement)
+        start, end = positions.span(statement) if idle else (0, 0)
+        idle = idle and not any(_stands(name, text, start, end) for name, _ in names)
+        if idle and isinstance(statement, ast.FunctionDef):
+            bound = frozenset(_names_bound(tree)) if bound is None else bound
+            idle = _used(statement).isdisjoint(bound)
+        if idle:
             digest = hashlib.sha256(text[start:end].encode("utf-8", "surrogatepass")).digest()
             found += [Idle(name, digest, module) for name, module in names]
         else:
@@ -44,6 +45,11 @@ def leave_out(tree: ast.Module, positions: Positions) -> tuple[Idle, ...] | None
     if found:
         tree.body = kept
     return tuple(found) if changed or found else None
+
+
+def _stands(name: str, text: str, start: int, end: int) -> bool:
+    """Does a text hold a name, or a word with it, outside of a part of it."""
+    return text.find(name, end) >= 0 or text.find(name, 0, start) >= 0
 
 
 def _defined(statement: ast.stmt) -> list[tuple[str, str]]:
@@ -101,24 +107,31 @@ def _without_constants(statement: ast.stmt, text: str) -> bool:
 
 
 def _unread(statement: ast.Assign, text: str) -> bool:
+    """Does the file hold the name that a literal is put under nowhere else, not even inside of another word."""
     name = _target(statement)
-    return name is not None and not holds(text, name, text.find(name) + len(name)) and _is_plain(statement)
+    if name is None or name in _BUILTIN:
+        return False
+    start = text.find(name)  # it may be that of another word: then the name itself stands behind it
+    return start >= 0 and not _stands(name, text, start, start + len(name)) and _is_plain(statement)
 
 
 def _is_plain(statement: ast.stmt) -> bool:
-    """Does a statement put a literal somewhere, or is it a function that asks nothing of what it is given."""
+    """Does a statement import, put a literal somewhere, or define a function that asks nothing of what it is given."""
     if isinstance(statement, ast.FunctionDef):
         return _keeps_to_itself(statement)
     return not isinstance(statement, ast.Assign) or all(isinstance(n, _LITERAL) for n in ast.walk(statement.value))
 
 
 def _keeps_to_itself(function: ast.FunctionDef) -> bool:
-    """Does a function work on its own names alone, with Python's functions."""
+    """Does a function work on its own names alone, with Python's functions, and methods of literals."""
     own = _own(function)
+    if any(word in name.lower() for name in own for word in (*AVERAGING, *_TELLING_WORDS)):
+        return False
     for node in ast.walk(function):
         if isinstance(node, ast.Name):
             plain = node.id in own or node.id in _HARMLESS
         elif isinstance(node, ast.Call):
+            # A method is looked at as the attribute that it is, further on.
             called = node.func
             plain = called.id not in own if isinstance(called, ast.Name) else isinstance(called, ast.Attribute)
         elif isinstance(node, ast.Attribute):
@@ -137,11 +150,6 @@ def _own(function: ast.FunctionDef) -> frozenset[str]:
 def _used(function: ast.FunctionDef) -> frozenset[str]:
     """The names that a function takes from outside."""
     return frozenset(node.id for node in ast.walk(function) if isinstance(node, ast.Name)) - _own(function)
-
-
-def _bound(tree: ast.Module) -> frozenset[str]:
-    """All names that a file binds somewhere: they are not Python's own there."""
-    return frozenset(_names_bound(tree))
 
 
 def _names_bound(tree: ast.AST) -> Iterator[str]:
@@ -168,8 +176,30 @@ _PLAIN = (
     ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For,
     ast.While, ast.If, ast.Return, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.Assert, ast.Raise,
 )  # fmt: skip
-# What it means that a file imports one of these: how it is read, and what its `.get()` or `.done()` is asked of.
-_TELLING = frozenset(("__future__", "asyncio", "concurrent", "multiprocessing", "queue", "threading"))
+_MOST = 2000
+"""Statements of a file in which idle code is looked for: a generated file may have many more."""
+AVERAGING = ("sync", "average", "pmean", "cross_replica")
+"""Words in the name of a function that say that a program averages statistics, whoever calls it."""
+# Words in names of functions and parameters by which rules take something for a process's own, or for shared out.
+_TELLING_WORDS = (
+    "local",
+    "host",
+    "shard",
+    "rank",
+    "process",
+    "device",
+    "mesh",
+    "seed",
+    "rng",
+    "key",
+    "barrier",
+    "save",
+)
+# What it means that a file imports one of these: how it is read, and what its `.get()` or `.done()` is asked of; and
+# whether a fix may use it.
+_TELLING = frozenset(("__future__", "asyncio", "concurrent", "functools", "multiprocessing", "queue", "threading"))
+# Another meaning for a name of Python's own is seen by all code of a file.
+_BUILTIN = frozenset(vars(builtins))
 _HARMLESS = frozenset(
     """abs all any bool bytes chr complex dict divmod enumerate float format frozenset int isinstance len list max min
     object ord pow range repr reversed round set slice sorted str sum tuple type zip""".split()

@@ -18,7 +18,18 @@ from msgspec import Struct
 from spmdlint.config import Config
 from spmdlint.errors import UsageError
 from spmdlint.files.read import Source, Unreadable
-from spmdlint.files.screen import components, holds, module_name, modules_of, named, relevant, triggers
+from spmdlint.files.screen import (
+    builds,
+    components,
+    holds,
+    imports_all,
+    module_name,
+    modules_of,
+    named,
+    relevant,
+    renames,
+    triggers,
+)
 from spmdlint.files.signature import Status, digest, settled
 from spmdlint.files.store import Store
 from spmdlint.files.texts import Texts
@@ -97,12 +108,16 @@ class Survey(Struct):
     def names_any(self, idle: Collection[tuple[Path, Idle]]) -> bool:
         """May a file name idle code of another one, or code that is gone: a word for it is a name."""
         files = self.lowered()
-        own = {module_name(path) for path in self.facts} if any(each.module for _, each in idle) else set()
+        own = (
+            {part for path in self.facts for part in (path.stem, *path.parts)} if any(i.module for _, i in idle) else ()
+        )
         for home, each in idle:
             if each.module in own:
                 return True  # importing it runs code of the project
-            # Where it stands, nothing else of its file names it.
+            # Where it stands, nothing else of its file names it by a word.
             stands = home in files and any(each.name == other.name for other in files[home].idle)
+            if stands and builds(self.texts[home].text, each.name):
+                return True
             if any(self._names(path, home, each) for path in files if path != home or not stands):
                 return True
         return False
@@ -110,10 +125,12 @@ class Survey(Struct):
     def _names(self, path: Path, home: Path, idle: Idle) -> bool:
         text = self.texts[path].text
         if not idle.module or path == home or home.stem == "__init__":
-            return holds(text, idle.name)
+            return holds(text, idle.name) or builds(text, idle.name)
         # Many files have a word for what is imported; who means this file's names the file, too.
-        names = self.facts[path].names or ()
-        return module_name(home) in names and (holds(text, idle.name) or "import *" in text)
+        module = module_name(home)
+        if module not in (self.facts[path].names or ()):
+            return False
+        return holds(text, idle.name) or imports_all(text) or path.stem == "__init__" or renames(text, module)
 
     def summaries(self) -> dict[Path, Summary]:
         """The summaries of the program's files, to be asked for once."""

@@ -78,14 +78,16 @@ def _rounds(ev: Evaluator, frame: Frame, operation: s.Collected, at: _Round) -> 
         found = following
     if len(operation.loops) > 1 and any(function.blocks[function.block_of[n]].test != n for n in operation.loops):
         return None
-    return found if always else _kept(ev, frame, found, bodies[0], wanted)
+    return found if always else _kept(ev, frame, found, function.block_of[operation.loops[-1]], bodies[0], wanted)
 
 
-def _kept(ev: Evaluator, frame: Frame, rounds: list[_Round], start: int, wanted: int) -> list[_Round] | None:
+def _kept(
+    ev: Evaluator, frame: Frame, rounds: list[_Round], header: int, start: int, wanted: int
+) -> list[_Round] | None:
     """The rounds that the conditions of a comprehension keep; None where they do not tell."""
     found: list[_Round] = []
     for each in rounds:
-        kept = _comes_to(ev, frame, each, start, wanted)
+        kept = _comes_to(ev, frame, each, header, start, wanted)
         if kept is None:
             return None
         if kept:
@@ -93,11 +95,13 @@ def _kept(ev: Evaluator, frame: Frame, rounds: list[_Round], start: int, wanted:
     return found
 
 
-def _comes_to(ev: Evaluator, frame: Frame, at: _Round, start: int, wanted: int) -> bool | None:
-    """Does one round come from one block to another, by the conditions between them."""
+def _comes_to(ev: Evaluator, frame: Frame, at: _Round, header: int, start: int, wanted: int) -> bool | None:
+    """Does one round come from one block to another, by the conditions between them; ``header`` begins the next one."""
     function = ev.function(frame)
     seen: set[int] = set()
     while start != wanted:
+        if start == header:
+            return False
         if start in seen:
             return None
         seen.add(start)
@@ -108,12 +112,10 @@ def _comes_to(ev: Evaluator, frame: Frame, at: _Round, start: int, wanted: int) 
             if answer is None:
                 return None
             start = ways["true" if answer else "false"]
-        elif set(ways) == {"next"}:
-            start = ways["next"]
-        elif set(ways) <= {"back", "continue"} or "iterate" in ways:
-            return False  # the next round
+        elif len(ways) == 1 and block.test is None:
+            start = next(iter(ways.values()))
         else:
-            return None
+            return None  # another comprehension in the condition
     return True
 
 

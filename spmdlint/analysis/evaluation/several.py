@@ -19,7 +19,7 @@ _DEPTH = 4
 
 
 def on_several(ev: Evaluator, frame: Frame, test: int, depth: int = _DEPTH) -> bool | None:
-    """The answer to a condition that asks for more than one device, or process; None where it asks for more.
+    """The answer, on several, to a condition that asks whether there is one device, or process; None for any other.
 
     It is the same in all frames of a function.
     """
@@ -43,7 +43,7 @@ def _compared(ev: Evaluator, frame: Frame, operator: str, left: int, right: int)
         than = frame.code.operations[number]
         if isinstance(than, s.Const) and than.value is None and _is_mesh(frame, count):
             return _OF_NONE.get(asked)
-        if isinstance(than, s.Const) and isinstance(than.value, int) and _counts(ev, frame, count):
+        if isinstance(than, s.Const) and type(than.value) is int and _counts(ev, frame, count):
             return _ANSWERS.get((asked, than.value))
     return None
 
@@ -65,7 +65,8 @@ def _counts(ev: Evaluator, frame: Frame, number: int) -> bool:
 def _is_mesh(frame: Frame, number: int) -> bool:
     """Is it called a mesh: without one there are no several devices."""
     operation = frame.code.operations[number]
-    return isinstance(operation, (s.Load, s.Attribute)) and "mesh" in operation.name.lower()
+    words = operation.name.lower().split("_") if isinstance(operation, (s.Load, s.Attribute)) else [""]
+    return words[-1] == "mesh" and "debug" not in words
 
 
 def _names(ev: Evaluator, frame: Frame, number: int, name: str) -> bool:

@@ -7,7 +7,6 @@ processes takes what it is given for the whole array, which each of them has to 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from msgspec import Struct
 
@@ -15,6 +14,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.intent import clauses_around
 from spmdlint.analysis.evaluation.values import Applied, Frame, Site, Values, certain
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.variance.conditions import Conditions
@@ -30,12 +30,11 @@ _OWN = ("data", "identity")
 
 
 class Placed(Struct, frozen=True):
-    """Something that is put on the first of all devices, or on all devices although it is a process's ``own``.
+    """Something that is put on the first of all devices, or on all devices although it is a process's own.
 
-    ``devices`` says where these are listed, or their mesh is made; ``reason``, why what is put there differs.
+    ``devices`` says where these are listed, or their mesh is made; ``reason``, in the second case, why it differs.
     """
 
-    kind: Literal["first", "own"]
     site: Site
     devices: Site
     reason: Reason | None = None
@@ -74,14 +73,16 @@ class Placements:
         target, value = passed(call, where, positional), passed(call, what, positional) if what else None
         listed = self._first_of_all(frame, target) if target is not None else None
         if listed is not None:
-            return Placed("first", use.site, listed) if self.multi.needs(frame.ref.path) else None
+            sure = frame.code.function.block_of[use.site.number] in self.reach.certainty.blocks(frame)
+            tried = any(clauses_around(frame.code.function, use.site.number))
+            return Placed(use.site, listed) if sure and not tried and self.multi.needs(frame.ref.path) else None
         if value is None or frame.ref not in self.reach.host:
             return None
         mesh = self._over_all(self.ev.argument(use.applied, where))
         reason = self.content.of(frame, value) if mesh is not None else None
         if mesh is None or reason is None or reason.kind not in _OWN:
             return None
-        return Placed("own", use.site, mesh, reason)
+        return Placed(use.site, mesh, reason)
 
     def _first_of_all(self, frame: Frame, number: int) -> Site | None:
         """Where all devices are listed, if this is one of them by a number that is written."""

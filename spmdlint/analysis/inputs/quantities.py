@@ -74,9 +74,12 @@ class Quantities:
     def _kept(self, frame: Frame, field: s.Attribute, depth: int) -> Quantity | None:
         """What an object keeps, where its class stores it in one place."""
         owner = certain(self.ev.value(frame, field.base))
-        lineage = self.ev.objects.lineage(owner.cls) if isinstance(owner, Instance) else []
-        stores = [each for cls in lineage for each in self.ev.objects.attribute_stores(cls.ref).get(field.name, ())]
-        if len(stores) != 1:
+        objects, project = self.ev.objects, self.ev.project
+        if not isinstance(owner, Instance) or field.name in project.fields_of_others:
+            return None
+        classes = [*objects.lineage(owner.cls), *objects.subclasses.get(owner.cls.ref, ())]
+        stores = [each for cls in classes for each in objects.attribute_stores(cls.ref).get(field.name, ())]
+        if len(stores) != 1 or field.name in project.fields_set_from_outside:
             return None
         method, number = stores[0]
         stored = self.ev.project.function(method).operations[number]

@@ -26,11 +26,11 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
+from spmdlint.program.idle import AVERAGING
 from spmdlint.program.link import FunctionRef
 
 STATISTICS = "batch_stats"
 _REDUCTIONS = frozenset(("jax.lax.pmean", "jax.lax.psum"))
-_SAYS_SO = ("sync", "average", "cross_replica", "pmean")
 _STATES = ("stat", "variables", "mutable")
 _ANY_TREE = frozenset(("x", "tree", "t", "leaf"))
 _SPREADING = frozenset(("axis_name", "bn_axis_name", "cross_replica_axis"))
@@ -142,7 +142,7 @@ class Statistics:
 
     def _averages(self, frame: Frame) -> bool:
         name = frame.code.function.name.lower()
-        if any(word in name for word in _SAYS_SO) and frame.code.function.kind != "module":
+        if any(word in name for word in AVERAGING) and frame.code.function.kind != "module":
             return True
         for _, call in frame.code.of_kind(s.Call):
             given = [argument.value for argument in call.arguments]

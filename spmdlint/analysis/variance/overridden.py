@@ -7,6 +7,7 @@ from spmdlint.analysis.evaluation.values import ClassValue, Frame, Instance, cer
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+# ``super().setup()``; ``Base.setup(self)`` names the method itself.
 _ABOVE = frozenset(("super",))
 
 
@@ -14,7 +15,7 @@ def overridden(ev: Evaluator, cls: ClassValue, method: FunctionRef) -> bool:
     """Does a class have another method in the place of one that it inherits, and never call that."""
     name = ev.project.function(method).name
     own = [methods[name] for each in ev.objects.lineage(cls) if name in (methods := ev.project.methods(each.ref))]
-    return method in own[1:] and not ev.code(own[0]).mentions(_ABOVE)
+    return method in own[1:] and not ev.code(own[0]).mentions(_ABOVE | {name})
 
 
 def receiver(ev: Evaluator, frame: Frame) -> ClassValue | None:

@@ -129,7 +129,10 @@ class Structure(Property):
         held = {
             place: self.conditions.assumed(frame, block_of[place])
             for place, value in places
-            if value is not None and not is_none(origins, frame, value)
+            if value is not None
+            and not is_none(origins, frame, value)
+            # A tuple in the place of an array is another structure.
+            and not isinstance(frame.code.operations[frame.code.root_of(value)], s.Display)
         }
         covered = {
             place
