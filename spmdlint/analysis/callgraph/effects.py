@@ -184,6 +184,8 @@ class Effects:
             return
         callee = certain(callees) or by_arguments(self.ev, frame, operation)
         if callee is None:
+            if any(isinstance(each, Free) for each in callees) and self.reach.callers.get(frame.ref):
+                return  # what its callers pass is known to them
             for each in several(self.ev, callees):
                 yield from self._through(frame, number, operation, each)
             return

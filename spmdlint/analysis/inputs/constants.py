@@ -22,7 +22,8 @@ from spmdlint.program.link import FunctionRef
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.")
 # What an optimizer does that was made outside: its settings are constants of the program.
 _STEPS = frozenset(("update",))
-_ARITHMETIC = frozenset("+ - * / // % **".split())
+_OBJECT = "the object of"
+_ARITHMETIC = frozenset("+ - * / // **".split())
 _KINDS = ("identity", "group", "clock", "entropy", "host")
 
 
@@ -48,6 +49,11 @@ def traced_constants(
     for ref in sorted(reach.traced - reach.host, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
         for at, name, reason in _in_function(evaluator, reach, facets, frame, (*_KINDS, "data") if preview else _KINDS):
+            worked_on = isinstance(evaluator.function(frame).operations[at.number], s.Binary) or name.startswith(
+                _OBJECT
+            )
+            if worked_on and ref not in over_all:
+                continue  # numbers of a map that runs at once on the host, static ones, tables
             if preview or _inside(reach, reason) or (ref in over_all and _several(multi, ref, reason)):
                 way = way_from_tracing(reach, ref)
                 source = reason.source.site
@@ -93,8 +99,13 @@ def _worked_on(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> tu
         told = {given for _, given in says_who(evaluator, frame, operation)}  # a hazard of its own
         return callee.name, [a.value for a in operation.arguments if a.value not in told]
     method = frame.code.operations[operation.function]
-    if isinstance(method, s.Attribute) and method.name in _STEPS and not _is_given(frame, method.base):
-        return f"the object of .{method.name}()", [method.base]
+    if (
+        isinstance(method, s.Attribute)
+        and method.name in _STEPS
+        and len(operation.arguments) > 1
+        and not _is_given(frame, method.base)
+    ):
+        return f"{_OBJECT} .{method.name}()", [method.base]
     return "", []
 
 

@@ -22,6 +22,8 @@ def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Re
         return None
     methods = list(dict.fromkeys(methods_of(origins.ev, frame, field.base)))
     codes = [origins.ev.code(method) for method in methods]
+    if any(_sorts(code, field.name) for code in codes) or field.name in origins.ev.project.fields_of_others:
+        return None
     filling = {code.function.name for code in codes if any(_puts(code, field.name, inside=inside))}
     if any(_orders(code, field.name, inside=inside) for code in codes):
         return None
@@ -56,6 +58,18 @@ def _helped(code: Code, filling: set[str]) -> Iterator[int]:
         method = code.operations[call.function]
         if isinstance(method, s.Attribute) and method.name in filling and _is_receiver(code, method.base):
             yield number
+
+
+def _sorts(code: Code, name: str) -> bool:
+    """Does a method sort a field by another way: ``x.f[:] = ...``, ``sorted(x.f)``, each of ``x.f.values()``."""
+    operations = code.operations
+    puts = [put for _, put in code.of_kind(s.StoreSubscript) if isinstance(operations[put.index], s.Slice)]
+    given = [put.base for put in puts]
+    for call in code.calls_named(frozenset(("sorted",))).values():
+        given += [argument.value for argument in call.arguments]
+    if code.mentions(frozenset(("sort",))):
+        given += [view.base for _, view in code.of_kind(s.Attribute) if view.name in ("values", "items")]
+    return any(isinstance(field := operations[n], s.Attribute) and field.name == name for n in given)
 
 
 def _orders(code: Code, name: str, *, inside: bool) -> bool:

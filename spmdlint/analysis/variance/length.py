@@ -71,6 +71,7 @@ _SPLITTERS = frozenset(("numpy.array_split",))
 _DISTINCT = frozenset(("builtins.set", "builtins.frozenset", "collections.Counter", "numpy.unique"))
 _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
 _SIZED = _FILLED | {"itertools.chain.from_iterable"}
+_COUNTED = frozenset(("arange", "repeat", "tile", "permutation"))
 _SELECTING = frozenset(f"{library}.{name}" for library in ("numpy", "jax.numpy") for name in (*SELECTORS, "where"))
 _RANGES = frozenset(("builtins.range", "numpy.arange"))
 _READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
@@ -228,6 +229,8 @@ class Length(Property):
         found = self.content.any_of(frame, given) if selected is not None else None
         if selected is None or found is None or found.kind not in ("identity", "group", "data"):
             return None
+        if any(o.operator == "%" for _, o in frame.code.of_kind(s.Binary)) or frame.code.mentions(_COUNTED):
+            return None  # dealt by numbers, as evenly as they divide
         return Reason(selected.site, selected.text, "data", found)
 
     def _slice(
