@@ -22,7 +22,6 @@ from spmdlint.program.link import FunctionRef
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.")
 # What an optimizer does that was made outside: its settings are constants of the program.
 _STEPS = frozenset(("update",))
-_OBJECT = "the object of"
 _ARITHMETIC = frozenset("+ - * / // **".split())
 _KINDS = ("identity", "group", "clock", "entropy", "host")
 
@@ -48,12 +47,8 @@ def traced_constants(
     told: dict[Site, TracedConstant] = {}
     for ref in sorted(reach.traced - reach.host, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
-        for at, name, reason in _in_function(evaluator, reach, facets, frame, (*_KINDS, "data") if preview else _KINDS):
-            worked_on = isinstance(evaluator.function(frame).operations[at.number], s.Binary) or name.startswith(
-                _OBJECT
-            )
-            if worked_on and ref not in over_all:
-                continue  # numbers of a map that runs at once on the host, static ones, tables
+        kinds = (*_KINDS, "data") if preview else _KINDS
+        for at, name, reason in _in_function(evaluator, reach, facets, frame, kinds, over_all=ref in over_all):
             if preview or _inside(reach, reason) or (ref in over_all and _several(multi, ref, reason)):
                 way = way_from_tracing(reach, ref)
                 source = reason.source.site
@@ -70,13 +65,20 @@ def _several(multi: MultiProcess, ref: FunctionRef, reason: Reason) -> bool:
 
 
 def _in_function(
-    evaluator: Evaluator, reach: Reach, facets: Facets, frame: Frame, kinds: tuple[str, ...]
+    evaluator: Evaluator, reach: Reach, facets: Facets, frame: Frame, kinds: tuple[str, ...], *, over_all: bool
 ) -> Iterator[tuple[Site, str, Reason]]:
+    """Each operation of a function that is given such a value, its name, and why it differs.
+
+    Arithmetic and the state of a library's object count only where the function is for all devices: in a map that runs
+    at once on the host they are numbers, static ones, tables.
+    """
     function = evaluator.function(frame)
     certain_blocks = reach.certainty.blocks(frame)
     for block in sorted(evaluator.live_blocks(frame)):
         for number in function.blocks[block].operations:
-            name, given = _worked_on(evaluator, frame, function.operations[number])
+            name, given = _given_to_jax(evaluator, frame, function.operations[number])
+            if not given and over_all:
+                name, given = _worked_on(frame, function.operations[number])
             for value in given:
                 reason = facets.content.of(frame, value)
                 if reason is None or reason.kind not in kinds:
@@ -86,27 +88,27 @@ def _in_function(
                     yield Site(frame.ref, number), name, reason
 
 
-def _worked_on(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:
-    """What an operation of JAX's works on, or a method of a library's object has been made with, and its name."""
+def _given_to_jax(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:
+    """The name of an operation of JAX's and what it is given."""
+    callee = certain(evaluator.value(frame, operation.function)) if isinstance(operation, s.Call) else None
+    if not isinstance(operation, s.Call) or not isinstance(callee, External) or not callee.name.startswith(_TRACED):
+        return "", []
+    told = {given for _, given in says_who(evaluator, frame, operation)}  # a hazard of its own
+    return callee.name, [a.value for a in operation.arguments if a.value not in told]
+
+
+def _worked_on(frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:
+    """The two sides of arithmetic with what the function is given, or the object of a library that makes a step."""
     if isinstance(operation, s.Binary):
         sides = [operation.left, operation.right]
         given = any(_is_given(frame, side) for side in sides)
-        return f"an operation ({operation.operator})", sides if given and operation.operator in _ARITHMETIC else []
-    if not isinstance(operation, s.Call):
+        return f"The operator {operation.operator}", sides if given and operation.operator in _ARITHMETIC else []
+    method = frame.code.operations[operation.function] if isinstance(operation, s.Call) else None
+    if not isinstance(operation, s.Call) or not isinstance(method, s.Attribute) or len(operation.arguments) < 2:
         return "", []
-    callee = certain(evaluator.value(frame, operation.function))
-    if isinstance(callee, External) and callee.name.startswith(_TRACED):
-        told = {given for _, given in says_who(evaluator, frame, operation)}  # a hazard of its own
-        return callee.name, [a.value for a in operation.arguments if a.value not in told]
-    method = frame.code.operations[operation.function]
-    if (
-        isinstance(method, s.Attribute)
-        and method.name in _STEPS
-        and len(operation.arguments) > 1
-        and not _is_given(frame, method.base)
-    ):
-        return f"{_OBJECT} .{method.name}()", [method.base]
-    return "", []
+    if method.name not in _STEPS or _is_given(frame, method.base):
+        return "", []
+    return f"The object of .{method.name}()", [method.base]
 
 
 def _is_given(frame: Frame, number: int) -> bool:
