@@ -184,12 +184,24 @@ class Effects:
             return
         callee = certain(callees) or by_arguments(self.ev, frame, operation)
         if callee is None:
-            if any(isinstance(each, Free) for each in callees) and self.reach.callers.get(frame.ref):
-                return  # what its callers pass is known to them
-            for each in several(self.ev, callees):
+            for each in self.one_of(frame, callees):
                 yield from self._through(frame, number, operation, each)
             return
         yield from self.of_callee(frame, number, operation, callee)
+
+    def one_of(self, frame: Frame, callees: Values) -> list[FunctionValue]:
+        """The functions of the project that a call runs one of, where it can run no other, in the order of the text.
+
+        An object that can be called stands for its method. What a caller may have passed in the place of one is left
+        out where no caller is known, because one runs where nothing of the kind is passed; known callers know it.
+        """
+        method = self.ev.objects.attribute
+        run = [certain(method(each, "__call__")) if isinstance(each, Instance) else each for each in callees]
+        functions = [callee for callee in run if isinstance(callee, FunctionValue)]
+        others = (FunctionValue,) if self.reach.callers.get(frame.ref) else (FunctionValue, Free)
+        if not all(isinstance(callee, others) for callee in run):
+            return []
+        return sorted(functions, key=lambda function: (function.ref.path, function.ref.index))
 
     def of_callee(self, frame: Frame, number: int, operation: s.Call, callee: Value) -> Iterator[ParallelCall]:
         """The parallel calls that a call makes where it runs this, which is one of what it may run."""
@@ -306,19 +318,6 @@ class Effects:
 def same_calls(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]) -> bool:
     """Can two sequences of calls be one to the other processes."""
     return len(first) == len(second) and all(a.matches(b) for a, b in zip(first, second, strict=True))
-
-
-def several(ev: Evaluator, callees: Values) -> list[FunctionValue]:
-    """The functions of the project that a call runs one of, where it can run no other, in the order of the text.
-
-    An object that can be called stands for its method. What a caller may have passed in the place of one is not known,
-    and one runs where it has passed nothing of the kind.
-    """
-    run = [certain(ev.objects.attribute(each, "__call__")) if isinstance(each, Instance) else each for each in callees]
-    functions = [callee for callee in run if isinstance(callee, FunctionValue)]
-    if any(not isinstance(callee, (FunctionValue, Free)) for callee in run):
-        return []
-    return sorted(functions, key=lambda function: (function.ref.path, function.ref.index))
 
 
 def carries(function: s.Function, number: int, operation: s.Call) -> bool:

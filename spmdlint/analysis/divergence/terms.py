@@ -17,7 +17,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, several
+from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
 from spmdlint.analysis.divergence.handed import HandedOver
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import UNKNOWN, Frame, FunctionValue, Site, certain
@@ -114,7 +114,7 @@ class Terms:
         """What one call does."""
         callees = self.ev.value(frame, operation.function)
         callee = certain(callees)
-        own = [callee] if isinstance(callee, FunctionValue) else several(self.ev, callees)
+        own = [callee] if isinstance(callee, FunctionValue) else self.effects.one_of(frame, callees)
         if own:
             first, *others = (self._of_own(frame, number, operation, each) for each in own)
             for other in others:

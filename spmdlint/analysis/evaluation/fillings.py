@@ -58,10 +58,13 @@ def methods_of(evaluator: Evaluator, frame: Frame, owner: int) -> Iterator[Funct
 def is_own_field(method: s.Function, number: int, name: str) -> bool:
     """Is a value the attribute of a name of the receiver of a method."""
     operation = method.operations[number]
-    if not method.formals or not isinstance(operation, s.Attribute) or operation.name != name:
-        return False
-    base = method.operations[operation.base]
-    return isinstance(base, s.Load) and base.name == method.formals[0].name
+    return isinstance(operation, s.Attribute) and operation.name == name and is_receiver(method, operation.base)
+
+
+def is_receiver(method: s.Function, number: int) -> bool:
+    """Is a value the object whose method this is, by the name of the first parameter."""
+    operation = method.operations[number]
+    return isinstance(operation, s.Load) and bool(method.formals) and operation.name == method.formals[0].name
 
 
 def in_loops(evaluator: Evaluator, frame: Frame, filling: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.fillings import is_receiver
 from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, Site, certain
 from spmdlint.analysis.inputs.localkeys import split_for_own_devices
 from spmdlint.analysis.variance.alone import Alone
@@ -62,7 +63,7 @@ def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> I
         cls, frame = project.enclosing_class(ref), evaluator.free_frame(ref)
         for number, call in frame.code.of_kind(s.Call) if cls is not None else ():
             field = frame.code.operations[call.arguments[0].value] if call.arguments else None
-            if not isinstance(field, s.Attribute) or not _is_own(frame, field.base):
+            if not isinstance(field, s.Attribute) or not is_receiver(frame.code.function, field.base):
                 continue
             site = split_for_own_devices(table, evaluator.value(frame, number))
             if site != Site(ref, number) or cls is None:
@@ -72,12 +73,6 @@ def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> I
                 if made is not None:
                     yield SharedSplit(site, Site(where.ref, created), made)
                     break
-
-
-def _is_own(frame: Frame, number: int) -> bool:
-    """Is it the receiver of a method."""
-    base, formals = frame.code.operations[number], frame.code.function.formals
-    return isinstance(base, s.Load) and bool(formals) and base.name == formals[0].name
 
 
 def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[tuple[Frame, int, int]]:

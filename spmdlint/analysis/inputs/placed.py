@@ -102,7 +102,7 @@ class Placements:
         if not isinstance(mesh, Applied):
             return None
         if mesh.name in self.quantities.table.meshes:
-            return mesh.site if self.ev.argument(mesh, self.quantities.table.devices) is None else None
+            return mesh.site if self._takes_all(mesh) else None
         made = self.ev.free_frame(mesh.site.ref)
         call = made.code.operations[mesh.site.number]
         devices = call.arguments[0].value if isinstance(call, s.Call) and call.arguments else None
@@ -116,11 +116,15 @@ class Placements:
         number = resolved(self.ev, frame, number)
         made, arranged = certain(self.ev.value(frame, number)), frame.code.operations[number]
         if isinstance(made, Applied) and made.name in self.quantities.table.meshes:
-            return self.ev.argument(made, self.quantities.table.devices) is None
+            return self._takes_all(made)
         method = frame.code.operations[arranged.function] if isinstance(arranged, s.Call) else None
         if isinstance(method, s.Attribute) and method.name == "reshape":
             return bool(depth) and self._are_all(frame, method.base, depth - 1)
         return False
+
+    def _takes_all(self, made: Applied) -> bool:
+        """Does what makes a mesh, or lists devices for one, take all: it is told none."""
+        return self.ev.argument(made, self.quantities.table.devices) is None
 
     def _by_some(self, frame: Frame, number: int) -> bool:
         """Does only one process, or a job of one, come to a call."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.code import Code
-from spmdlint.analysis.evaluation.fillings import in_loops, is_own_field, methods_of
+from spmdlint.analysis.evaluation.fillings import in_loops, is_own_field, is_receiver, methods_of
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -21,16 +21,16 @@ def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Re
     if not isinstance(field, s.Attribute):
         return None
     methods = list(dict.fromkeys(methods_of(origins.ev, frame, field.base)))
-    codes = [origins.ev.code(method) for method in methods]
-    if any(_sorts(code, field.name) for code in codes) or field.name in origins.ev.project.fields_of_others:
+    codes = {method: origins.ev.code(method) for method in methods}
+    ordered = any(_orders(code, field.name, inside=inside) for code in codes.values())
+    if ordered or field.name in origins.ev.project.fields_of_others:
         return None
-    filling = {code.function.name for code in codes if any(_puts(code, field.name, inside=inside))}
-    if any(_orders(code, field.name, inside=inside) for code in codes):
-        return None
-    for method, code in zip(methods, codes, strict=True):
+    puts = {method: _puts(code, field.name, inside=inside) for method, code in codes.items()}
+    filling = {codes[method].function.name for method in methods if puts[method]}
+    for method, code in codes.items():
         where = origins.frame_of(method)
         extending = [] if inside else _extends(code, field.name)
-        putting = [*_puts(code, field.name, inside=inside), *_helped(code, filling)] if filling else []
+        putting = [*puts[method], *_helped(code, filling)]
         for filled, source in (*extending, *in_loops(origins.ev, where, putting)):
             found = origins.of(where, source)
             if found is not None:
@@ -44,27 +44,39 @@ def _extends(code: Code, name: str) -> list[tuple[int, int]]:
     return [(n, put) for n, extended, put in code.extensions if is_own_field(code.function, extended, name)]
 
 
-def _puts(code: Code, name: str, *, inside: bool) -> Iterator[int]:
+def _puts(code: Code, name: str, *, inside: bool) -> list[int]:
     """Where a method puts an element behind the others of a field, or of a list in it."""
-    for number, call in code.of_kind(s.Call):
-        method = code.operations[call.function]
-        if isinstance(method, s.Attribute) and method.name in _APPENDING and _is(code, method.base, name, inside):
-            yield number
+    return [
+        number
+        for number, call in code.of_kind(s.Call)
+        if isinstance(method := code.operations[call.function], s.Attribute)
+        and method.name in _APPENDING
+        and _is_kept(code, method.base, name, inside=inside)
+    ]
 
 
 def _helped(code: Code, filling: set[str]) -> Iterator[int]:
     """Where a method calls one of its object that does."""
     for number, call in code.of_kind(s.Call):
         method = code.operations[call.function]
-        if isinstance(method, s.Attribute) and method.name in filling and _is_receiver(code, method.base):
+        if isinstance(method, s.Attribute) and method.name in filling and is_receiver(code.function, method.base):
             yield number
 
 
-def _sorts(code: Code, name: str) -> bool:
-    """Does a method sort a field by another way: ``x.f[:] = ...``, ``sorted(x.f)``, each of ``x.f.values()``."""
+def _orders(code: Code, name: str, *, inside: bool) -> bool:
+    """May a method put a field into another order: it sorts it, or stores something else than what is empty.
+
+    It sorts it by its name, ``x.f.sort()``, or by another way: ``x.f[:] = ...``, ``sorted(x.f)``, each of
+    ``x.f.values()``.
+    """
     operations = code.operations
-    puts = [put for _, put in code.of_kind(s.StoreSubscript) if isinstance(operations[put.index], s.Slice)]
-    given = [put.base for put in puts]
+    stored = [x for _, x in code.of_kind(s.StoreAttribute) if x.name == name and is_receiver(code.function, x.base)]
+    if not all(_is_empty(code, store.value, inside=inside) for store in stored):
+        return True
+    own = [method.base for _, method in code.of_kind(s.Attribute) if method.name == "sort"]
+    if any(_is_kept(code, base, name, inside=inside) or _is_kept(code, base, name, inside=False) for base in own):
+        return True
+    given = [put.base for _, put in code.of_kind(s.StoreSubscript) if isinstance(operations[put.index], s.Slice)]
     for call in code.calls_named(frozenset(("sorted",))).values():
         given += [argument.value for argument in call.arguments]
     if code.mentions(frozenset(("sort",))):
@@ -72,28 +84,12 @@ def _sorts(code: Code, name: str) -> bool:
     return any(isinstance(field := operations[n], s.Attribute) and field.name == name for n in given)
 
 
-def _orders(code: Code, name: str, *, inside: bool) -> bool:
-    """May a method put a field into another order: it sorts it, or stores something else than what is empty."""
-    for _, method in code.of_kind(s.Attribute):
-        if method.name == "sort" and (_is(code, method.base, name, False) or _is(code, method.base, name, inside)):
-            return True
-    for _, store in code.of_kind(s.StoreAttribute):
-        if store.name == name and _is_receiver(code, store.base) and not _is_empty(code, store.value, inside=inside):
-            return True
-    return False
-
-
-def _is(code: Code, number: int, name: str, inside: bool) -> bool:
+def _is_kept(code: Code, number: int, name: str, *, inside: bool) -> bool:
     """Is a value a field of the receiver, or what is in it."""
     operation = code.operations[number]
     if not inside:
         return is_own_field(code.function, number, name)
     return isinstance(operation, s.Subscript) and is_own_field(code.function, operation.base, name)
-
-
-def _is_receiver(code: Code, number: int) -> bool:
-    operation, formals = code.operations[number], code.function.formals
-    return isinstance(operation, s.Load) and bool(formals) and operation.name == formals[0].name
 
 
 def _is_empty(code: Code, number: int, *, inside: bool) -> bool:
