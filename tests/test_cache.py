@@ -12,7 +12,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import tomli
 
+from spmdlint import knowledge
 from spmdlint.files import store
 from spmdlint.program import load as loading
 from spmdlint.program import survey, workers, written
@@ -129,6 +131,17 @@ def test_what_moves_code_alone_is_not_analysed(known, analysed, after):
     assert not analysed
 
 
+# What a file imports of Python's library says what its `.done()` and `.get()` are asked of.
+NEEDED = sorted(
+    {
+        module
+        for table in Path(knowledge.__file__).parent.glob("*.toml")
+        for method in tomli.loads(table.read_text(encoding="utf-8")).get("methods", {}).values()
+        for module in method.get("needs", ())
+        if module in sys.stdlib_module_names
+    }
+)
+
 IDLE = [
     'def added(values, n=2):\n    """Two."""\n    return ", ".join(str(each * n) for each in values if len(values))\n',
     "import textwrap\n",
@@ -173,7 +186,7 @@ def test_code_that_nobody_names_is_not_analysed(known, analysed, added):
         ({}, IDLE[0].replace("str(", "print(") + "\n\ndef len(x):\n    return losses.mean(x)\n"),
         ({}, "@losses.mean\n" + IDLE[0]),
         ({}, IDLE[0] + "\n\nadded(2)\n"),
-        ({}, "import threading\n"),
+        *(({}, f"import {module}\n") for module in NEEDED),
         ({}, "import jax\n"),
         ({}, "ADDED = losses.mean(2)\n"),
     ],

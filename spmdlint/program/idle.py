@@ -11,12 +11,38 @@ import ast
 import builtins
 import hashlib
 import sys
-from collections.abc import Iterator
 
 from spmdlint.files.screen import imports_all
 from spmdlint.program.positions import Positions
 from spmdlint.program.summary import Idle
 from spmdlint.program.syntax import SUITES
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SUITES = SUITES | dict.fromkeys((*_FUNCTIONS, ast.ClassDef), ("body",))
+_LITERAL = (
+    ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.expr_context,
+)  # fmt: skip
+_PLAIN = (
+    *_LITERAL, ast.arguments, ast.arg, ast.keyword, ast.BoolOp, ast.boolop, ast.Compare, ast.cmpop, ast.IfExp, ast.Set,
+    ast.Subscript, ast.Slice, ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.comprehension, ast.ListComp,
+    ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For,
+    ast.While, ast.If, ast.Return, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.Assert, ast.Raise,
+)  # fmt: skip
+_MOST = 2000
+"""Statements of a file in which idle code is looked for: a generated file may have many more."""
+AVERAGING = ("sync", "average", "pmean", "cross_replica")
+"""Words in the name of a function that say that a program averages statistics, whoever calls it."""
+# Words in names of functions and parameters by which rules take something for a process's own, or for shared out.
+_TELLING_WORDS = tuple("local host shard rank process device mesh seed rng key barrier save".split())
+# What it means that a file imports one of these: how it is read, and what its `.get()` or `.done()` is asked of; and
+# whether a fix may use it.
+_TELLING = frozenset(("__future__", "asyncio", "concurrent", "functools", "multiprocessing", "queue", "threading"))
+# Another meaning for a name of Python's own is seen by all code of a file.
+_BUILTIN = frozenset(vars(builtins))
+_HARMLESS = frozenset(
+    """abs all any bool bytes chr complex dict divmod enumerate float format frozenset int isinstance len list max min
+    object ord pow range repr reversed round set slice sorted str sum tuple type zip""".split()
+) | frozenset(name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, Exception))
 
 
 def leave_out(tree: ast.Module, positions: Positions) -> tuple[Idle, ...] | None:
@@ -34,8 +60,8 @@ def leave_out(tree: ast.Module, positions: Positions) -> tuple[Idle, ...] | None
         start, end = positions.span(statement) if idle else (0, 0)
         idle = idle and not any(_stands(name, text, start, end) for name, _ in names)
         if idle and isinstance(statement, ast.FunctionDef):
-            bound = frozenset(_names_bound(tree)) if bound is None else bound
-            idle = _used(statement).isdisjoint(bound)
+            bound = _names_bound(tree) if bound is None else bound
+            idle = (_names(statement) - _names_bound(statement)).isdisjoint(bound)
         if idle:
             digest = hashlib.sha256(text[start:end].encode("utf-8", "surrogatepass")).digest()
             found += [Idle(name, digest, module) for name, module in names]
@@ -124,7 +150,7 @@ def _is_plain(statement: ast.stmt) -> bool:
 
 def _keeps_to_itself(function: ast.FunctionDef) -> bool:
     """Does a function work on its own names alone, with Python's functions, and methods of literals."""
-    own = _own(function)
+    own = _names_bound(function)
     if any(word in name.lower() for name in own for word in (*AVERAGING, *_TELLING_WORDS)):
         return False
     for node in ast.walk(function):
@@ -143,64 +169,20 @@ def _keeps_to_itself(function: ast.FunctionDef) -> bool:
     return True
 
 
-def _own(function: ast.FunctionDef) -> frozenset[str]:
-    return frozenset(_names_bound(function))
+def _names(tree: ast.AST) -> frozenset[str]:
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
-def _used(function: ast.FunctionDef) -> frozenset[str]:
-    """The names that a function takes from outside."""
-    return frozenset(node.id for node in ast.walk(function) if isinstance(node, ast.Name)) - _own(function)
-
-
-def _names_bound(tree: ast.AST) -> Iterator[str]:
+def _names_bound(tree: ast.AST) -> frozenset[str]:
+    found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             if not isinstance(node.ctx, ast.Load):
-                yield node.id
+                found.add(node.id)
         elif isinstance(node, ast.arg):
-            yield node.arg
+            found.add(node.arg)
         elif isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            yield node.name
+            found.add(node.name)
         elif isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]
-
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SUITES = SUITES | dict.fromkeys((*_FUNCTIONS, ast.ClassDef), ("body",))
-_LITERAL = (
-    ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.expr_context,
-)  # fmt: skip
-_PLAIN = (
-    *_LITERAL, ast.arguments, ast.arg, ast.keyword, ast.BoolOp, ast.boolop, ast.Compare, ast.cmpop, ast.IfExp, ast.Set,
-    ast.Subscript, ast.Slice, ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.comprehension, ast.ListComp,
-    ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For,
-    ast.While, ast.If, ast.Return, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.Assert, ast.Raise,
-)  # fmt: skip
-_MOST = 2000
-"""Statements of a file in which idle code is looked for: a generated file may have many more."""
-AVERAGING = ("sync", "average", "pmean", "cross_replica")
-"""Words in the name of a function that say that a program averages statistics, whoever calls it."""
-# Words in names of functions and parameters by which rules take something for a process's own, or for shared out.
-_TELLING_WORDS = (
-    "local",
-    "host",
-    "shard",
-    "rank",
-    "process",
-    "device",
-    "mesh",
-    "seed",
-    "rng",
-    "key",
-    "barrier",
-    "save",
-)
-# What it means that a file imports one of these: how it is read, and what its `.get()` or `.done()` is asked of; and
-# whether a fix may use it.
-_TELLING = frozenset(("__future__", "asyncio", "concurrent", "functools", "multiprocessing", "queue", "threading"))
-# Another meaning for a name of Python's own is seen by all code of a file.
-_BUILTIN = frozenset(vars(builtins))
-_HARMLESS = frozenset(
-    """abs all any bool bytes chr complex dict divmod enumerate float format frozenset int isinstance len list max min
-    object ord pow range repr reversed round set slice sorted str sum tuple type zip""".split()
-) | frozenset(name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, Exception))
+            found.add((node.asname or node.name).partition(".")[0])
+    return frozenset(found)

@@ -62,7 +62,7 @@ def lower_all(
         found.update(zip(share, outcomes, strict=True))
         timings.files.update(zip(share, seconds, strict=True))
 
-    others = _start(min(workers, len(waiting)) - 1, waiting, texts, take, essence)
+    others = _start(min(workers, len(waiting)) - 1, waiting, texts, take, essence=essence)
     while True:
         # A share may come back from a worker that failed: only when all are done is nothing left.
         while (share := _next(waiting)) is not None:
@@ -122,7 +122,7 @@ Take: TypeAlias = Callable[[Sequence[Path], Iterable[Outcome], Iterable[float]],
 
 
 def _start(
-    workers: int, waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take, essence: bool
+    workers: int, waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take, *, essence: bool
 ) -> list[Future[None]]:
     """Start workers that take shares as long as any are left."""
     if workers <= 0:
@@ -130,12 +130,12 @@ def _start(
     from concurrent.futures import ThreadPoolExecutor  # which most runs do not need
 
     pool = ThreadPoolExecutor(workers)
-    started = [pool.submit(_hand_out, waiting, texts, take, essence) for _ in range(workers)]
+    started = [pool.submit(_hand_out, waiting, texts, take, essence=essence) for _ in range(workers)]
     pool.shutdown(wait=False)  # it takes no more
     return started
 
 
-def _hand_out(waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take, essence: bool) -> None:
+def _hand_out(waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take, *, essence: bool) -> None:
     """Hand shares to one worker, until none is left or the worker fails; then its share waits again."""
     import subprocess
 

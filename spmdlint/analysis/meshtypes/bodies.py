@@ -306,19 +306,21 @@ class Bodies:
                 types[position] = changed(given, partial(_numbered, position, axis))
         mapped = frozenset(position for position, given in enumerate(types) for leaf in leaves_of(given) if leaf.rows)
         result = self._typed(typer, use, function, types)
-        known = carried(self.ev, sites) | typer.copies | self._named(function, of=_MODELS)
+        known = carried(self.ev, sites) | typer.copies | self._models(function)
         return (
             typer,
             result,
             Rows(mapped, known, frozenset(typer.keys), frozenset(typer.derived), frozenset(typer.reduced)),
         )
 
-    def _named(self, function: Value, of: frozenset[str]) -> frozenset[int]:
-        """The positions of parameters whose names hold one of some words."""
+    def _models(self, function: Value) -> frozenset[int]:
+        """The positions of parameters that are a model's, by their names."""
         if not isinstance(function, FunctionValue):
             return frozenset()
         formals = self.ev.project.function(function.ref).formals[function.receiver is not None :]
-        return frozenset(n for n, formal in enumerate(formals) if not of.isdisjoint(formal.name.lower().split("_")))
+        return frozenset(
+            n for n, formal in enumerate(formals) if not _MODELS.isdisjoint(formal.name.lower().split("_"))
+        )
 
     def _static(self, applied: Applied) -> frozenset[int]:
         """The positions of arguments that are part of the program."""

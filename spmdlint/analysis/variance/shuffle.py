@@ -13,7 +13,7 @@ from spmdlint.analysis.variance.evened import KEEPERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
-# What gives the elements of a data set in the order that they had.
+# Methods that give the elements of an array in the order that they had.
 _ARRANGING = frozenset(("reshape", "tolist", "astype", "copy"))
 
 
