@@ -125,10 +125,10 @@ class LocalGlobalMixup(Rule):
     def _placed(self, program: Program, found: Placed) -> Diagnostic:
         if found.reason is None:
             message = (
-                "This is given to a device by its number among the devices of all processes: on all processes but one "
-                "it is another one's, and JAX raises."
+                "This is put on a device by its number among those of all processes. The device belongs to one process: "
+                "on the others JAX raises, because a process can put data on its own devices only."
             )
-            way_out = "Use jax.local_devices()."
+            way_out = "Choose from jax.local_devices()."
         else:
             source = found.reason.source
             message = (
