@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Mixup, Placed, Program
+    from spmdlint.rule import Mixup, Placed, Program, WholeBatch
 
 _UNITS = {
     "process": "the processes",
@@ -81,7 +81,7 @@ class LocalGlobalMixup(Rule):
     the data by the number of the process and `jax.device_count()`, rows for all devices given to `jax.pmap`, a
     process's portion of a batch divided by the number of all devices. Finds also arrays that are put on the first of
     all devices, and a process's own part of the data that `jax.device_put` is given with a sharding over the devices of
-    all.
+    all. Finds, too, a part that is read in batches of a size which is divided by the number of processes elsewhere.
 
     ## Why it matters
 
@@ -121,12 +121,14 @@ class LocalGlobalMixup(Rule):
             yield self._diagnostic(program, found)
         for placed in program.placements():
             yield self._placed(program, placed)
+        for batch in program.whole_batches():
+            yield self._whole_batch(program, batch)
 
     def _placed(self, program: Program, found: Placed) -> Diagnostic:
         if found.reason is None:
             message = (
-                "This is put on a device by its number among those of all processes. The device belongs to one process: "
-                "on the others JAX raises, because a process can put data on its own devices only."
+                "This is put on a device by its number among those of all processes. It belongs to one of them: on the "
+                "others JAX raises, because a process can put data on its own devices only."
             )
             way_out = "Choose from jax.local_devices()."
         else:
@@ -148,6 +150,26 @@ class LocalGlobalMixup(Rule):
             related=(
                 *(Related(program.place(step.site), sentence(step.text)) for step in chain),
                 Related(program.place(found.devices), listed),
+            ),
+        )
+
+    def _whole_batch(self, program: Program, found: WholeBatch) -> Diagnostic:
+        divided = program.place(found.divided)
+        message = (
+            f"{found.size!r} counts the examples of all processes: it is divided by their number "
+            f"({program.where(found.divided, program.place(found.site).path)}). Here each process takes so many of its "
+            "own part."
+        )
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=message,
+            place=program.place(found.site),
+            help="Make batches of what is left after the division.",
+            related=(
+                *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
+                Related(divided, "It is divided here."),
             ),
         )
 

@@ -47,6 +47,7 @@ from spmdlint.analysis.inputs.replicas import own_replicas
 from spmdlint.analysis.inputs.seeds import Seeds
 from spmdlint.analysis.inputs.shares import Shares, ShuffledShare
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
+from spmdlint.analysis.inputs.wholebatch import WholeBatch, WholeBatches
 from spmdlint.analysis.meshtypes.bodies import Bodies
 from spmdlint.analysis.meshtypes.outputs import OneRow, Outputs
 from spmdlint.analysis.meshtypes.unmapped import OwnDecision, Unmapped
@@ -314,6 +315,12 @@ class Program:
             quantities = Quantities(self.evaluator, units())
             content = self._facets.content
             yield from Placements(self.evaluator, self.reach, quantities, content, self._multi).found()
+
+    def whole_batches(self) -> Iterator[WholeBatch]:
+        """Batches of a process's part that are as large as those of all processes."""
+        if self.multi_process != "never":
+            quantities = Quantities(self.evaluator, units())
+            yield from WholeBatches(self.evaluator, quantities, self._facets.content).found()
 
     @cached_property
     def _outputs(self) -> Outputs:

@@ -13,6 +13,8 @@ from spmdlint.analysis.evaluation.values import (
     Applied,
     Arguments,
     ClassValue,
+    Collection,
+    DictionaryValue,
     External,
     Frame,
     Free,
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _OPTIONAL = ("typing.Optional", "typing.Annotated", "typing.Final")
 PROTOCOLS = ("typing.Protocol", "typing_extensions.Protocol")
+_LISTS = frozenset(("list", "sequence", "iterable", "iterator", "mutablesequence", "collection"))
+_TABLES = frozenset(("dict", "mapping", "mutablemapping", "ordereddict", "defaultdict"))
 _OPEN_BASES = (*PROTOCOLS, "abc.ABC", "typing.NamedTuple", "collections.namedtuple", "typing.TypedDict")
 
 
@@ -77,6 +81,27 @@ class Annotations:
             return one(Instance(cls)) if self._is_one(cls) else None
         if isinstance(cls, External) and cls.name in self._owners:
             return one(Applied(cls.name, Arguments(open=True), Site(frame.ref, number)))
+        return self._holding(frame, number)
+
+    def _holding(self, frame: Frame, number: int) -> Values | None:
+        """A list or dictionary of such objects: ``list[Metric]``, ``dict[str, Metric]``, ``tuple[Metric, ...]``."""
+        operation = frame.code.operations[number]
+        if not isinstance(operation, s.Subscript):
+            return None
+        name = getattr(certain(self.ev.value(frame, operation.base)), "name", "").rpartition(".")[2].lower()
+        index = frame.code.operations[operation.index]
+        if name in _LISTS:
+            each = self.of(frame, operation.index)
+            return None if each is None else one(Collection("list", (), open=True, each=each))
+        if not isinstance(index, s.Display) or len(index.elements) != 2:
+            return None
+        if name in _TABLES:
+            each = self.of(frame, index.elements[1])
+            return None if each is None else one(DictionaryValue((), open=True, each=each))
+        rest = frame.code.operations[index.elements[1]]
+        if name == "tuple" and isinstance(rest, s.Const) and rest.value is ...:
+            each = self.of(frame, index.elements[0])
+            return None if each is None else one(Collection("tuple", (), open=True, each=each))
         return None
 
     def _named(self, frame: Frame, number: int) -> Value | None:

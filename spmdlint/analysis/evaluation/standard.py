@@ -67,6 +67,10 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
         elements = listed(given[0])
         if elements is not None and not isinstance(inner, Collection):
             return one(Collection(name.removeprefix("builtins."), tuple(elements)))
+    if name == "builtins.sorted" and len(given) == 1:
+        inner = certain(given[0])
+        if isinstance(inner, Collection) and inner.open and inner.each is not None:
+            return one(Collection("list", (), open=True, each=iterated(inner)))
     if name in _FOLDED and given and not arguments.open and not arguments.keywords:
         return _folded(_FOLDED[name], given)
     if name == "builtins.dict" and not arguments.open:
