@@ -10,10 +10,13 @@ from typing import Any
 
 from spmdlint.program import namedtuples
 from spmdlint.program.builder import Loop
-from spmdlint.program.expressions import OPERATORS, Expressions
+from spmdlint.program.endings import ends_process
+from spmdlint.program.expressions import OPERATORS
 from spmdlint.program.layout import Span
+from spmdlint.program.patterns import Patterns
 from spmdlint.program.strings import is_one
 from spmdlint.program.summary import (
+    FAILURE,
     Argument,
     Binary,
     Call,
@@ -36,7 +39,7 @@ from spmdlint.program.summary import (
 )
 
 
-class Statements(Expressions):
+class Statements(Patterns):
     """One method per kind of statement, chosen by the node's class."""
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
@@ -51,8 +54,12 @@ class Statements(Expressions):
     def expression(self, node: ast.Expr) -> None:
         value = node.value
         is_string = isinstance(value, ast.Constant) and isinstance(value.value, (str, bytes))
-        if not is_string or not is_one(self.positions.text, self.span(value)):  # a docstring does nothing
-            self.value(value)
+        if is_string and is_one(self.positions.text, self.span(value)):  # a docstring does nothing
+            return
+        made = self.value(value)
+        if isinstance(value, ast.Call) and ends_process(value):
+            self.b.emit(Raise(made), self.span(value))
+            self.b.leave("raise", FAILURE)  # no handler of errors stops it
 
     def assignment(self, node: ast.Assign) -> None:
         record = namedtuples.made_by(node)
@@ -319,8 +326,11 @@ class Statements(Expressions):
         for case in node.cases:
             values: list[ValueId] = []
             names: list[tuple[str, Span]] = []
-            irrefutable = self._pattern(case.pattern, values, names)
-            fits = self.b.emit(Matches(subject, tuple(values), irrefutable), self.bare(case.pattern))
+            fits = self.compared(subject, case.pattern)
+            irrefutable = fits is None and self.pattern(case.pattern, values, names)
+            if fits is None:
+                fits = self.b.emit(Matches(subject, tuple(values), irrefutable), self.bare(case.pattern))
+            is_whole = isinstance(case.pattern, ast.MatchAs) and irrefutable
             reachable = self.b.reachable
             if irrefutable:
                 no = self.b.block()
@@ -328,7 +338,7 @@ class Statements(Expressions):
                 yes, no = self.b.test(fits)
                 self.b.begin(yes, reachable=reachable)
             for name, span in names:
-                self.b.store(name, self.b.emit(Captured(subject), span), span)
+                self.b.store(name, subject if is_whole else self.b.emit(Captured(subject), span), span)
             if case.guard is not None:
                 inner, refused = self.b.test(self.value(case.guard))
                 if reachable:
@@ -339,46 +349,6 @@ class Statements(Expressions):
             self.b.begin(no, reachable=self.b.arrives(no))
         self.b.go("next", after)
         self.b.begin(after, reachable=self.b.arrives(after))
-
-    def _pattern(self, pattern: ast.pattern, values: list[ValueId], names: list[tuple[str, Span]]) -> bool:
-        """Collect what a pattern compares with and binds; True if it fits anything."""
-        if isinstance(pattern, ast.MatchAs):
-            if pattern.name is not None:
-                names.append((pattern.name, self._at_end(pattern, pattern.name)))
-            return pattern.pattern is None or self._pattern(pattern.pattern, values, names)
-        inner: Sequence[ast.pattern] = ()
-        if isinstance(pattern, ast.MatchValue):
-            values.append(self.value(pattern.value))
-        elif isinstance(pattern, ast.MatchSingleton):
-            values.append(self.b.emit(Const(pattern.value), self.span(pattern)))
-        elif isinstance(pattern, ast.MatchClass):
-            values.append(self.value(pattern.cls))
-            inner = (*pattern.patterns, *pattern.kwd_patterns)
-        elif isinstance(pattern, ast.MatchMapping):
-            for key, part in zip(pattern.keys, pattern.patterns, strict=True):
-                values.append(self.value(key))
-                self._pattern(part, values, names)
-            if pattern.rest is not None:
-                names.append((pattern.rest, self._rest(pattern, pattern.rest)))
-        elif isinstance(pattern, ast.MatchStar):
-            if pattern.name is not None:
-                names.append((pattern.name, self._behind(_STAR, *self.span(pattern), pattern.name)))
-        elif isinstance(pattern, (ast.MatchOr, ast.MatchSequence)):
-            inner = pattern.patterns
-        for part in inner:
-            self._pattern(part, values, names)
-        return False
-
-    def _at_end(self, node: ast.AST, name: str) -> Span:
-        _, end = self.span(node)
-        return end - len(name), end
-
-    def _rest(self, pattern: ast.MatchMapping, name: str) -> Span:
-        """Where the name stands that the rest of a mapping is bound to: the tree does not say."""
-        start, end = self.span(pattern)
-        if pattern.patterns:
-            _, start = self.span(pattern.patterns[-1])
-        return self._behind(_REST, start, end, name)
 
     # -- definitions
 
@@ -399,18 +369,13 @@ class Statements(Expressions):
 
     def _name_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Span:
         """Where the name of a definition stands: the tree does not say."""
-        return self._behind(_DEFINED, *self.span(node), node.name)
+        return self.behind(_DEFINED, *self.span(node), node.name)
 
     def _name_of_caught(self, node: ast.ExceptHandler, name: str) -> Span:
         """Where the name stands that a handler binds: the tree does not say."""
         _, end = self.span(node)
         start = self.span(node)[0] if node.type is None else self.positions.closed(node.type)
-        return self._behind(_HANDLED, self.positions.after_space(start), end, name)
-
-    def _behind(self, introduction: re.Pattern[str], start: int, end: int, name: str) -> Span:
-        match = introduction.search(self.positions.text, start, end)
-        at = self.positions.after_space(start if match is None else match.end())
-        return at, at + len(name)
+        return self.behind(_HANDLED, self.positions.after_space(start), end, name)
 
     def _decorate(self, name: str, at: Span, value: ValueId, decorators: list[tuple[ValueId, Span]]) -> None:
         for decorator, span in reversed(decorators):
@@ -425,8 +390,6 @@ def void(_: object) -> None:
 # What stands before a name that has no place in the tree.
 _DEFINED = re.compile(r"\b(?:def|class)\b")
 _HANDLED = re.compile(r"\bas\b")
-_STAR = re.compile(r"\*")
-_REST = re.compile(r"\*\*")
 
 BY_STATEMENT: dict[type[ast.AST], Callable[[Any, Any], None]] = {
     ast.Expr: Statements.expression,

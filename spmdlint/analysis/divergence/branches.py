@@ -20,13 +20,15 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.added import are_silent
 from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
+from spmdlint.analysis.divergence.endings import fails, leaves_quietly
 from spmdlint.analysis.divergence.filetests import FileTests
 from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
+from spmdlint.analysis.divergence.truths import always_true
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
-from spmdlint.analysis.evaluation.values import External, Frame, Member, Site
+from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.inputs.localrows import RowConditions
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.content import STAMP
@@ -39,10 +41,8 @@ from spmdlint.analysis.variance.raised import ways
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
-from spmdlint.program.summary import ENTRY, EXIT, FAILURE
+from spmdlint.program.summary import ENTRY, EXIT
 
-# They give yes or no.
-_ANSWERS = frozenset(("builtins.all", "builtins.any", "builtins.bool", "builtins.callable", "builtins.isinstance"))
 # Sources that differ by chance, if they do: preview tells of them.
 _UNSURE = ("files", "thread", "callback")
 MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5}
@@ -178,23 +178,66 @@ class Divergences:
         test = function.blocks[number].test
         assert test is not None
         join = self.ev.flow(frame.ref).joins_at(number)
-        fails = [self._fails(frame, arm, number) for arm in (yes, no)]
-        failing = fails.index(True) if any(fails) else None  # what that arm calls stands in `finally`
+        failed = [fails(self.ev, frame, arm, number) for arm in (yes, no)]
+        failing = failed.index(True) if any(failed) else None  # what that arm calls stands in `finally`
         until = join if failing is None else None
         again = None if self._leaves_a_loop(frame, number) else number
         first = self._calls(frame, yes, until, again)
         second = self._calls(frame, no, until, again)
-        if same_calls(first, second) or all(fails) or (failing is not None and not (first, second)[failing]):
+        if same_calls(first, second) or all(failed):
             return None
-        reason = of_truth(self.facets.content, frame, test) or self.rows.of(frame, test)
-        reason = reason or of_question(self.facets.emptiness, frame, test)
+        quiet = failing is not None and leaves_quietly(self.ev, frame, (yes, no)[failing])
+        if failing is not None and not quiet and not (first, second)[failing]:
+            return None
+        reason = self._why(frame, number, test, (first, second))
         if reason is None:
             return None
-        if self._is_unsure(frame, reason) and not self.files.differs(frame, number, reason, first, second):
-            return None
-        if reason.kind in ("clock", "host") and _always_true(self.ev, frame, test):
-            return None
+        if quiet:  # of one process it is known that the job goes on without it
+            if reason.kind != "identity":
+                return None
+            failing = None
         loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
+        ways = self._ways(frame, number, test)
+        if ways is None:
+            return None
+        if any(ways):
+            first, second = (
+                self._calls(frame, arm, until, again, way) for arm, way in zip((yes, no), ways, strict=True)
+            )
+        sides: list[tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]] = [(first, second)]
+        if again is not None and not any(failed):
+            terms = self._terms(frame, (yes, no), join, again, ways)
+            if equal(*terms) or one_serves(self.ev, self.effects, frame, first, second):
+                return None
+            sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
+        for pair in sides:
+            one, other = (self._counting(frame, calls, reason, loop) for calls in pair)
+            if dealt_by(self.facets.content, frame, test):
+                one, other = (tuple(c for c in calls if c.strength == "strong") for calls in (one, other))
+            if failing is not None:  # after the last call of the arm that fails, the job stops
+                made, missed = (one, other) if failing == 0 else (other, one)
+                one, other = missed[: len(made)], made
+            different = _first_difference(one, other)
+            if different is not None and not chosen_by(self.ev, frame, test, different[0]):
+                call, more = different
+                early = join == EXIT or quiet
+                return Divergence(Site(frame.ref, test), reason, call, more, early_exit=early, loop=loop)
+        return None
+
+    def _why(
+        self, frame: Frame, number: int, test: int, arms: tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]
+    ) -> Reason | None:
+        """Why a condition is not the same on every process, if it surely is not."""
+        reason = of_truth(self.facets.content, frame, test) or self.rows.of(frame, test)
+        reason = reason or of_question(self.facets.emptiness, frame, test)
+        if reason is None or (self._is_unsure(frame, reason) and not self.files.differs(frame, number, reason, *arms)):
+            return None
+        if reason.kind in ("clock", "host") and always_true(self.ev, frame, test):
+            return None
+        return reason
+
+    def _ways(self, frame: Frame, number: int, test: int) -> list[Closed] | None:
+        """What is closed where a condition holds, and where not; None if no two processes part there."""
         known = self.conditions.assumed(frame, number)
         if known is None or self.conditions.holds(frame, test, known, first=True) is not None:
             return None  # nobody comes here, or whoever does goes one way
@@ -203,32 +246,8 @@ class Divergences:
         known.update(others)
         if self.conditions.one_process(known) or self._complementary(frame, number, heart, known):
             return None
-        ways = [
-            self.conditions.closed(frame, {**known, **self.conditions.facts(frame, test, a)}, first=True)
-            for a in (True, False)
-        ]
-        if any(ways):
-            first, second = (
-                self._calls(frame, arm, until, again, way) for arm, way in zip((yes, no), ways, strict=True)
-            )
-        sides: list[tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]] = [(first, second)]
-        if again is not None and failing is None:
-            terms = self._terms(frame, (yes, no), join, again, ways)
-            if equal(*terms) or one_serves(self.ev, self.effects, frame, first, second):
-                return None
-            sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
-        for pair in sides:
-            one, other = (self._counting(frame, calls, reason, loop) for calls in pair)
-            if dealt_by(content, frame, test):
-                one, other = (tuple(c for c in calls if c.strength == "strong") for calls in (one, other))
-            if failing is not None:  # after the last call of the arm that fails, the job stops
-                made, missed = (one, other) if failing == 0 else (other, one)
-                one, other = missed[: len(made)], made
-            different = _first_difference(one, other)
-            if different is not None and not chosen_by(self.ev, frame, test, different[0]):
-                call, more = different
-                return Divergence(Site(frame.ref, test), reason, call, more, early_exit=join == EXIT, loop=loop)
-        return None
+        facts = (self.conditions.facts(frame, test, answer) for answer in (True, False))
+        return [self.conditions.closed(frame, {**known, **fact}, first=True) for fact in facts]
 
     def _at_choice(self, frame: Frame, chosen: ChosenCall) -> Divergence | None:
         """A call of a function that was chosen by what varies."""
@@ -279,11 +298,8 @@ class Divergences:
             return False
         if branch not in flow.order(ENTRY, caught=True):
             return False  # in a handler, to which only exceptions lead
-        ways = []
-        for answer in (True, False):
-            closed = self.conditions.closed(frame, {**known, key[0]: answer})
-            ways.append(self._calls(frame, ENTRY, None, None, closed))
-        return same_calls(*ways)
+        closed = [self.conditions.closed(frame, {**known, key[0]: answer}) for answer in (True, False)]
+        return same_calls(*(self._calls(frame, ENTRY, None, None, each) for each in closed))
 
     def _surely_parallel(
         self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason
@@ -366,7 +382,7 @@ class Divergences:
         """A handler that leaves out calls behind its `try`. Those inside the `try`, or its own, are another hazard."""
         function, flow = self.ev.function(frame), self.ev.flow(frame.ref)
         found, test = ways(function, flow, number), function.blocks[number].test
-        if found is None or test is None or self._fails(frame, found[0], number):
+        if found is None or test is None or fails(self.ev, frame, found[0], number):
             return None
         handler, join, tried = found
         if self.effects.of_blocks(frame, tried) or self._calls(frame, handler, join, None):
@@ -417,23 +433,6 @@ class Divergences:
         called = (call for use in uses for call in self.reach.use_calls.get(use, ()))
         return frozenset(site.ref.path for site in (*uses, *called))
 
-    def _fails(self, frame: Frame, arm: int, branch: int) -> bool:
-        """Does this arm always end in an exception, which stops the job. One that comes back to its branch does not."""
-        if self._asserts(frame, arm):
-            return True
-        reached = self.ev.flow(frame.ref).reachable(arm)
-        return FAILURE in reached and EXIT not in reached and branch not in reached
-
-    def _asserts(self, frame: Frame, arm: int) -> bool:
-        """Is an arm that of an `assert` that does not hold: nobody counts on that, whoever may catch it."""
-        function = self.ev.function(frame)
-        numbers = function.blocks[arm].operations
-        last = function.operations[numbers[-1]] if numbers else None
-        if not isinstance(last, s.Raise):
-            return False
-        told = function.operations[last.exception] if last.exception is not None else None
-        return told is None or isinstance(told, s.FString) or (isinstance(told, s.Const) and type(told.value) is str)
-
 
 def _first_difference(
     first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]
@@ -448,21 +447,3 @@ def _first_difference(
         call, *rest = (first if a is not None else second)[position:]
         return call, tuple(dict.fromkeys(other for other in rest if other.path != call.path))
     return None
-
-
-def _always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
-    """Is a condition a time or a name as such: it differs everywhere, but is never zero or empty."""
-    function = evaluator.function(frame)
-    operation = function.operations[test]
-    if isinstance(operation, s.Unary) and operation.operator == "not":
-        return _always_true(evaluator, frame, operation.operand)
-    if isinstance(operation, s.Load) and function.binds(operation.name):
-        stores = evaluator.reaching(frame, test, operation.name)
-        values = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
-        return bool(values) and all(_always_true(evaluator, frame, value) for value in values)
-    if isinstance(operation, s.Const):
-        return True
-    if isinstance(operation, s.Call):
-        callees = evaluator.value(frame, operation.function)
-        return all(isinstance(v, (External, Member)) and v.name not in _ANSWERS for v in callees)
-    return isinstance(operation, (s.Binary, s.FString))

@@ -1,0 +1,39 @@
+"""Conditions that hold on every process although what they ask differs: a name or a time is never empty or zero."""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import External, Frame, Member, Value
+from spmdlint.program import summary as s
+
+# What gives a name, a number or a time that is never empty or zero, or keeps it so.
+_ASKED = ("time.", "datetime.", "socket.", "platform.", "os.", "uuid.")
+_KEEPS = frozenset(("builtins.str", "builtins.float", "builtins.repr"))
+_METHODS = frozenset("strftime isoformat timestamp total_seconds hex strip lower upper split".split())
+_CUTS = ("%", "//", "&", ">>")
+
+
+def always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
+    """Is a condition a time or a name as such, or computed from one: it differs everywhere, but is never zero."""
+    function = evaluator.function(frame)
+    operation = function.operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return always_true(evaluator, frame, operation.operand)
+    if isinstance(operation, s.Load) and function.binds(operation.name):
+        stores = evaluator.reaching(frame, test, operation.name)
+        values = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
+        return bool(values) and all(always_true(evaluator, frame, value) for value in values)
+    if isinstance(operation, s.BoolOp):
+        return all(always_true(evaluator, frame, each) for each in operation.operands)
+    if isinstance(operation, s.Binary):
+        return operation.operator not in _CUTS
+    if isinstance(operation, s.Call):
+        callees = evaluator.value(frame, operation.function)
+        return bool(callees) and all(map(_is_kept, callees))
+    return isinstance(operation, (s.Const, s.FString))
+
+
+def _is_kept(callee: Value) -> bool:
+    if isinstance(callee, Member):
+        return callee.name in _METHODS
+    return isinstance(callee, External) and (callee.name.startswith(_ASKED) or callee.name in _KEEPS)

@@ -1,0 +1,82 @@
+"""Lowers the patterns of `match`: what only compares becomes a comparison, of others it is kept what they ask for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+from spmdlint.program.expressions import Expressions
+from spmdlint.program.layout import Span
+from spmdlint.program.summary import Compare, Const, Display, Unary, ValueId
+
+_STAR = re.compile(r"\*")
+_REST = re.compile(r"\*\*")
+
+
+class Patterns(Expressions):
+    """Looks into the pattern of one case."""
+
+    def compared(self, subject: ValueId, pattern: ast.pattern) -> ValueId | None:
+        """A pattern that only compares, as what it means: ``case 0`` as ``subject == 0``, ``case 0 | 1`` as ``in``."""
+        span = self.bare(pattern)
+        if isinstance(pattern, ast.MatchValue):
+            return self.b.emit(Compare(("==",), (subject, self.value(pattern.value))), span)
+        if isinstance(pattern, ast.MatchSingleton):
+            if isinstance(pattern.value, bool) and isinstance(
+                self.b.function.operations[subject], Compare
+            ):  # one of these two
+                return subject if pattern.value else self.b.emit(Unary("not", subject), span)
+            return self.b.emit(Compare(("is",), (subject, self.b.emit(Const(pattern.value), span))), span)
+        if isinstance(pattern, ast.MatchOr):
+            values = [each.value for each in pattern.patterns if isinstance(each, ast.MatchValue)]
+            if len(values) == len(pattern.patterns):
+                among = self.b.emit(Display("tuple", tuple(map(self.value, values))), span)
+                return self.b.emit(Compare(("in",), (subject, among)), span)
+        return None
+
+    def pattern(self, pattern: ast.pattern, values: list[ValueId], names: list[tuple[str, Span]]) -> bool:
+        """Collect what a pattern compares with and binds; True if it fits anything."""
+        if isinstance(pattern, ast.MatchAs):
+            if pattern.name is not None:
+                names.append((pattern.name, self._at_end(pattern, pattern.name)))
+            return pattern.pattern is None or self.pattern(pattern.pattern, values, names)
+        inner: Sequence[ast.pattern] = ()
+        if isinstance(pattern, ast.MatchValue):
+            values.append(self.value(pattern.value))
+        elif isinstance(pattern, ast.MatchSingleton):
+            values.append(self.b.emit(Const(pattern.value), self.span(pattern)))
+        elif isinstance(pattern, ast.MatchClass):
+            values.append(self.value(pattern.cls))
+            inner = (*pattern.patterns, *pattern.kwd_patterns)
+        elif isinstance(pattern, ast.MatchMapping):
+            for key, part in zip(pattern.keys, pattern.patterns, strict=True):
+                values.append(self.value(key))
+                self.pattern(part, values, names)
+            if pattern.rest is not None:
+                names.append((pattern.rest, self._rest(pattern, pattern.rest)))
+        elif isinstance(pattern, ast.MatchStar):
+            if pattern.name is not None:
+                names.append((pattern.name, self.behind(_STAR, *self.span(pattern), pattern.name)))
+        elif isinstance(pattern, (ast.MatchOr, ast.MatchSequence)):
+            inner = pattern.patterns
+        for part in inner:
+            self.pattern(part, values, names)
+        return False
+
+    def _at_end(self, node: ast.AST, name: str) -> Span:
+        _, end = self.span(node)
+        return end - len(name), end
+
+    def _rest(self, pattern: ast.MatchMapping, name: str) -> Span:
+        """Where the name stands that the rest of a mapping is bound to: the tree does not say."""
+        start, end = self.span(pattern)
+        if pattern.patterns:
+            _, start = self.span(pattern.patterns[-1])
+        return self.behind(_REST, start, end, name)
+
+    def behind(self, introduction: re.Pattern[str], start: int, end: int, name: str) -> Span:
+        """Where a name stands that the tree gives no place for, by what stands before it."""
+        match = introduction.search(self.positions.text, start, end)
+        at = self.positions.after_space(start if match is None else match.end())
+        return at, at + len(name)
