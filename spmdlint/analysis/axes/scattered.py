@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from msgspec import Struct
 
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.evaluation.bindings import passed
-from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Constant,
@@ -26,8 +24,8 @@ from spmdlint.program import summary as s
 
 _SCATTERS = "jax.lax.psum_scatter"
 _RESHAPES = ("jax.numpy.reshape", "jax.lax.reshape")
-# A product with one of these may well be the number of devices.
-_OF_DEVICES = frozenset("device devices shard shards axis axes mesh world parallel rank ranks".split())
+# Words in the name of a size that is one of the data.
+_OF_DATA = frozenset("batch length len seq sequence tokens time steps height width heads vocab".split())
 
 
 class UntiledScatter(Struct, frozen=True):
@@ -38,7 +36,7 @@ class UntiledScatter(Struct, frozen=True):
 
 
 def untiled_scatters(specs: Specs) -> Iterator[UntiledScatter]:
-    """Each such call once, where the dimension is made by a product of sizes that are none of devices."""
+    """Each such call once, where the dimension is made by a product of sizes of data."""
     told: set[Site] = set()
     for use in specs.applications:
         if use.applied.name != _SCATTERS or use.site in told or use.applied.arguments.open:
@@ -89,23 +87,23 @@ def _entry(frame: Frame, sizes: list[int], place: int) -> tuple[Frame, int] | No
 
 
 def _is_product(ev: Evaluator, frame: Frame, number: int) -> bool:
-    """Is a size a product, as of a batch and a length, and of no number of devices."""
+    """Is a size a product of sizes of data, as of a batch and a length."""
     number = resolved(ev, frame, number)
     made = frame.code.operations[number]
-    return isinstance(made, s.Binary) and made.operator == "*" and not _speaks_of_devices(ev, frame, number)
+    if not isinstance(made, s.Binary) or made.operator != "*":
+        return False
+    return all(_is_of_data(ev, frame, side) for side in (made.left, made.right))
 
 
-def _speaks_of_devices(ev: Evaluator, frame: Frame, number: int) -> bool:
-    seen, pending = {number}, [number]
-    while pending:
-        current = pending.pop()
-        operation = frame.code.operations[current]
-        name = operation.name if isinstance(operation, (s.Load, s.Attribute)) else ""
-        if not _OF_DEVICES.isdisjoint(re.split(r"_|(?<=[a-z])(?=[A-Z])", name.lower())):
-            return True
-        inner = [operation.function] if isinstance(operation, s.Call) else [*operands(operation)]
-        if isinstance(operation, s.Load):
-            inner = [resolved(ev, frame, each) for each in ev.reaching(frame, current, operation.name)]
-        pending += [each for each in inner if each not in seen]
-        seen.update(inner)
-    return False
+def _is_of_data(ev: Evaluator, frame: Frame, number: int) -> bool:
+    """Is a size one of an array's, or called so; any other may well be the number of devices."""
+    operation = frame.code.operations[number]
+    name = operation.name if isinstance(operation, (s.Load, s.Attribute)) else ""
+    if not _OF_DATA.isdisjoint(name.lower().split("_")):
+        return True
+    found = resolved(ev, frame, number)
+    size = frame.code.operations[found]
+    if isinstance(size, (s.Item, s.Subscript)):
+        base = frame.code.operations[resolved(ev, frame, size.value if isinstance(size, s.Item) else size.base)]
+        return isinstance(base, s.Attribute) and base.name == "shape"
+    return _is_product(ev, frame, found)
