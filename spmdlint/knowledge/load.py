@@ -44,9 +44,9 @@ class Known(Struct, frozen=True):
     ``sizes``: the parameter of a mesh that is the sizes of its axes. ``ambient``: without a mesh it takes that of the
     context. ``groups``: the parameter of a collective that splits its axis into groups. ``permutation``: the one that
     says who sends to whom, in pairs, or as the sources by destination where ``sources`` is true.
-    ``ordered``: the order of its axes decides what it gives. ``even``: its groups must be of one size. ``spmd``: the
-    parameter that names mesh axes over which the dimension that it maps is sharded. ``leaves``: the one that is a tree,
-    whose leaves the function is given.
+    ``ordered``: the order of its axes decides what it gives. ``even``: its groups must be of one size.
+    ``unbound``: where nothing binds its axes, it does nothing. ``spmd``: the parameter that names mesh axes over which
+    the dimension that it maps is sharded. ``leaves``: the one that is a tree, whose leaves the function is given.
     ``specs``: the parameters that are partition specs for the axes of ``mesh``. ``needs_function``: it cannot be called
     without its function, to be a decorator. ``spans``: it runs over several devices. ``by_hand``: it hands every
     process the rows of its own devices, so that arrays beside it are local. ``keeps``: what a transformed function
@@ -90,6 +90,7 @@ class Known(Struct, frozen=True):
     sources: bool = False
     ordered: bool = False
     even: bool = False
+    unbound: bool = False
     spmd: str | None = None
     leaves: str | None = None
     runs: bool = False

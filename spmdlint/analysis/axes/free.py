@@ -125,7 +125,7 @@ class FreeAxes:
         """What a collective needs that is called here: by its name, or by a partial or a map of it."""
         for reached in self.calls.libraries(callee, arguments):
             known = self.ev.knowledge.get(reached.name)
-            if known is None or known.kind != "collective" or known.axes is None or reached.binds.open:
+            if known is None or known.kind != "collective" or known.axes is None or known.unbound or reached.binds.open:
                 continue
             given = self.ev.argument(Applied(reached.name, reached.arguments, site), known.axes)
             axes = self.calls.names(given) if given is not None else NO_AXES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spmdlint.analysis.callgraph.locality import DEPTH, everywhere, on_local_devices, sharded
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
@@ -43,10 +45,20 @@ class LocalData:
         """Does a call get arrays of this process alone, beside constants."""
         static = self._static_arguments(frame, call)
         operations = frame.code.operations
-        given = [
-            a.value for a in call.arguments if not isinstance(operations[a.value], s.Const) and a.value not in static
-        ]
+        given = [a.value for a in call.arguments if not _is_number(operations, a.value) and a.value not in static]
+        if not given and call.arguments and not static:
+            return self._takes_all(frame, call)  # numbers that are written there
         return bool(given) and all(self._is_local(frame, value, depth, seen) for value in given)
+
+    def _takes_all(self, frame: Frame, call: s.Call) -> bool:
+        """Is it a compiled function of a module: it has no arrays but those that it is given."""
+        callee = certain(self.ev.value(frame, call.function))
+        if not isinstance(callee, Applied) or callee.receiver is not None or not callee.arguments.positional:
+            return False
+        run = certain(callee.arguments.positional[0])
+        if not isinstance(run, FunctionValue) or run.receiver is not None:
+            return False
+        return run.outer is None or run.outer.ref.index == 0
 
     def _is_local(self, frame: Frame, number: int, depth: int, seen: set[int]) -> bool:
         def says(operation: s.Operation, depth: int) -> bool:
@@ -118,6 +130,12 @@ class LocalData:
             return any(isinstance(v, External) and v.name == "jax.local_devices" for v in callees)
 
         return everywhere(self.ev, frame, number, depth, says)
+
+
+def _is_number(operations: Sequence[s.Operation], number: int) -> bool:
+    """Is it written there: a number, or one with a sign."""
+    operation = operations[number]
+    return isinstance(operations[operation.operand] if isinstance(operation, s.Unary) else operation, s.Const)
 
 
 def _is_written(frame: Frame, number: int) -> bool:

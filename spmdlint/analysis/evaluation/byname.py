@@ -107,17 +107,28 @@ class ByName:
         methods, stores = self.project.methods(cls), self.project.function(cls).stores
         return names <= self.ev.objects.attribute_stores(cls).keys() | methods.keys() | stores.keys()
 
-    def owners(self, bases: Values, name: str, user: Path) -> Values:
+    def owners(self, frame: Frame, number: int, name: str) -> Values:
         """What an attribute is asked of: where nothing is known of it, the only class that has one of that name."""
+        bases = self.ev.value(frame, number)
         if not all(isinstance(base, (Free, Unknown)) for base in bases) or is_common(name):
             return bases
         classes = self._owners.get(name, [])
-        if any(isinstance(base, Free) and base.name in _SETTINGS for base in bases):
+        if self._is_settings(frame, number) or any(isinstance(b, Free) and b.name in _SETTINGS for b in bases):
             classes = [cls for cls in classes if self._holds_settings(cls)]
         for base in bases:
             classes = self._admitted(base, classes)
-        owner = self._only(classes, user)
+        owner = self._only(classes, frame.ref.path)
         return frozenset((Instance(owner),)) if owner is not None else bases
+
+    @staticmethod
+    def _is_settings(frame: Frame, number: int) -> bool:
+        """Is something a part of the settings: ``config.dataset`` is called as a data set, and is none."""
+        operation = frame.code.operations[number]
+        while isinstance(operation, s.Attribute):
+            operation = frame.code.operations[operation.base]
+            if isinstance(operation, (s.Load, s.Attribute)) and operation.name in _SETTINGS:
+                return True
+        return False
 
     def _holds_settings(self, cls: FunctionRef) -> bool:
         """Is a class one for settings, by its name."""

@@ -351,6 +351,9 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
             typer.copies.update(flat(passed.types[0]).rows)
         return of_model(typer, [flat(base)], passed, site)
     if name in typer.table.methods.update and _has_gradients(passed) and not _has_own_parts(typer, scope, callee):
+        for given in map(flat, passed.types[1:]):
+            if len(given.rows) == 1:
+                typer.copies.update(given.rows)  # the optimizer's state, or the parameters
         updated = _updated(typer, [replace(leaf, default="unknown") for leaf in (*passed.all(), flat(base))], site)
         return updated_by(typer.table.optimizers, callee, updated, site)
     if _is_indexed_update(typer, scope, method):

@@ -185,9 +185,7 @@ class Conditions:
 
     def _field(self, frame: Frame, operation: s.Attribute, depth: int) -> Key | None:
         """What an object keeps of the process's number, where its class stores it in one place."""
-        owner = certain(
-            self.ev.objects.by_name.owners(self.ev.value(frame, operation.base), operation.name, frame.ref.path)
-        )
+        owner = certain(self.ev.objects.by_name.owners(frame, operation.base, operation.name))
         if not isinstance(owner, Instance):
             return None
         stores = [

@@ -13,6 +13,7 @@ from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.truth import of_truth
 from spmdlint.program import summary as s
+from spmdlint.program.summary import EXIT
 
 
 def left_early(content: Origins, frame: Frame, places: Sequence[int], use: int | None, name: str) -> Reason | None:
@@ -47,5 +48,12 @@ def exits(flow: Flow, header: int) -> Iterator[tuple[int, int]]:
         test = flow.function.blocks[number].test
         if test is None or isinstance(flow.function.operations[test], (s.Next, s.Matches, s.Caught)):
             continue
-        if flow.leaves(number, header):
+        if flow.leaves(number, header) and not _fails(flow, number, header):
             yield number, test
+
+
+def _fails(flow: Flow, block: int, header: int) -> bool:
+    """Does the arm that leaves a loop only come to an exception: nobody sees then what the loop has stored."""
+    arms = [edge.target for edge in flow.function.blocks[block].edges if edge.kind in ("true", "false")]
+    body = flow.loop_body(header)
+    return all(EXIT not in flow.reachable(arm) for arm in arms if arm not in body and arm != header)

@@ -67,7 +67,7 @@ class Iterated:
     def of_property(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
         """A property that is a generator."""
         objects = origins.ev.objects
-        owners = objects.by_name.owners(origins.ev.value(frame, field.base), field.name, frame.ref.path)
+        owners = objects.by_name.owners(frame, field.base, field.name)
         for owner in ordered(owners):
             getter = objects.getter(owner, field.name) if isinstance(owner, Instance) else None
             if getter is not None and origins.ev.project.function(getter.ref).generator:

@@ -18,7 +18,7 @@ def callees(ev: Evaluator, constructed: Constructed, frame: Frame, number: int) 
     field = frame.code.operations[number]
     if not isinstance(field, s.Attribute) or not all(isinstance(each, (Free, Unknown)) for each in values):
         return values
-    owners = ev.objects.by_name.owners(ev.value(frame, field.base), field.name, frame.ref.path)
+    owners = ev.objects.by_name.owners(frame, field.base, field.name)
     kept: list[Value] = []
     for owner in ordered(owners):
         given = list(constructed.given(owner.cls, field.name)) if isinstance(owner, Instance) else []

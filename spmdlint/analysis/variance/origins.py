@@ -281,7 +281,7 @@ class Origins:
         return self.ev.free_frame(FunctionRef(path, 0)), tuple(stores)
 
     def _attribute(self, frame: Frame, number: int, operation: s.Attribute) -> Reason | None:
-        bases = self.ev.objects.by_name.owners(self.ev.value(frame, operation.base), operation.name, frame.ref.path)
+        bases = self.ev.objects.by_name.owners(frame, operation.base, operation.name)
         for base in ordered(bases):
             if isinstance(base, ModuleValue):
                 found = self._of_module(base.path, operation.name)

@@ -25,7 +25,7 @@ class OutsideStores:
             frame = self.ev.free_frame(ref)
             stored = frame.code.operations[number]
             assert isinstance(stored, s.StoreAttribute)
-            bases = self.ev.objects.by_name.owners(self.ev.value(frame, stored.base), name, ref.path)
+            bases = self.ev.objects.by_name.owners(frame, stored.base, name)
             if any(isinstance(base, Instance) and base.cls == cls for base in bases):
                 yield ref, number
 
