@@ -64,12 +64,13 @@ def leave_quietly(session: Session) -> None:
 def _close(session: Session, outcome: Outcome) -> None:
     session.setup.publish()
     _leave_if_diverged(session)
+    if session.background is not None:
+        session.background.journal.drain()  # the last calls belong to how this process ended
     state = session.end_state(outcome.state, outcome.site, outcome.detail)
     if session.folder is not None:
         session.folder.put_state(session.me, state)
     if session.background is not None:
         session.background.finish(outcome.state, state)
-        state = session.end_state(outcome.state, outcome.site, outcome.detail)
     session.exchange.put_state(state)
     if outcome.state == "interrupted":
         return

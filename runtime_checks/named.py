@@ -101,8 +101,8 @@ def _leaf_words(leaf: Any) -> str:
         return f"{words[:SHOWN]}... digest {hashlib.blake2b(words.encode(), digest_size=10).hexdigest()}"
     if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
         raise TypeError(
-            f"A {type(leaf).__qualname__} can't be compared between processes: pass numbers, strings, arrays, or a "
-            "pytree of them."
+            f"An object of type {type(leaf).__qualname__} can't be compared between processes: pass numbers, strings, "
+            "arrays, or a pytree of them."
         )
     return _array_words(leaf)
 

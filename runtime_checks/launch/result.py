@@ -113,6 +113,8 @@ def _late_message(
     counts = {number: dict((states[number] or {}).get("counts") or {}) for number in running if states[number]}
     if len(counts) == len(states) and len({str(sorted(one.items())) for one in counts.values()}) == 1:
         total = sum(next(iter(counts.values())).values())
+        if not total:
+            return "out of time: no process has made a parallel call yet; look at what they are doing before the first."
         return f"out of time: all processes are at call {total} and agree; look at the network or at that call."
     if behind:
         return _behind_message(states, behind)

@@ -91,6 +91,29 @@ def test_a_process_that_leaves_without_a_word_is_missing(tmp_path: Path) -> None
     assert run.seconds < PROMPT, "nobody waits for JAX's own shutdown"
 
 
+def test_who_has_finished_is_placed_at_its_last_call(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        from spmdlint.runtime_checks import assert_equal
+
+        step = jax.jit(lambda w, x: w + jnp.mean(x))
+        more = jax.jit(lambda w, x: w + jnp.max(x))
+        w = jnp.zeros(())
+        for i in range(3):
+            w = step(w, everywhere([1, 1]))
+        w.block_until_ready()
+        assert_equal(3, "steps")  # last
+        if me == 0:
+            more(w, everywhere([1, 1])).block_until_ready()  # more
+        """,
+        options=BACKGROUND,
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert (run.line(0), run.line(1)) == (run.marked("more"), run.marked("last")), run.output
+    assert "finished, after 4 calls" in run.output
+
+
 @pytest.mark.parametrize("left", [0, 2])
 def test_a_process_that_ends_before_its_first_call_is_missing(left: int, tmp_path: Path) -> None:
     """The others wait for it while the communicator is made; who compares may be the one that is missing."""
