@@ -4,29 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
+# What the project itself calls one. Of what a library does to a sequence nothing else is known but for Python's own
+# functions and those of arrays, which choose, order and count.
 _BARS = frozenset(("tqdm", "track", "progress_bar", "tqdm_notebook"))
+_CHANGING = (
+    "builtins.",
+    "itertools.",
+    "functools.",
+    "collections.",
+    "random.",
+    "numpy.",
+    "jax.",
+    "tensorflow.",
+    "torch.",
+)
 
 
 def same_behind_bars(conditions: Conditions, frame: Frame, values: Sequence[int]) -> bool:
     """Are these values the same things to go over, some of them behind a progress bar."""
-    behind = [_behind(frame, value) for value in values]
+    behind = [_behind(conditions.ev, frame, value) for value in values]
     if behind == list(values) or len(behind) < 2:
         return False
     return all(_same(conditions, frame, behind[0], other) for other in behind[1:])
 
 
-def _behind(frame: Frame, number: int) -> int:
+def _behind(ev: Evaluator, frame: Frame, number: int) -> int:
     call = frame.code.operations[number]
     if not isinstance(call, s.Call) or not call.arguments or call.arguments[0].star:
         return number
     callee = frame.code.operations[call.function]
     name = callee.name if isinstance(callee, (s.Load, s.Attribute)) else ""
-    return call.arguments[0].value if name in _BARS else number
+    names = [value.name for value in ev.value(frame, call.function) if isinstance(value, External)]
+    shows = name in _BARS or (bool(names) and not any(each.startswith(_CHANGING) for each in names))
+    return call.arguments[0].value if shows else number
 
 
 def _same(conditions: Conditions, frame: Frame, one: int, other: int) -> bool:
