@@ -14,7 +14,8 @@ class UnusedSuppressionRule(RunRule):
     ## What it does
 
     Reports each code or name in `# spmdlint: ignore[...]` and `# noqa: ...` that suppresses nothing although its rule
-    ran, that no installed rule has, and an `ignore` that names no rule at all.
+    ran, that no installed rule has, and an `ignore` that names no rule at all. Reports also what looks like a directive
+    and is none, such as `# spmdlint: disable=...`.
 
     ## Why it matters
 
@@ -62,6 +63,12 @@ def _words(unused: UnusedSuppression) -> tuple[str, str]:
         return (
             "This comment names no rule, so it suppresses nothing.",
             "Name the rule in brackets, with a reason after them: spmdlint: ignore[CODE] reason.",
+        )
+    if unused.is_directive:
+        near = f"Did you mean {unused.nearest!r}? " if unused.nearest else ""
+        return (
+            f"This comment says {unused.selector!r}, which is no directive of spmdlint, so it does nothing.",
+            f"{near}There are 'spmdlint: ignore[CODE] reason' and 'spmdlint: uniform'.",
         )
     if unused.code is None:
         near = f"Did you mean {unused.nearest}? " if unused.nearest else ""

@@ -137,10 +137,6 @@ class Exchange:
         """Another process's last answer to this one."""
         return self._store.get(f"answer/{self._me}/{process}")
 
-    def forget_answers(self) -> None:
-        """Drop the answers that were read."""
-        self._store.delete(f"answer/{self._me}")
-
     def wake(self, process: int, word: Mapping[str, Any] | None = None) -> None:
         """Wake another process's listening thread; the word may be lost to a later one, but not that it is woken."""
         self._store.put(f"word/{process}", word or {}, replace=True)

@@ -23,7 +23,6 @@ CONFIGURATION = (
     "jax_threefry_partitionable",
     "jax_use_shardy_partitioner",
 )
-DECISIVE = ("environment", "function", "defined_at", "name", "value", "devices", "module")
 MAX_TEXT = 120
 MAX_ARGUMENTS = 2000
 

@@ -95,7 +95,7 @@ class UnusedSuppression(Struct, frozen=True):
     """One rule that a comment suppresses without effect; ``selector`` is what the comment calls it.
 
     ``code`` is None where no installed rule has that name, and ``selector`` is empty where the comment names none.
-    ``removal`` takes it out of the text.
+    ``removal`` takes it out of the text. ``is_directive``: the selector stands in the place of ``ignore``.
     """
 
     place: Place
@@ -103,6 +103,7 @@ class UnusedSuppression(Struct, frozen=True):
     code: str | None
     nearest: str | None = None
     removal: Edit | None = None
+    is_directive: bool = False
 
 
 class Run(Struct, frozen=True):

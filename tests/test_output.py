@@ -199,6 +199,12 @@ def test_statistics():
     assert json.loads("".join(statistics.render_json(made)))[0] == {"code": "B2", "name": "other-thing", "count": 2}
 
 
+def test_statistics_have_no_other_form(project):
+    outcome = project.run("check", "--statistics", "--output-format", "sarif")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "has no sarif form" in outcome.err
+
+
 def test_statistics_from_the_command_line(project):
     project.write({"a.py": project.hazard, "b.py": project.hazard})
     outcome = project.run("check", "--statistics")

@@ -72,6 +72,9 @@ def test_a_finding_over_several_lines_is_silenced_at_its_first_or_last(project, 
         ("# spmdlint: ignore[varying-conditon]", 27, "no installed rule"),
         ("# spmdlint: ignore", 8, "names no rule"),
         ("# spmdlint: ignore[]", 8, "names no rule"),
+        ("# spmdlint: disable=SPMD101", 8, "no directive"),
+        ("# spmdlint: Ignore[SPMD101]", 8, "no directive"),
+        ("# spmdlint: unifrom", 8, "no directive"),
         ("# noqa: SPMD101", 16, "finds nothing here"),
         ("# noqa: E501, SPMD101", 22, "finds nothing here"),
         ("# noqa: SPMD999", 16, "no installed rule"),
@@ -94,7 +97,15 @@ def test_unused_is_told_for_each_code(project):
 
 @pytest.mark.parametrize(
     "comment",
-    ["# noqa", "# noqa: E501", "# noqa: F401, B008 why-not", "# flake8: noqa", "# ruff: noqa: SPMD301", "# spmdlinty"],
+    [
+        "# noqa",
+        "# noqa: E501",
+        "# noqa: F401, B008 why-not",
+        "# flake8: noqa",
+        "# ruff: noqa: SPMD301",
+        "# spmdlinty",
+        "# spmdlint: see there",
+    ],
 )
 def test_what_is_none_of_our_business_is_never_unused(project, comment):
     project.write({"a.py": f"x = 1  {comment}\n"})

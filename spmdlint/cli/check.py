@@ -78,15 +78,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     said.add_argument(
         "--statistics", action="store_true", help="show how many findings each rule has, not the findings"
     )
-    said.add_argument("--fail-on", choices=get_args(Severity), help="exit with 1 for findings as grave as this only")
+    said.add_argument(
+        "--fail-on", choices=get_args(Severity), help="exit with 1 for findings of this severity or a higher one only"
+    )
     said.add_argument("--exit-zero", action="store_true", help="exit with 0 although there are findings")
     said.add_argument("--timings", action="store_true", help="say on standard error where the time goes")
     said.add_argument("-v", "--verbose", action="store_true", help="say what is linted, and trace internal errors")
 
 
+# The forms that numbers of findings are written in.
+_COUNTED = frozenset(("full", "concise", "json"))
+
+
 def main(options: argparse.Namespace) -> int:
     """Lint, write the findings, and return the exit status."""
     stdin = _stdin(options)
+    if options.statistics and options.output_format not in _COUNTED:
+        raise UsageError(f"--statistics has no {options.output_format} form; use --output-format json, or none.")
     paths = [] if stdin else list(_absolute(options.paths))
     config = configure([stdin.path] if stdin else paths, options.config, force_exclude=options.force_exclude)
     config = override(config, {name: getattr(options, name) for name in _OVERRIDES})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -76,19 +75,6 @@ def decode(path: Path, data: bytes) -> Source | Unreadable:
     except (UnicodeError, LookupError, ValueError) as error:
         # Codecs that are no text encodings (rot13, zlib) and broken ones (idna) fail in ways of their own.
         return Unreadable(path, 1, 1, f"It does not decode as {encoding} ({error}); mend its coding comment.")
-
-
-def read_all(paths: Sequence[Path]) -> tuple[list[Source], list[Unreadable]]:
-    """Read the files, and set aside those that have no text."""
-    sources: list[Source] = []
-    failures: list[Unreadable] = []
-    for path in paths:
-        outcome = read(path)
-        if isinstance(outcome, Source):
-            sources.append(outcome)
-        else:
-            failures.append(outcome)
-    return sources, failures
 
 
 def _undecodable(data: bytes) -> tuple[int, int]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from spmdlint.program.summary import Comment
 
 _IGNORE = re.compile(r"#\s*spmdlint:\s*ignore(?![\w-])(?:\s*\[(?P<selectors>[^\]]*)\])?")
+_DIRECTIVE = re.compile(r"#\s*spmdlint:\s*(?P<word>[\w-]+)(?P<more>\s*(?:$|[\[=:(]))?")
+_DIRECTIVES = ("ignore", "uniform")
 _NOQA = re.compile(r"#\s*noqa\b(?P<colon>\s*:)?", re.IGNORECASE)
 _CODE = re.compile(r"[A-Z]+[0-9]+", re.IGNORECASE)
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
@@ -41,6 +43,8 @@ class Suppression(Struct, frozen=True):
     silences_all: bool = False
     removal: Edit | None = None
     """What takes it out of the text."""
+    is_directive: bool = False
+    """The selector stands in the place of ``ignore``, and is nothing that is known."""
 
     def silences(self, finding: Diagnostic) -> bool:
         """Whether the finding is one that this comment means."""
@@ -80,8 +84,9 @@ class Suppressions:
                 if path in besides or item.silences_all or item in self._used:
                     continue
                 if item.code is None or item.code in ran:
-                    near = nearest(item.selector, words) if item.code is None and item.selector else None
-                    yield UnusedSuppression(item.place, item.selector, item.code, near, item.removal)
+                    known = _DIRECTIVES if item.is_directive else words
+                    near = nearest(item.selector, known) if item.code is None and item.selector else None
+                    yield UnusedSuppression(item.place, item.selector, item.code, near, item.removal, item.is_directive)
 
 
 def collect(
@@ -94,7 +99,11 @@ def collect(
         for path, found in comments.items()
         for rows in (_Rows(path, sources),)
         for comment in found
-        for suppression in (*_ignores(path, comment, rows, codes), *_noqas(path, comment, rows, codes))
+        for suppression in (
+            *_ignores(path, comment, rows, codes),
+            *_noqas(path, comment, rows, codes),
+            *_unknown(path, comment),
+        )
     )
 
 
@@ -125,6 +134,15 @@ def _ignores(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]
             yield Suppression(place, line, comment.own_line, word.group(), codes.get(word.group()), removal=cut)
         if not words:
             yield Suppression(_place(path, comment, *found.span()), line, comment.own_line, "", None)
+
+
+def _unknown(path: Path, comment: Comment) -> Iterator[Suppression]:
+    """What looks like a directive and is none: ``spmdlint: disable=SPMD301``, ``spmdlint: unifrom``."""
+    for found in _DIRECTIVE.finditer(comment.text):
+        word = found["word"]
+        if word not in _DIRECTIVES and (found["more"] is not None or nearest(word, _DIRECTIVES) is not None):
+            place = _place(path, comment, found.start(), found.end("word"))
+            yield Suppression(place, comment.row, comment.own_line, word, None, is_directive=True)
 
 
 def _noqas(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]) -> Iterator[Suppression]:

@@ -107,9 +107,6 @@ class Project(Struct, dict=True):
 
     # -- classes
 
-    def body_of_class(self, ref: FunctionRef) -> Function:
-        return self.function(ref)
-
     def methods(self, class_ref: FunctionRef) -> dict[str, FunctionRef]:
         """The functions defined by `def` in a class body, by name; the last definition counts."""
         return self._methods.get(class_ref, {})

@@ -41,7 +41,6 @@ from spmdlint.knowledge.typing import Typed, Typing
 from spmdlint.program import summary as s
 
 _OF_SHAPES = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "sharding", "weak_type", "__name__"))
-_SAME = frozenset(("T", "mT", "real", "imag", "at"))
 _ARITHMETIC: dict[str, Typed] = {"+": "sumlike", "-": "sumlike", "*": "product", "@": "product", "/": "quotient"}
 
 
