@@ -90,11 +90,39 @@ class Specs:
             axes = self._axes_for_specs(use.applied)
             if axes is None or axes.open:
                 continue
-            for spec in self.specs_of(use.applied):
+            for spec in (*self.specs_of(use.applied), *self._whichever(use.applied, axes)):
                 unknown = [name for name in self.names_in(spec) if name not in axes.names]
                 if unknown and not self._asked_before(use, spec):
                     for name in unknown:
                         yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
+
+    def _whichever(self, applied: Applied, axes: Axes) -> Iterator[Applied]:
+        """The first of several specs, of which any may be meant, where none that names an axis fits the mesh.
+
+        Specs that name none fit every mesh; only in a table, which has a row for each of many arrays, are there others.
+        """
+        known = self.ev.knowledge.get(applied.name)
+        for parameter in known.specs if known is not None else ():
+            values = self.ev.argument(applied, parameter) or NOTHING
+            several = [v for v in self.ev.in_order(values) if isinstance(v, Applied) and self._is_spec(v)]
+            if len(several) < 2 or len(several) < len(values) or self._of_one_table(values):
+                continue
+            naming = [spec for spec in several if self.names_in(spec)]
+            if len(naming) < len(several) and not self._of_one_dictionary(several):
+                continue
+            if len(naming) > 1 and all(any(n not in axes.names for n in self.names_in(spec)) for spec in naming):
+                yield min(naming, key=lambda spec: spec.site.number)
+
+    def _is_spec(self, value: Applied) -> bool:
+        known = self.ev.knowledge.get(value.name)
+        return known is not None and known.kind == "spec"
+
+    def _of_one_dictionary(self, several: list[Applied]) -> bool:
+        """Are they the values of one dictionary that is written out."""
+        refs = {spec.site.ref for spec in several}
+        wanted = {spec.site.number for spec in several}
+        tables = self.ev.code(refs.pop()).of_kind(s.DictDisplay) if len(refs) == 1 else ()
+        return any(wanted <= set(table.values) for _, table in tables)
 
     def _asked_before(self, use: MapUse, spec: Applied) -> bool:
         """Is a spec from elsewhere only put on the mesh if a condition that asks about it says so."""

@@ -13,6 +13,7 @@ from typing import Any
 from spmdlint.analysis.evaluation import comprehension, displays, folding, standard
 from spmdlint.analysis.evaluation.bindings import bind
 from spmdlint.analysis.evaluation.code import FIXED, NEVER_DECIDED, NO_ROOT
+from spmdlint.analysis.evaluation.comparing import compared
 from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.names import Names
@@ -311,18 +312,7 @@ class Evaluator(Frames):
         return ANYTHING if value is None else folding.unary(operation.operator, value)
 
     def _compare(self, frame: Frame, number: int, operation: s.Compare) -> Values:
-        if len(operation.operators) != 1:
-            return ANYTHING
-        left, right = (self.value(frame, operand) for operand in operation.operands)
-        if operation.operators[0] in ("is", "is not") and self._is_made(left) and constant(right) == Constant(None):
-            return one(Constant(operation.operators[0] == "is not"))
-        return folding.binary(operation.operators[0], left, right)
-
-    def _is_made(self, values: Values) -> bool:
-        """Is it an object that a library surely made, and not None: a map, a mesh, a sharding."""
-        value = certain(values)
-        known = self.knowledge.get(value.name) if isinstance(value, Applied) else None
-        return known is not None and known.kind not in (None, "apply", "forward")
+        return compared(self, frame, operation)
 
     def _boolop(self, frame: Frame, number: int, operation: s.BoolOp) -> Values:
         left, right = operation.operands

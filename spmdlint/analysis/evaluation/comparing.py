@@ -1,0 +1,47 @@
+"""What a comparison gives: of constants, of members of one enum, of what a library surely made with None."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.evaluation import folding
+from spmdlint.analysis.evaluation.values import ANYTHING, Applied, Constant, Instance, Values, certain, constant, one
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.evaluation.evaluate import Evaluator
+    from spmdlint.analysis.evaluation.values import Frame
+    from spmdlint.program import summary as s
+
+_SAME = {"is": True, "==": True, "is not": False, "!=": False}
+
+
+def compared(ev: Evaluator, frame: Frame, operation: s.Compare) -> Values:
+    """The answer, or anything."""
+    if len(operation.operators) != 1:
+        return ANYTHING
+    left, right = (ev.value(frame, operand) for operand in operation.operands)
+    operator = operation.operators[0]
+    if operator in ("is", "is not") and _is_made(ev, left) and constant(right) == Constant(None):
+        return one(Constant(operator == "is not"))
+    same = _same_member(ev, left, right) if operator in _SAME else None
+    if same is not None:
+        return one(Constant(same is _SAME[operator]))
+    return folding.binary(operator, left, right)
+
+
+def _is_made(ev: Evaluator, values: Values) -> bool:
+    """Is it an object that a library surely made, and not None: a map, a mesh, a sharding."""
+    value = certain(values)
+    known = ev.knowledge.get(value.name) if isinstance(value, Applied) else None
+    return known is not None and known.kind not in (None, "apply", "forward")
+
+
+def _same_member(ev: Evaluator, left: Values, right: Values) -> bool | None:
+    """Are two members of one enum the same: those with values that are written there."""
+    one_member, other = certain(left), certain(right)
+    if not isinstance(one_member, Instance) or not isinstance(other, Instance) or one_member.cls != other.cls:
+        return None
+    if not ev.objects.is_enum(other.cls) or one_member.arguments is None or other.arguments is None:
+        return None
+    values = [constant(given) for given in (*one_member.arguments.positional, *other.arguments.positional)]
+    return values[0] == values[1] if len(values) == 2 and None not in values else None
