@@ -1,7 +1,7 @@
 """Keys that are split for the devices of this process from one that all processes have: every process draws the same.
 
-A key comes from a seed, of the settings or by its name, or a constant, and is split on its way; where anything else is
-done to it, or where it comes from a caller, nothing is said.
+A key comes from a seed, of the settings or by its name, or a constant, and on its way it is split, or the number of a
+step is folded into it; where anything else is done to it, or where it comes from a caller, nothing is said.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, F
 from spmdlint.analysis.inputs.localkeys import split_for_own_devices
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.origins import Origins
+from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -24,6 +25,7 @@ _KEYS = ("jax.random.PRNGKey", "jax.random.key")
 INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
 _DEPTH = 12
+_STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
 _CREATE = frozenset(("create",))
 
 
@@ -125,9 +127,29 @@ class _Search:
             first = operation.arguments[0].value
             if isinstance(callee, External) and callee.name == "jax.random.split":
                 return self.made(frame, first, depth - 1)
+            if isinstance(callee, External) and callee.name == "jax.random.fold_in" and len(operation.arguments) == 2:
+                counts = self._counts(frame, operation.arguments[1].value)
+                return self.made(frame, first, depth - 1) if counts else None
             if isinstance(callee, External) and callee.name in _KEYS and self._is_alike(frame, first):
                 return Site(frame.ref, number)
         return None
+
+    def _counts(self, frame: Frame, number: int) -> bool:
+        """Is what is folded into a key a number that is written there, or that of a step."""
+        operation = frame.code.operations[resolved(self.ev, frame, number)]
+        if self.content.of(frame, number) is not None:
+            return False
+        if isinstance(operation, s.Item) and operation.index == 0:
+            step = frame.code.operations[operation.value]
+            return isinstance(step, s.Next) and self._calls(frame, step.iterable, "builtins.enumerate")
+        if isinstance(operation, s.Next):
+            return self._calls(frame, operation.iterable, "builtins.range")
+        named = isinstance(operation, (s.Load, s.Attribute, s.Parameter)) and operation.name in _STEPS
+        return named or isinstance(operation, s.Const)
+
+    def _calls(self, frame: Frame, number: int, name: str) -> bool:
+        call = frame.code.operations[frame.code.root_of(number)]
+        return isinstance(call, s.Call) and certain(self.ev.value(frame, call.function)) == External(name)
 
     def _is_alike(self, frame: Frame, seed: int) -> bool:
         """Is a seed a constant, one of the settings, or a parameter with a default or called the seed."""

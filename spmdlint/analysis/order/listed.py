@@ -196,7 +196,8 @@ class Listings:
             reason = self.listing.of(frame, test.iterable)
             if reason is None or reason.kind == SHUFFLED:
                 return  # rows that are mixed on purpose: each process has its own
-            if reason.kind == "completion" or self.preview:
+            all_alike = self.multi.needs(frame.ref.path) and self.variance.of(frame, test.iterable) is None
+            if reason.kind == "completion" or self.preview or all_alike:  # of its own share it may be its own work
                 strong = strong or list(weak)
             if strong and (self.preview or self.multi.surely_around(frame.ref.path)):
                 yield ListingLoop(Site(frame.ref, test.iterable), reason, strong[0])
