@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -19,21 +21,25 @@ from spmdlint.analysis.evaluation.values import (
     DictionaryValue,
     External,
     Frame,
+    Free,
     Member,
     Site,
     Value,
     Values,
     certain,
     constant,
+    element_at,
 )
 from spmdlint.analysis.meshtypes.specs import names_of
 from spmdlint.analysis.setup.addressable import said_to_span
 from spmdlint.analysis.setup.reshaped import reshaped_as_before
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.reading import Reading
 from spmdlint.program import summary as s
 
 _DEPTH = 8
+_MESH = "mesh"
 
 
 class WholeRead(Struct, frozen=True):
@@ -94,6 +100,7 @@ class Reads:
         for each in (frame, *(other for other in self.reach.frames if other.ref == frame.ref)):
             array = certain(self.ev.value(each, call.arguments[0].value))
             spans = self._spans(array) if array is not None else None
+            spans = spans or self._one_of_results(each, call.arguments[0].value)
             if spans is not None:
                 made, axes = spans
                 yield WholeRead(Site(frame.ref, number), knowledge.name.rpartition(".")[2], made, tuple(sorted(axes)))
@@ -159,14 +166,30 @@ class Reads:
             return (array.site, axes) if axes else None
         return None
 
-    def _of_result(self, function: Applied) -> frozenset[str] | None:
-        """The axes along which the one result of a jit or map is cut."""
+    def _one_of_results(self, frame: Frame, number: int) -> tuple[Site, frozenset[str]] | None:
+        """The same of one of several results of a jit: ``losses, steps = eval_step(...)``."""
+        item = frame.code.operations[resolved(self.ev, frame, number)]
+        if not isinstance(item, s.Item) or item.star:
+            return None
+        called = certain(self.ev.value(frame, item.value))
+        if not isinstance(called, Called) or not isinstance(called.function, Applied):
+            return None
+        axes = self._of_result(called.function, item.index)
+        return (called.site, axes) if axes else None
+
+    def _of_result(self, function: Applied, index: int | None = None) -> frozenset[str] | None:
+        """The axes along which the one result of a jit or map is cut, or one of several of a jit."""
         known = self.ev.knowledge.get(function.name)
         if known is None:
             return None
         if known.kind == "jit":
             given = self.ev.argument(function, "out_shardings")
+            several = certain(given) if given is not None else None
+            if index is not None and isinstance(several, Collection):
+                given = element_at(several, index)
             return self._cut(given) if given is not None else None
+        if index is not None:
+            return None
         if known.kind == "map" and known.mesh is not None and "out_specs" in known.specs:
             mesh, spec = (self.ev.argument(function, name) for name in (known.mesh, "out_specs"))
             if mesh is not None and spec is not None and self._over_all(mesh):
@@ -195,6 +218,8 @@ class Reads:
     def _over_all(self, meshes: Values) -> bool:
         """Is a mesh surely made of the devices of all processes."""
         mesh = certain(meshes)
+        if isinstance(mesh, Free):
+            return mesh.name == _MESH and mesh.ref.path in self._gathering
         if not isinstance(mesh, Applied):
             return False
         made_of = list(self._inside(mesh, _DEPTH))
@@ -203,6 +228,11 @@ class Reads:
         given = mesh.arguments.keyword("devices")
         by_default = mesh.name in self.known.over_all and given is None
         return by_default or any(name in self.known.devices or name in self.known.over_all for name in made_of[1:])
+
+    @cached_property
+    def _gathering(self) -> frozenset[Path]:
+        """The files that gather from all processes: a mesh that their functions are given is that of the job."""
+        return frozenset(ref.path for ref in self.reach.calling(self.known.gatherers))
 
     def _inside(self, value: Value, depth: int) -> Iterator[str]:
         """The names of the library's functions that a value was made with."""
