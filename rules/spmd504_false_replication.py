@@ -106,6 +106,8 @@ class FalseReplication(Rule):
                 why = "" if found.spec == found.map else ", because the check is off"
                 then = f"JAX takes the copy of one device{why}"
             related = [Related(program.place(found.map), f"The {found.library} of {found.body!r}.")]
+            if found.returned is not None:
+                related.append(Related(program.place(found.returned), "This is what it returns."))
             if found.origin is not None:
                 text = "This way gives" if found.mixed else "From here it is"
                 related.insert(0, Related(program.place(found.origin), f"{text} what varies along {found.axis!r}."))

@@ -59,7 +59,8 @@ class Unreduced(Struct, frozen=True):
 
     ``mixed``: on one way through the body only. ``share``: it is a gradient or a partial sum, which a reduction makes
     right; ``gradient`` says where it was taken. ``spec`` is None for a map that claims nothing, and the map where its
-    `out_axes` do. ``ambient``: the mesh is that of the context, of whose axes nothing is known.
+    `out_axes` do. ``ambient``: the mesh is that of the context, of whose axes nothing is known. ``returned``: what the
+    body gives, where it does that in one place.
     """
 
     map: Site
@@ -73,6 +74,7 @@ class Unreduced(Struct, frozen=True):
     spec: Site | None
     body: str
     ambient: bool = False
+    returned: Site | None = None
 
 
 class Share(Struct, frozen=True):
@@ -199,7 +201,7 @@ class Bodies:
         typer, found = self._with_specs(use)
         if typer is not None:
             for claim in found:
-                yield from self._broken(use, typer, claim, self._name(function))
+                yield from self._broken(use, typer, claim, function)
 
     def claims_of(self, use: MapUse) -> list[Claim]:
         """What a map with specs claims of each output of its body, with the output's type."""
@@ -222,7 +224,7 @@ class Bodies:
         self._keep(typer, use, None)
         return typer, found
 
-    def _broken(self, use: MapUse, typer: Typer, claim: Claim, body: str) -> Iterator[Unreduced]:
+    def _broken(self, use: MapUse, typer: Typer, claim: Claim, function: Value) -> Iterator[Unreduced]:
         leaf, known = claim.given, self.ev.knowledge.get(use.applied.name)
         bound = self.calls.bound(use.applied)
         for axis in sorted(leaf.names - claim.named):
@@ -244,9 +246,16 @@ class Bodies:
                 gradient=gradient,
                 origin=self._in_body(typer, use, held.origin),
                 spec=claim.spec,
-                body=body,
+                body=self._name(function),
                 ambient=known is None or known.mesh is None or self.ev.argument(use.applied, known.mesh) is None,
+                returned=self._returned(function),
             )
+
+    def _returned(self, function: Value) -> Site | None:
+        if not isinstance(function, FunctionValue):
+            return None
+        given = [each.value for _, each in self.ev.code(function.ref).returns if each.value is not None]
+        return Site(function.ref, given[0]) if len(given) == 1 else None
 
     @staticmethod
     def _in_body(typer: Typer, use: MapUse, origin: Site | None) -> Site | None:
@@ -290,7 +299,7 @@ class Bodies:
         for claim in claims_of_axes(self.ev.argument(use.applied, "out_axes") or NOTHING, result, use.site):
             # Which way is taken may well depend on whether there is a map at all.
             if claim.given.state(axis) in DIFFERENT and rows.of_some_data(claim.given.rows):
-                yield from self._broken(use, typer, claim, self._name(function))
+                yield from self._broken(use, typer, claim, function)
 
     def _rows(self, use: MapUse, function: Value, axis: str, copies: frozenset[int]) -> tuple[Typer, Type, Rows]:
         """The body of a map over rows, some of which are copies, typed, and what that says of its arguments."""
