@@ -282,7 +282,8 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
     if typed == "draw":
         typer.keys.update(flat(passed.types[0]).rows if passed.types else ())
         typer.paths.setdefault(site, tuple(typer.calling))
-        return drawn(flat(passed.types[0]), site) if passed.types and not _scalar(passed) else UNKNOWN
+        is_array = typer.vectorised or not _scalar(passed)  # one number for each row is an array of them
+        return drawn(flat(passed.types[0]), site) if passed.types and is_array else UNKNOWN
     if typed == "key":
         first = flat(passed.types[0]) if passed.types else LITERAL
         typer.keys.update(first.rows)
