@@ -47,9 +47,18 @@ class Trials:
             made = self.places.made(use.site, given) if given is not None else None
             if made is None or given is None:
                 continue
-            bad = self._tried(use.site, known, made, self._frame(use.frame, given, made))
+            frame = self._frame(use.frame, given, made)
+            tried = (self._tried(use.site, known, each, frame) for each in self._arms(made))
+            bad = next((each for each in tried if each is not None), None)
             if bad is not None:
                 yield bad
+
+    def _arms(self, made: Site) -> list[int]:
+        """A list, and what other arms of a branch store under the same name instead of it."""
+        code = self.ev.code(made.ref)
+        stores = [store for _, store in code.of_kind(s.Store)]
+        names = {store.name for store in stores if store.value == made.number}
+        return list(dict.fromkeys((made.number, *(store.value for store in stores if store.name in names))))
 
     def _frame(self, frame: Frame, given: int, made: Site) -> Frame:
         """The frame in which a list is made: with what is passed, where the function that makes it is called here."""
@@ -62,8 +71,8 @@ class Trials:
                     return inner
         return self.ev.free_frame(made.ref)
 
-    def _tried(self, site: Site, known: Known, made: Site, frame: Frame) -> BadPermutation | None:
-        operation = frame.code.operations[made.number]
+    def _tried(self, site: Site, known: Known, made: int, frame: Frame) -> BadPermutation | None:
+        operation = frame.code.operations[made]
         if not isinstance(operation, s.Collected) or operation.kind == "dict":
             return None
         unknown = self._unknown(frame, operation)
