@@ -198,7 +198,8 @@ class Variance(Property):
         values = origins.ev.value(frame, operation.base)
         made_here = operation.name in origins.ev.project.fields_set_from_outside
         if made_here and not any(isinstance(value, Instance) for value in values):
-            return None  # what the program itself gives an object of a library's says nothing of that
+            # What the program itself gives an object of a library's says nothing of that.
+            return origins.of_own_parts(frame, operation)
         found = self._part(origins, frame, operation)
         if found is None and operation.name in NUMBERS:
             found = self.own_device.of(frame, operation.base)

@@ -300,7 +300,11 @@ class Origins:
             found = self.of(where, value)
             if found is not None:
                 return self.step(where, value, f"a copy with another {operation.name!r} is made", found)
-        return self._of_settings(frame, operation) or self._of_option(frame, operation)
+        return (
+            self._of_settings(frame, operation)
+            or self.of_own_parts(frame, operation)
+            or self._of_option(frame, operation)
+        )
 
     def _of_option(self, frame: Frame, operation: s.Attribute) -> Reason | None:
         """An option of the command line that nobody gave."""
@@ -320,13 +324,20 @@ class Origins:
         return isinstance(root, s.Parameter) and root.name not in {formal.name for formal in receiver}
 
     def _of_settings(self, frame: Frame, operation: s.Attribute) -> Reason | None:
-        for ref, store in self._outside.of_namespace(frame, operation):
+        return self._stored_outside(self._outside.of_namespace(frame, operation), operation.name)
+
+    def of_own_parts(self, frame: Frame, operation: s.Attribute) -> Reason | None:
+        """Why a field of a part of the object whose method this is has the property: its methods set it."""
+        return self._stored_outside(self._outside.of_part(frame, operation), operation.name)
+
+    def _stored_outside(self, stores: Iterable[tuple[FunctionRef, int]], name: str) -> Reason | None:
+        for ref, store in stores:
             stored = self.ev.project.function(ref).operations[store]
             assert isinstance(stored, s.StoreAttribute)
             if not self._uniform.stored(ref, store):
                 found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), stored.value)
                 if found is not None:
-                    return Reason(Site(ref, store), f"{operation.name!r} is set here", found.kind, found)
+                    return Reason(Site(ref, store), f"{name!r} is set here", found.kind, found)
         return None
 
     def _of_instance(self, frame: Frame, number: int, name: str, base: Instance) -> Reason | None:

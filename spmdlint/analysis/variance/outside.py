@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.fillings import is_receiver
 from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, Instance, ModuleValue
+from spmdlint.analysis.variance.overridden import overridden, receiver
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -44,6 +46,26 @@ class OutsideStores:
             near = ref.path == frame.ref.path or self._hands(frame, name, ref)
             if near and self._namespace(other, stored.base) == name:
                 yield ref, number
+
+    def of_part(self, frame: Frame, load: s.Attribute) -> Iterator[tuple[FunctionRef, int]]:
+        """The stores to a field of a part of the object whose method this is, by its methods: ``self.params.seed``."""
+        part, cls = self._part(frame, load.base), receiver(self.ev, frame)
+        if part is None or cls is None:
+            return
+        classes = {each.ref for each in self.ev.objects.lineage(cls)}
+        for ref, number in self.ev.project.fields_of_others.get(load.name, ()):
+            other = self.ev.free_frame(ref)
+            stored = other.code.operations[number]
+            assert isinstance(stored, s.StoreAttribute)
+            is_own = self.ev.project.enclosing_class(ref) in classes and not overridden(self.ev, cls, ref)
+            if is_own and self._part(other, stored.base) == part:
+                yield ref, number
+
+    @staticmethod
+    def _part(frame: Frame, number: int) -> str | None:
+        part = frame.code.operations[number]
+        is_own = isinstance(part, s.Attribute) and is_receiver(frame.code.function, part.base)
+        return part.name if is_own and isinstance(part, s.Attribute) else None
 
     def _hands(self, frame: Frame, name: str, ref: FunctionRef) -> bool:
         """Does a function hand what goes by a name to another function."""
