@@ -1,13 +1,14 @@
 """What an unknown function is, by what it is given: only a map takes arrays with a row for each local device.
 
-Trainers are given their step from outside, where the linter often sees no caller: ``p_step(state, shard(batch))``.
+And what takes an array over the devices of several processes computes on all of them. Trainers are given their step
+from outside, where the linter often sees no caller: ``p_step(state, shard(batch))``.
 """
 
 from __future__ import annotations
 
 import re
 
-from spmdlint.analysis.callgraph.locality import everywhere
+from spmdlint.analysis.callgraph.locality import everywhere, global_data
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -33,8 +34,8 @@ _SHAPERS = ("jax.numpy.reshape", "numpy.reshape")
 def unknown_map(evaluator: Evaluator, frame: Frame, call: s.Call, callees: Values) -> str | None:
     """The name of a function that nothing is known of, but that it must be a map over all devices.
 
-    It is called like a step of a program, and is given at least one array with a row for each device of this process;
-    or its name says so.
+    It is called like a step of a program, and is given at least one array with a row for each device of this process,
+    or over the devices of several processes; or its name says so.
     """
     called = frame.code.operations[call.function]
     if not isinstance(called, (s.Load, s.Attribute)) or _STEP.search(called.name) is None:
@@ -43,8 +44,9 @@ def unknown_map(evaluator: Evaluator, frame: Frame, call: s.Call, callees: Value
         return None
     if "pmap" in called.name:
         return called.name
-    rows = Rows(evaluator)
-    return called.name if any(rows.are(frame, argument.value) for argument in call.arguments) else None
+    rows, given = Rows(evaluator), [argument.value for argument in call.arguments]
+    spans = any(rows.are(frame, value) or global_data(evaluator, frame, value) for value in given)
+    return called.name if spans else None
 
 
 class Rows:
