@@ -76,6 +76,11 @@ class Code(Operations):
             self._scopes[name] = self.summary.scope_of(self.function, name)
         return self._scopes[name]
 
+    @cached_property
+    def own_fields(self) -> frozenset[str]:
+        """The fields of its object that a method stores to."""
+        return frozenset(store.name for _, store in self.of_kind(s.StoreAttribute))
+
     # -- values that are other values
 
     def root_of(self, number: int) -> int:

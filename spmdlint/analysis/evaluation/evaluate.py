@@ -19,6 +19,7 @@ from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.names import Names
 from spmdlint.analysis.evaluation.objects import Objects
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.ownstores import stored_before
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     NOTHING,
@@ -249,6 +250,11 @@ class Evaluator(Frames):
     # -- attributes and elements
 
     def _attribute(self, frame: Frame, number: int, operation: s.Attribute) -> Values:
+        just_put = stored_before(frame.code, number, operation)
+        if just_put is not None:
+            known = certain(self.value(frame, just_put))
+            if isinstance(known, (Applied, FunctionValue)):
+                return one(known)
         bases = self.value(frame, operation.base)
         name = operation.name
         if len(bases) == 1:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
+from spmdlint.analysis.evaluation.receivers import is_own_field
 from spmdlint.analysis.evaluation.values import Frame, Instance
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -53,18 +54,6 @@ def methods_of(evaluator: Evaluator, frame: Frame, owner: int) -> Iterator[Funct
     for value in ordered(evaluator.value(frame, owner)):
         for cls in evaluator.objects.lineage(value.cls) if isinstance(value, Instance) else ():
             yield from sorted(evaluator.project.methods(cls.ref).values())
-
-
-def is_own_field(method: s.Function, number: int, name: str) -> bool:
-    """Is a value the attribute of a name of the receiver of a method."""
-    operation = method.operations[number]
-    return isinstance(operation, s.Attribute) and operation.name == name and is_receiver(method, operation.base)
-
-
-def is_receiver(method: s.Function, number: int) -> bool:
-    """Is a value the object whose method this is, by the name of the first parameter."""
-    operation = method.operations[number]
-    return isinstance(operation, s.Load) and bool(method.formals) and operation.name == method.formals[0].name
 
 
 def in_loops(evaluator: Evaluator, frame: Frame, filling: Sequence[int]) -> Iterator[tuple[int, int]]:

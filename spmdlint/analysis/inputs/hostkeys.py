@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import is_receiver
+from spmdlint.analysis.evaluation.receivers import is_receiver
 from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, Site, certain
 from spmdlint.analysis.inputs.localkeys import split_for_own_devices
 from spmdlint.analysis.variance.alone import Alone

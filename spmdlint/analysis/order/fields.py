@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.code import Code
-from spmdlint.analysis.evaluation.fillings import in_loops, is_own_field, is_receiver, methods_of
+from spmdlint.analysis.evaluation.fillings import in_loops, methods_of
+from spmdlint.analysis.evaluation.receivers import is_own_field, is_receiver
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import filling_of, is_own_field, methods_of
+from spmdlint.analysis.evaluation.fillings import filling_of, methods_of
+from spmdlint.analysis.evaluation.receivers import is_own_field
 from spmdlint.analysis.evaluation.values import (
     Collection,
     DictionaryValue,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.evaluation.fillings import is_own_field, methods_of
+from spmdlint.analysis.evaluation.fillings import methods_of
+from spmdlint.analysis.evaluation.receivers import is_own_field
 from spmdlint.analysis.evaluation.values import Frame, constant
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s

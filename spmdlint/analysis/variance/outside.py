@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.fillings import is_receiver
+from spmdlint.analysis.evaluation.receivers import is_receiver
 from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, Instance, ModuleValue
 from spmdlint.analysis.variance.overridden import overridden, receiver
 from spmdlint.program import summary as s
