@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class NonlinearBeforeReduction(Rule):
-    """A device's share is bent by a non-linear function before it is reduced.
+    """A non-linear function is applied to one device's share before the reduction.
 
     ## What it does
 
