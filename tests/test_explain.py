@@ -98,6 +98,45 @@ epochs([], 3)
     assert "does: {{step}*; step}*" in project.run("explain", "loops.py:16").out
 
 
+WHY_NONE = """import socket
+
+import jax
+from jax.experimental.multihost_utils import sync_global_devices
+
+
+def save(x):
+    if jax.process_index() == 0:
+        x = x + 1
+    if socket.gethostname():
+        sync_global_devices("name")
+    if jax.process_index() == 0:
+        sync_global_devices("same")
+    else:
+        sync_global_devices("same")
+    if jax.process_index() > 7:
+        raise ValueError("too many")
+    if jax.process_index() == 0:
+        sync_global_devices("lead")
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (9, "no finding, because neither way makes a parallel call"),
+        (11, "no finding, because what it asks is never zero or empty"),
+        (13, "no finding, because both ways make the same parallel calls"),
+        (17, "no finding, because one way ends in an exception"),
+        (19, "SPMD301 varying-condition"),
+    ],
+)
+def test_why_there_is_no_finding(project, row, words):
+    project.write({"save.py": WHY_NONE})
+    out = project.run("explain", f"save.py:{row}").out
+    assert words in out
+    assert ("no finding" in out) is words.startswith("no finding")
+
+
 def test_where_its_knowledge_ends(explain):
     out = explain(18).out
     assert "mystery(state): fleet.mystery; what it does is not known" in out

@@ -13,6 +13,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.effects import MAX_CALLS, Effects, ParallelCall
 from spmdlint.analysis.callgraph.locality import on_local_devices
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.divergence.branches import Divergences
 from spmdlint.analysis.divergence.terms import Terms, written
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
@@ -29,7 +30,7 @@ from spmdlint.analysis.evaluation.values import (
     Values,
 )
 from spmdlint.analysis.variance.conditions import Conditions
-from spmdlint.analysis.variance.control import Branch, Control
+from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.uniform import Uniform
@@ -47,11 +48,15 @@ class Variation(Struct, frozen=True):
 
 
 class Guard(Struct, frozen=True):
-    """A condition that decides whether the line runs; ``answer`` is the one for which it does, None for a loop."""
+    """A condition that decides whether the line runs; ``answer`` is the one for which it does, None for a loop.
+
+    ``silence`` says why no rule tells that processes part at it, where its value varies.
+    """
 
     site: Site
     answer: bool | None
     variation: Variation
+    silence: str | None = None
 
 
 class CallNote(Struct, frozen=True):
@@ -91,12 +96,23 @@ class Explanation(Struct, frozen=True):
 class Explainer:
     """Asks the analyses about single lines."""
 
-    def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects, facets: Facets) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        reach: Reach,
+        effects: Effects,
+        facets: Facets,
+        divergences: Divergences,
+        told: frozenset[Site],
+    ) -> None:
         self.ev = evaluator
         self.project: Project = evaluator.project
         self.reach = reach
         self.effects = effects
         self.facets = facets
+        self.divergences = divergences
+        self.told = told
+        """The conditions at which a divergence is found, perhaps by the way that a caller enters the function."""
         self.control = Control(evaluator)
         self.terms = Terms(effects, Conditions(evaluator))
         self.uniform = Uniform(evaluator.project)
@@ -146,7 +162,11 @@ class Explainer:
         function = self.ev.function(frame)
         for branch in self.control.branches(frame.ref):
             if block in branch.yes | branch.no:
-                yield Guard(Site(frame.ref, branch.test), *self._decides(frame, branch, block))
+                varies = self._variation(frame, branch.test)
+                site = Site(frame.ref, branch.test)
+                asked = varies.facets and site not in self.told
+                silence = self.divergences.why_none(frame, branch.block) if asked else None
+                yield Guard(site, block in branch.yes, varies, silence)
         for number, found in enumerate(function.blocks):
             test = function.operations[found.test] if found.test is not None else None
             if isinstance(test, s.Next) and block in self.ev.flow(frame.ref).loop_body(number) and block != number:
@@ -154,9 +174,6 @@ class Explainer:
                 facets = (("number of steps", reason),) if reason is not None else ()
                 site = Site(frame.ref, test.iterable)
                 yield Guard(site, None, Variation(site, facets, self.facets.length.cut))
-
-    def _decides(self, frame: Frame, branch: Branch, block: int) -> tuple[bool, Variation]:
-        return block in branch.yes, self._variation(frame, branch.test)
 
     def _values(self, frame: Frame, numbers: list[int]) -> Iterator[Variation]:
         """The names and attributes on the line, each once, and what is stored there."""

@@ -131,7 +131,11 @@ class Program:
     def _branches(self) -> tuple[Divergence, ...]:
         if self.multi_process == "never":
             return ()
-        check = Divergences(
+        return tuple(self._divergence_check.branches())
+
+    @cached_property
+    def _divergence_check(self) -> Divergences:
+        return Divergences(
             self.evaluator,
             self.reach,
             self.effects,
@@ -141,7 +145,6 @@ class Program:
             RowConditions(self.evaluator, *self._local_rows),
             preview=self.preview,
         )
-        return tuple(check.branches())
 
     def divergent_branches(self) -> tuple[Divergence, ...]:
         """Branches on what differs between processes, with other parallel calls on either side."""
@@ -439,7 +442,9 @@ class Program:
 
     def explain(self, path: Path, row: int) -> Explanation:
         """What the analyses know of a line, counted from 1."""
-        return Explainer(self.evaluator, self.reach, self.effects, self._facets).line(path, row)
+        told = frozenset(found.branch for found in self._branches)
+        check = self._divergence_check
+        return Explainer(self.evaluator, self.reach, self.effects, self._facets, check, told).line(path, row)
 
     def function_name(self, site: Site) -> str:
         """The function that an operation stands in; empty for the top level of a module."""

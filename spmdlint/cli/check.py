@@ -71,7 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
     keeping.add_arguments(parser)
-    parser.add_argument("-j", "--jobs", type=_count, metavar="N", help="number of worker processes; by default as many as help")
+    parser.add_argument(
+        "-j", "--jobs", type=_count, metavar="N", help="number of worker processes; by default as many as help"
+    )
     said = parser.add_argument_group("output")
     said.add_argument("--output-format", choices=sorted(FORMATS), default="full", metavar="FORMAT", help=_one_of())
     said.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the findings there")

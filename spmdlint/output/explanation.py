@@ -81,6 +81,8 @@ class Writer:
         if code.startswith("except"):
             way = "in" if guard.answer else "without"
         yield from self._variation(f"{way} {code}", guard.variation, self._at(guard.site))
+        if guard.silence is not None:
+            yield f"    no finding, because {guard.silence}"
 
     def _variation(self, name: str, value: Variation, where: str = "") -> Iterator[str]:
         if value.declared:
@@ -129,7 +131,10 @@ class Writer:
             "runs": part.runs,
             "axes": list(part.axes),
             "axes_open": part.axes_open,
-            "guards": [{"answer": guard.answer, **self._variation_object(guard.variation)} for guard in part.guards],
+            "guards": [
+                {"answer": guard.answer, "silence": guard.silence, **self._variation_object(guard.variation)}
+                for guard in part.guards
+            ],
             "values": [self._variation_object(value) for value in part.values],
             "calls": [self._call_object(call) for call in part.calls],
         }

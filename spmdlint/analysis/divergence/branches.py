@@ -45,6 +45,7 @@ from spmdlint.program.summary import ENTRY, EXIT
 
 # Sources that differ by chance, if they do: preview tells of them.
 _UNSURE = ("files", "thread", "callback")
+_FAILS = "one way ends in an exception, which stops the job"
 MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5}
 """Steps over which what depends on time is followed, by the kind of the source.
 
@@ -145,6 +146,17 @@ class Divergences:
             or any(self.facets.of_loop(entered, iterable) is not None for iterable in loops)
         ]
 
+    def why_none(self, frame: Frame, number: int) -> str | None:
+        """Why nothing is told of the branch that a block ends in; None where something is, or it is no such branch."""
+        block = self.ev.function(frame).blocks[number]
+        arms = _arms(block)
+        if arms is None or not self.ev.live_blocks(frame).issuperset(arms):
+            return None
+        if block.test is not None and expects_failure(self.ev, frame, block.test):
+            return "the code around it expects a failure"
+        found = self._at_branch(frame, number, *arms)
+        return found if isinstance(found, str) else None
+
     def _in_frame(self, frame: Frame, told: set[Site]) -> Iterator[Divergence]:
         ref = frame.ref
         function = self.ev.function(frame)
@@ -154,17 +166,18 @@ class Divergences:
             block = function.blocks[number]
             if block.test is not None and expects_failure(self.ev, frame, block.test):
                 continue
-            arms = {edge.kind: edge.target for edge in block.edges if edge.kind in ("true", "false")}
+            arms = _arms(block)
             test = function.operations[block.test] if block.test is not None else None
+            divergence: Divergence | str | None
             if isinstance(test, s.Next):
                 divergence = self._at_loop(frame, number, test)
             elif isinstance(test, s.Caught):
                 divergence = self._at_end(frame, number, test) or self._at_handler(frame, number)
-            elif test is not None and len(arms) == 2 and live.issuperset(arms.values()):
-                divergence = self._at_branch(frame, number, arms["true"], arms["false"])
+            elif arms is not None and live.issuperset(arms):
+                divergence = self._at_branch(frame, number, *arms)
             else:
                 continue
-            if divergence is not None:
+            if isinstance(divergence, Divergence):
                 size = len(self.ev.flow(ref).reachable(number, without=self.ev.flow(ref).joins_at(number)))
                 found.append((size, divergence))
         # The innermost guard of a call is the one to mend; the outer ones say nothing new of it.
@@ -173,7 +186,8 @@ class Divergences:
                 told.update(call.site for call in (divergence.call, *divergence.others))
                 yield divergence
 
-    def _at_branch(self, frame: Frame, number: int, yes: int, no: int) -> Divergence | None:
+    def _at_branch(self, frame: Frame, number: int, yes: int, no: int) -> Divergence | str:
+        """The divergence at a branch, or why there is none."""
         function = self.ev.function(frame)
         test = function.blocks[number].test
         assert test is not None
@@ -185,21 +199,22 @@ class Divergences:
         first = self._calls(frame, yes, until, again)
         second = self._calls(frame, no, until, again)
         if same_calls(first, second) or all(failed):
-            return None
+            same = "both ways make the same parallel calls" if first else "neither way makes a parallel call"
+            return same if not all(failed) else "both ways end in an exception"
         quiet = failing is not None and leaves_quietly(self.ev, frame, (yes, no)[failing])
         if failing is not None and not quiet and not (first, second)[failing]:
-            return None
+            return _FAILS
         reason = self._why(frame, number, test, (first, second))
-        if reason is None:
-            return None
+        if isinstance(reason, str):
+            return reason
         if quiet:  # of one process it is known that the job goes on without it
             if reason.kind != "identity":
-                return None
+                return _FAILS
             failing = None
         loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
         ways = self._ways(frame, number, test)
         if ways is None:
-            return None
+            return "no two processes part here: another condition decides it, or makes up for it"
         if any(ways):
             first, second = (
                 self._calls(frame, arm, until, again, way) for arm, way in zip((yes, no), ways, strict=True)
@@ -208,7 +223,7 @@ class Divergences:
         if again is not None and not any(failed):
             terms = self._terms(frame, (yes, no), join, again, ways)
             if equal(*terms) or one_serves(self.ev, self.effects, frame, first, second):
-                return None
+                return "both ways come to the same calls, or one serves the other"
             sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
         for pair in sides:
             one, other = (self._counting(frame, calls, reason, loop) for calls in pair)
@@ -222,18 +237,20 @@ class Divergences:
                 call, more = different
                 early = join == EXIT or quiet
                 return Divergence(Site(frame.ref, test), reason, call, more, early_exit=early, loop=loop)
-        return None
+        return "the calls behind it span processes only if their arguments do, which is not known"
 
     def _why(
         self, frame: Frame, number: int, test: int, arms: tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]
-    ) -> Reason | None:
-        """Why a condition is not the same on every process, if it surely is not."""
+    ) -> Reason | str:
+        """Why a condition is not the same on every process, or why that is not told."""
         reason = of_truth(self.facets.content, frame, test) or self.rows.of(frame, test)
         reason = reason or of_question(self.facets.emptiness, frame, test)
-        if reason is None or (self._is_unsure(frame, reason) and not self.files.differs(frame, number, reason, *arms)):
-            return None
+        if reason is None:
+            return "no source of variance is known for it"
+        if self._is_unsure(frame, reason) and not self.files.differs(frame, number, reason, *arms):
+            return "that it varies is not sure enough" + ("" if self.preview else "; --preview may tell it")
         if reason.kind in ("clock", "host") and always_true(self.ev, frame, test):
-            return None
+            return "what it asks is never zero or empty, so it holds on every process"
         return reason
 
     def _ways(self, frame: Frame, number: int, test: int) -> list[Closed] | None:
@@ -432,6 +449,12 @@ class Divergences:
         }
         called = (call for use in uses for call in self.reach.use_calls.get(use, ()))
         return frozenset(site.ref.path for site in (*uses, *called))
+
+
+def _arms(block: s.Block) -> tuple[int, int] | None:
+    """Where control goes for true and for false."""
+    arms = {edge.kind: edge.target for edge in block.edges if edge.kind in ("true", "false")}
+    return (arms["true"], arms["false"]) if block.test is not None and len(arms) == 2 else None
 
 
 def _first_difference(
