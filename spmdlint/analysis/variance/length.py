@@ -43,7 +43,7 @@ from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
 from spmdlint.analysis.variance.inside import of_item
 from spmdlint.analysis.variance.iterated import Iterated
-from spmdlint.analysis.variance.letters import of_letters, of_whole_file
+from spmdlint.analysis.variance.letters import of_encoded, of_letters, of_mapped, of_whole_file
 from spmdlint.analysis.variance.makeup import make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
@@ -309,7 +309,7 @@ class Length(Property):
             if lists_folder(origins.ev, frame, method):
                 text = f".{method.name}() may find other files on every process"
                 return Reason(Site(frame.ref, number), text, "files")
-            return of_whole_file(frame, number, method)
+            return of_whole_file(frame, number, method) or of_encoded(self.content, frame, number, method)
         return None
 
     def _external(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
@@ -336,7 +336,8 @@ class Length(Property):
             if cut is not None:
                 return self.iterated.of(origins, frame, cut)
         if name in _KEEPERS:
-            return self._kept(origins, frame, name, arguments)
+            letters = of_mapped(self.content, frame, number, arguments)
+            return letters or self._kept(origins, frame, name, arguments)
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
             return self._by_library(origins, frame, number, name, arguments)
         if name == "itertools.islice" and len(arguments) == 4:

@@ -8,21 +8,53 @@ from spmdlint.program import summary as s
 
 _OWN = ("files", "host", "data")
 """Kinds of what has another length on every process; numbers, times and random names are as long everywhere."""
+_DEPTH = 3
+_PADDING = frozenset(("ljust", "rjust", "center", "zfill"))
 _WHOLE_FILES = frozenset(("read_bytes", "read_text"))
 
 
 def of_letters(content: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
     """``[ord(c) for c in name]``: as many as the name has."""
-    call = frame.code.operations[operation.element]
-    if not isinstance(call, s.Call) or len(operation.loops) != 1:
+    loop = frame.code.operations[operation.loops[0]] if len(operation.loops) == 1 else None
+    if not isinstance(loop, s.Next) or not _is_letter(content, frame, operation.element, _DEPTH):
         return None
-    if not any(v == External("builtins.ord") for v in content.ev.value(frame, call.function)):
+    return _of_text(content, frame, number, loop.iterable)
+
+
+def of_mapped(content: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
+    """``map(ord, name)``."""
+    if len(arguments) != 2 or External("builtins.ord") not in content.ev.value(frame, arguments[0]):
         return None
-    loop = frame.code.operations[operation.loops[0]]
-    found = content.of(frame, loop.iterable) if isinstance(loop, s.Next) else None
+    return _of_text(content, frame, number, arguments[1])
+
+
+def of_encoded(content: Origins, frame: Frame, number: int, method: s.Attribute) -> Reason | None:
+    """``name.encode()``."""
+    return _of_text(content, frame, number, method.base) if method.name == "encode" else None
+
+
+def _of_text(content: Origins, frame: Frame, number: int, text: int) -> Reason | None:
+    found = content.of(frame, text) if not _is_padded(frame, text) else None
     if found is None or found.kind not in _OWN:
         return None
     return content.step(frame, number, "there are as many as the text has letters", found)
+
+
+def _is_padded(frame: Frame, text: int) -> bool:
+    """Was a text filled up to a size: ``name.ljust(64)``, ``name.ljust(64)[:64]``."""
+    made = frame.code.operations[frame.code.root_of(text)]
+    if isinstance(made, s.Subscript):
+        return _is_padded(frame, made.base)
+    method = frame.code.operations[made.function] if isinstance(made, s.Call) else None
+    return isinstance(method, s.Attribute) and method.name in _PADDING
+
+
+def _is_letter(content: Origins, frame: Frame, number: int, depth: int) -> bool:
+    """Is a number that of a letter, or computed from it: ``ord(c) - 32``."""
+    operation = frame.code.operations[number]
+    if isinstance(operation, s.Binary) and depth:
+        return any(_is_letter(content, frame, side, depth - 1) for side in (operation.left, operation.right))
+    return isinstance(operation, s.Call) and External("builtins.ord") in content.ev.value(frame, operation.function)
 
 
 def of_whole_file(frame: Frame, number: int, method: s.Attribute) -> Reason | None:

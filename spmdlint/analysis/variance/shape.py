@@ -25,7 +25,7 @@ from spmdlint.analysis.variance.windows import Windows
 from spmdlint.program import summary as s
 
 _FILLED = ("zeros", "ones", "full", "empty", "arange")
-_STACKED = ("array", "asarray", "stack", "concatenate", "vstack", "hstack", "fromiter")
+_STACKED = ("array", "asarray", "stack", "concatenate", "vstack", "hstack", "fromiter", "frombuffer")
 _LIBRARIES = ("numpy.", "jax.numpy.")
 _METHODS_KEEP = frozenset("astype copy transpose swapaxes squeeze ravel flatten cumsum clip round".split())
 MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
