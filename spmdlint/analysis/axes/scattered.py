@@ -23,6 +23,7 @@ from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
 _SCATTERS = "jax.lax.psum_scatter"
+_DEPTH = 4
 _RESHAPES = ("jax.numpy.reshape", "jax.lax.reshape")
 # Words in the name of a size that is one of the data.
 _OF_DATA = frozenset("batch length len seq sequence tokens time steps height width heads vocab".split())
@@ -51,7 +52,7 @@ def untiled_scatters(specs: Specs) -> Iterator[UntiledScatter]:
         call = frame.code.operations[use.site.number]
         given = passed(call, "x", known.positional) if isinstance(call, s.Call) else None
         size = _size(specs.ev, frame, given, place) if given is not None else None
-        if size is not None and _is_product(specs.ev, *size):
+        if size is not None and _is_product(specs.ev, *size, _DEPTH):
             told.add(use.site)
             yield UntiledScatter(use.site, Site(size[0].ref, size[1]))
 
@@ -86,16 +87,16 @@ def _entry(frame: Frame, sizes: list[int], place: int) -> tuple[Frame, int] | No
     return (frame, sizes[place]) if 0 <= place < len(sizes) else None
 
 
-def _is_product(ev: Evaluator, frame: Frame, number: int) -> bool:
+def _is_product(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
     """Is a size a product of sizes of data, as of a batch and a length."""
     number = resolved(ev, frame, number)
     made = frame.code.operations[number]
-    if not isinstance(made, s.Binary) or made.operator != "*":
+    if not isinstance(made, s.Binary) or made.operator != "*" or not depth:
         return False
-    return all(_is_of_data(ev, frame, side) for side in (made.left, made.right))
+    return all(_is_of_data(ev, frame, side, depth - 1) for side in (made.left, made.right))
 
 
-def _is_of_data(ev: Evaluator, frame: Frame, number: int) -> bool:
+def _is_of_data(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
     """Is a size one of an array's, or called so; any other may well be the number of devices."""
     operation = frame.code.operations[number]
     name = operation.name if isinstance(operation, (s.Load, s.Attribute)) else ""
@@ -106,4 +107,4 @@ def _is_of_data(ev: Evaluator, frame: Frame, number: int) -> bool:
     if isinstance(size, (s.Item, s.Subscript)):
         base = frame.code.operations[resolved(ev, frame, size.value if isinstance(size, s.Item) else size.base)]
         return isinstance(base, s.Attribute) and base.name == "shape"
-    return _is_product(ev, frame, found)
+    return _is_product(ev, frame, found, depth)

@@ -34,17 +34,17 @@ def of_encoded(content: Origins, frame: Frame, number: int, method: s.Attribute)
 
 
 def _of_text(content: Origins, frame: Frame, number: int, text: int) -> Reason | None:
-    found = content.of(frame, text) if not _is_padded(frame, text) else None
+    found = content.of(frame, text) if not _is_padded(frame, text, _DEPTH) else None
     if found is None or found.kind not in _OWN:
         return None
     return content.step(frame, number, "there are as many as the text has letters", found)
 
 
-def _is_padded(frame: Frame, text: int) -> bool:
+def _is_padded(frame: Frame, text: int, depth: int) -> bool:
     """Was a text filled up to a size: ``name.ljust(64)``, ``name.ljust(64)[:64]``."""
     made = frame.code.operations[frame.code.root_of(text)]
-    if isinstance(made, s.Subscript):
-        return _is_padded(frame, made.base)
+    if isinstance(made, s.Subscript) and depth:
+        return _is_padded(frame, made.base, depth - 1)
     method = frame.code.operations[made.function] if isinstance(made, s.Call) else None
     return isinstance(method, s.Attribute) and method.name in _PADDING
 
