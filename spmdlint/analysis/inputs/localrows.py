@@ -23,7 +23,7 @@ from spmdlint.analysis.setup.reading import Reads
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.guarded import guarded
-from spmdlint.analysis.variance.length import names_a_share
+from spmdlint.analysis.variance.length import is_called_own_part
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -69,7 +69,7 @@ class LocalRows(Property):
         for ref in project.functions():
             code = evaluator.code(ref)
             asks = any(operation.name in _PARTS for _, operation in code.of_kind(s.Attribute))
-            if asks or any(names_a_share(formal.name) for formal in code.function.formals):
+            if asks or any(is_called_own_part(formal.name) for formal in code.function.formals):
                 refs.append(ref)
         return frozenset(project.component[ref.path] for ref in refs)
 
@@ -105,7 +105,7 @@ class LocalRows(Property):
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """A parameter that its author called local, where nobody is seen to pass anything."""
-        if not isinstance(operation, s.Parameter) or not names_a_share(operation.name):
+        if not isinstance(operation, s.Parameter) or not is_called_own_part(operation.name):
             return None
         if any(edge.target.way == "call" for edge in origins.reach.callers.get(frame.ref, ())):
             return None

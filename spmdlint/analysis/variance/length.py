@@ -143,7 +143,7 @@ class Length(Property):
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """A parameter or field that its author called local, where nothing else is known of it."""
         name = operation.name if isinstance(operation, (s.Parameter, s.Attribute)) else None
-        if name is None or not names_a_share(name):
+        if name is None or not is_called_own_part(name):
             return None
         if any(isinstance(value, External) for value in origins.ev.value(frame, number)):
             return None  # a function that is called so
@@ -432,7 +432,7 @@ def _starts_empty(function: s.Function, name: str) -> bool:
     return bool(made) and all(isinstance(o, s.Display) and o.kind == "list" and not o.elements for o in made)
 
 
-def names_a_share(name: str) -> bool:
+def is_called_own_part(name: str) -> bool:
     """Does its author call something this process's own part of the data: ``local_batch``, ``host_rows``."""
     words = name.lower().split("_")
     return ("local" in words or "host" in words[:-1]) and words[-1] in _PARTS
