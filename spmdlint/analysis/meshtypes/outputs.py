@@ -11,7 +11,18 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain, constant
 from spmdlint.analysis.meshtypes.bodies import Bodies, Mapped
 from spmdlint.analysis.meshtypes.rows import is_carried
-from spmdlint.analysis.meshtypes.states import DIFFERENT, Leaf, Many, Pullback, Record, Row, Type, flat, item_of
+from spmdlint.analysis.meshtypes.states import (
+    DIFFERENT,
+    UNKNOWN,
+    Leaf,
+    Many,
+    Pullback,
+    Record,
+    Row,
+    Type,
+    flat,
+    item_of,
+)
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
@@ -160,6 +171,8 @@ class Outputs:
             key = constant(self.ev.value(frame, operation.index))
             base = self._given(frame, operation.base, depth - 1, rows=rows) if key is not None else None
             return self._part(base, key.value) if base is not None and key is not None else None
+        if isinstance(operation, (s.Display, s.DictDisplay)):
+            return self._together(frame, operation, depth, rows=rows)
         if isinstance(operation, s.Attribute):
             base = self._given(frame, operation.base, depth - 1, rows=rows)
             return self._part(base, operation.name) if base is not None and isinstance(base.type, Record) else None
@@ -169,6 +182,20 @@ class Outputs:
                 return self._given(frame, read, depth - 1, rows=rows)
             return self._called(frame, operation, depth, rows=rows)
         return None
+
+    def _together(self, frame: Frame, display: s.Display | s.DictDisplay, depth: int, *, rows: bool) -> _Given | None:
+        """Parts of the outputs of one map in a tuple, a list or a dictionary, beside whatever else."""
+        parts = display.elements if isinstance(display, s.Display) else display.values
+        found = [self._given(frame, part, depth - 1, rows=rows) for part in parts]
+        there = [given for given in found if given is not None]
+        if not there or any(given.mapped != there[0].mapped for given in there):
+            return None
+        types = [given.type if given is not None else UNKNOWN for given in found]
+        if isinstance(display, s.Display):
+            return _Given(there[0].mapped, Row(tuple(types)), there[0].part) if not display.starred else None
+        keys = [constant(self.ev.value(frame, key)) if key is not None else None for key in display.keys]
+        named = zip((key.value if key is not None else None for key in keys), types, strict=True)
+        return _Given(there[0].mapped, Record(tuple(named))) if None not in keys else None
 
     def _loaded(self, frame: Frame, number: int, operation: s.Load, depth: int, *, rows: bool) -> _Given | None:
         function = self.ev.function(frame)
