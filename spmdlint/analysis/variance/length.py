@@ -359,18 +359,24 @@ class Length(Property):
     def _kept(self, origins: Origins, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
         """What gives as many elements as it is given, or as the shortest of several."""
         found = next((each for a in arguments if (each := self.iterated.of(origins, frame, a)) is not None), None)
-        if found is None or found.kind != "named" or name != "builtins.zip":
+        if found is None or name != "builtins.zip":
             return found
-        # Of what is local by its name alone, a count beside it says that there is as much everywhere.
-        return None if any(self._says_how_many(frame, argument) for argument in arguments) else found
+        # Of what is local by its name alone, a count beside it says that there is as much everywhere; of other parts,
+        # one that is divided does, for so many all of them have.
+        divided = found.kind != "named"
+        return None if any(self._says_how_many(frame, a, divided=divided) for a in arguments) else found
 
-    def _says_how_many(self, frame: Frame, number: int) -> bool:
+    def _says_how_many(self, frame: Frame, number: int, *, divided: bool) -> bool:
         """Is it a range that is alike everywhere: what stands beside it in a `zip` is meant to be as long at least."""
         ev = self.content.ev
         call = ev.function(frame).operations[resolved(ev, frame, number)]
         if not isinstance(call, s.Call):
             return False
         names = {v.name for v in ev.value(frame, call.function) if isinstance(v, External)}
+        if divided:
+            ends = [frame.code.operations[resolved(ev, frame, argument.value)] for argument in call.arguments]
+            if not any(isinstance(end, s.Binary) and end.operator == "//" for end in ends):
+                return False
         return "builtins.range" in names and self.content.any_of(frame, [a.value for a in call.arguments]) is None
 
     def _chained(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
