@@ -17,6 +17,7 @@ KEEPERS = frozenset(
 SHARDERS = frozenset(("shard",))
 _LISTS = frozenset(("builtins.list", "builtins.sorted", "builtins.tuple"))
 _ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
+_PARTS = ("data", "ragged", "named")
 _RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
 
 
@@ -133,3 +134,14 @@ def _counted(ev: Evaluator, frame: Frame, number: int) -> int:
         if any(isinstance(v, External) and v.name in _LISTS for v in callees):
             return resolved(ev, frame, call.arguments[0].value)
     return number
+
+
+def raised_to_what_is_alike(origins: Origins, frame: Frame, arguments: list[int]) -> bool:
+    """``max(len(mine), longest)``: a number that all have, and nobody more of, if it is not just written there."""
+    found = [origins.of(frame, argument) for argument in arguments]
+    parts = [reason for reason in found if reason is not None]
+    if not parts or len(parts) == len(found) or any(reason.kind not in _PARTS for reason in parts):
+        return False
+    operations = frame.code.operations
+    alike = [operations[frame.code.root_of(a)] for a, reason in zip(arguments, found, strict=True) if reason is None]
+    return not any(isinstance(operation, s.Const) for operation in alike)
