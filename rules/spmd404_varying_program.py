@@ -3,23 +3,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spmdlint.diagnostics import Diagnostic, Related, sentence
-from spmdlint.rule import Rule
+from spmdlint.diagnostics import Diagnostic
+from spmdlint.traced_rule import TracedRule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Given, Program, Reason, Site, TracedConstant
+    from spmdlint.rule import Given, Program
 
 
-class VaryingProgram(Rule):
+class VaryingProgram(TracedRule):
     """Processes compile different programs for one call.
 
     ## What it does
 
     Finds static arguments (`static_argnums`, `static_argnames`) that differ between processes, and values of this
-    process, such as `jax.process_index()`, a clock or an unseeded random number, that are read while JAX traces and so
-    become constants of the program. What the host has found out of this process, such as `memory_stats()`, counts where
-    a `jit` with shardings, or a `pmap` whose axis has a name, closes over it, in a program of several processes; with
-    `--preview` in any.
+    process, such as `jax.process_index()`, a clock or an unseeded random number, that decide the shape of an array
+    while JAX traces: `jnp.zeros((rows, width))`. What the host has found out of this process, such as `memory_stats()`,
+    counts where a `jit` with shardings, or a `pmap` whose axis has a name, closes over it, in a program of several
+    processes; with `--preview` in any. Values that decide no shape are SPMD509.
 
     ## Why it matters
 
@@ -32,8 +32,8 @@ class VaryingProgram(Rule):
     import jax
 
     @jax.jit
-    def noise(key):
-        return jax.random.normal(jax.random.fold_in(key, jax.process_index()), (8,))
+    def padded(x):
+        return jax.numpy.zeros((8 + jax.process_index(), 4)).at[: x.shape[0]].set(x)
     ```
 
     ## Use instead
@@ -42,8 +42,8 @@ class VaryingProgram(Rule):
     import jax
 
     @jax.jit
-    def noise(key, number):
-        return jax.random.normal(jax.random.fold_in(key, number), (8,))
+    def padded(x):
+        return jax.numpy.zeros((8 + jax.process_count(), 4)).at[: x.shape[0]].set(x)
     ```
 
     ## Limits
@@ -53,12 +53,13 @@ class VaryingProgram(Rule):
 
     code = "SPMD404"
     name = "varying-program"
+    shapes = True
+    then = "each process compiles a program of its own"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for given in program.varying_statics():
             yield self._static(program, given)
-        for constant in program.traced_constants():
-            yield self._constant(program, constant)
+        yield from super().check(program)
 
     def _static(self, program: Program, found: Given) -> Diagnostic:
         source = found.reason.source
@@ -71,37 +72,4 @@ class VaryingProgram(Rule):
             "Agree on the value before the call, for example by multihost_utils.process_allgather, or pass it as an "
             "ordinary argument."
         )
-        return self._diagnostic(program, place_of=found.site, message=message, way_out=way_out, reason=found.reason)
-
-    def _constant(self, program: Program, found: TracedConstant) -> Diagnostic:
-        source = found.reason.source
-        message = (
-            f"{found.name} is given a value of this process while JAX traces: {source.text}, so each process compiles "
-            "a program of its own."
-        )
-        way_out = "Compute the value outside and pass it as an argument, or use jax.lax.axis_index inside a map."
-        traced = tuple(Related(program.place(site), "This leads to it while JAX traces.") for site in found.way)
-        return self._diagnostic(
-            program, place_of=found.site, message=message, way_out=way_out, reason=found.reason, more=traced
-        )
-
-    def _diagnostic(
-        self,
-        program: Program,
-        *,
-        place_of: Site,
-        message: str,
-        way_out: str,
-        reason: Reason,
-        more: tuple[Related, ...] = (),
-    ) -> Diagnostic:
-        steps = tuple(Related(program.place(step.site), sentence(step.text)) for step in reason.chain())
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
-            message=message,
-            place=program.place(place_of),
-            help=way_out,
-            related=(*steps, *more),
-        )
+        return self.diagnostic(program, place_of=found.site, message=message, way_out=way_out, reason=found.reason)

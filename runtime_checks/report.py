@@ -31,7 +31,7 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
         "SPMD309",
     ),
     "arguments": ("SPMD401", "SPMD404", "SPMD201", "SPMD308"),
-    "program": ("SPMD404", "SPMD201", "SPMD508"),
+    "program": ("SPMD404", "SPMD509", "SPMD201", "SPMD508"),
     "missing": ("SPMD301", "SPMD302", "SPMD303", "SPMD304", "SPMD306", "SPMD309"),
     "setup": ("SPMD601", "SPMD602"),
     "value": ("SPMD501", "SPMD508"),

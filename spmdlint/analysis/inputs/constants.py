@@ -22,17 +22,29 @@ from spmdlint.program.link import FunctionRef
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.")
 # What an optimizer does that was made outside: its settings are constants of the program.
 _STEPS = frozenset(("update",))
+# They make or change the shape of an array by what they are given.
+_SHAPING = frozenset(
+    "zeros ones full empty arange linspace eye identity tri broadcast_to broadcast_in_dim broadcasted_iota iota tile "
+    "repeat reshape resize pad split".split()
+)
 _ARITHMETIC = frozenset("+ - * / // **".split())
 _KINDS = ("identity", "group", "clock", "entropy", "host")
 
 
 class TracedConstant(Struct, frozen=True):
-    """An operation of JAX's in traced code that is given a value of this process, and the way by which it is traced."""
+    """An operation of JAX's in traced code that is given a value of this process, and the way by which it is traced.
+
+    ``shapes``: what it gives has a shape by that value, so that the programs are of different form.
+    """
 
     site: Site
     name: str
     reason: Reason
     way: tuple[Site, ...]
+
+    @property
+    def shapes(self) -> bool:
+        return self.name.rpartition(".")[2] in _SHAPING
 
 
 def traced_constants(

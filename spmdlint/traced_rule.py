@@ -1,0 +1,57 @@
+"""The form that the rules about constants of traced code share: one check, one wording, a code for what they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from spmdlint.diagnostics import Diagnostic, Related, sentence
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program, Reason, Site, TracedConstant
+
+
+class TracedRule(Rule):
+    """A rule on values of one process that become constants while JAX traces."""
+
+    shapes: ClassVar[bool]
+    """Of those that decide the shape of an array, or of the others."""
+    then: ClassVar[str]
+    """What comes of it."""
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for constant in program.traced_constants():
+            if constant.shapes is self.shapes:
+                yield self._constant(program, constant)
+
+    def _constant(self, program: Program, found: TracedConstant) -> Diagnostic:
+        text = found.reason.source.text
+        message = f"{found.name} is given a value of this process while JAX traces: {text}, so {self.then}."
+        way_out = "Compute the value outside and pass it as an argument, or use jax.lax.axis_index inside a map."
+        traced = tuple(Related(program.place(site), "This leads to it while JAX traces.") for site in found.way)
+        return self.diagnostic(
+            program, place_of=found.site, message=message, way_out=way_out, reason=found.reason, more=traced
+        )
+
+    def diagnostic(
+        self,
+        program: Program,
+        *,
+        place_of: Site,
+        message: str,
+        way_out: str,
+        reason: Reason,
+        more: tuple[Related, ...] = (),
+    ) -> Diagnostic:
+        """A finding with the steps of its reason."""
+        steps = tuple(Related(program.place(step.site), sentence(step.text)) for step in reason.chain())
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=message,
+            place=program.place(place_of),
+            help=way_out,
+            related=(*steps, *more),
+        )
