@@ -17,10 +17,11 @@ class VaryingCondition(BranchRule):
 
     Finds branches whose condition comes from the process's own number (`jax.process_index()`, a launcher's
     environment variable, a helper, field or property made from them) and that make other parallel calls on one side
-    than on the other: in the branch itself, behind an early return, or in functions called from there, in any file;
-    to read a property is to call it. A list of what a process owns may be empty on some processes, so code that asks
-    for that counts, where all processes have to make the calls behind it.
-    So are calls of a function that such a condition chose: a reporter that does nothing on all processes but one.
+    than on the other: in the branch itself, a case of a `match`, behind an early return or an exit of the process
+    without an error (`sys.exit(0)`), or in functions called from there, in any file; to read a property is to call
+    it. A list of what a process owns may be empty on some processes, so code that asks for that counts, where all
+    processes have to make the calls behind it. So are calls of a function that such a condition chose: a reporter
+    that does nothing on all processes but one.
     Also a parallel call in the block of a context manager that waits for the others before it on some processes and
     after it on the others.
 
