@@ -16,7 +16,7 @@ class UntiledScatter(Rule):
     ## What it does
 
     Finds calls of `jax.lax.psum_scatter` without `tiled=True` for an array that has just been given a shape whose
-    scattered dimension is a product of sizes, such as `batch * length`.
+    scattered dimension is a product of sizes of data: of an array's shape, or called so, such as `batch * length`.
 
     ## Why it matters
 
@@ -50,7 +50,8 @@ class UntiledScatter(Rule):
 
     ## Limits
 
-    Other shapes are not known well enough. A product with a number of devices, by its name, may be right.
+    Other shapes are not known well enough: a product of sizes of which one is not surely of the data may well be the
+    number of devices.
     """
 
     code = "SPMD113"

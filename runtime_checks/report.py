@@ -226,12 +226,9 @@ def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Conta
     named = name_processes(numbers)
     made = ""
     if process.index is not None:
+        calls = "call" if process.index == 1 else "calls"
         under_way = process.state in ("calling", "waiting")
-        made = (
-            f", call {process.index}"
-            if under_way
-            else f", after {process.index} {'call' if process.index == 1 else 'calls'}"
-        )
+        made = f", call {process.index}" if under_way else f", after {process.index} {calls}"
     lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
     if process.function or process.filename:  # nobody has come to a call where the setup differs
         lines.append(f"    {process.function or '?'}  at {where}")

@@ -223,9 +223,15 @@ class Program:
         """Static arguments of parallel calls that differ between processes."""
         return self._inputs.statics() if self.multi_process != "never" else iter(())
 
-    def traced_constants(self) -> Iterator[TracedConstant]:
+    def traced_constants(self) -> tuple[TracedConstant, ...]:
         """Values of this process that become part of a traced program."""
-        return traced_constants(self.evaluator, self.calls, self.reach, self._facets, self._multi, preview=self.preview)
+        return self._constants
+
+    @cached_property
+    def _constants(self) -> tuple[TracedConstant, ...]:
+        return tuple(
+            traced_constants(self.evaluator, self.calls, self.reach, self._facets, self._multi, preview=self.preview)
+        )
 
     @cached_property
     def seeds(self) -> Seeds:
@@ -305,25 +311,27 @@ class Program:
                 if self.preview or self._multi.always or several:
                     yield found
 
+    @cached_property
+    def _quantities(self) -> Quantities:
+        return Quantities(self.evaluator, units())
+
     def mixups(self) -> Iterator[Mixup]:
         """Numbers of processes and of devices that are taken for one another; sizes of meshes with ``preview``."""
         if self.multi_process != "never":
-            for found in Mixups(self.calls, self.reach, units(), self._multi).found():
+            for found in Mixups(self.calls, self.reach, self._quantities, self._multi).found():
                 if self.preview or found.kind != "mesh":
                     yield found
 
     def placements(self) -> Iterator[Placed]:
         """What is put on devices of other processes, too."""
         if self.multi_process != "never":
-            quantities = Quantities(self.evaluator, units())
             content = self._facets.content
-            yield from Placements(self.evaluator, self.reach, quantities, content, self._multi).found()
+            yield from Placements(self.evaluator, self.reach, self._quantities, content, self._multi).found()
 
     def whole_batches(self) -> Iterator[WholeBatch]:
         """Batches of a process's part that are as large as those of all processes."""
         if self.multi_process != "never":
-            quantities = Quantities(self.evaluator, units())
-            yield from WholeBatches(self.evaluator, quantities, self._facets.content).found()
+            yield from WholeBatches(self.evaluator, self._quantities, self._facets.content).found()
 
     @cached_property
     def _outputs(self) -> Outputs:

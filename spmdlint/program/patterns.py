@@ -23,9 +23,8 @@ class Patterns(Expressions):
         if isinstance(pattern, ast.MatchValue):
             return self.b.emit(Compare(("==",), (subject, self.value(pattern.value))), span)
         if isinstance(pattern, ast.MatchSingleton):
-            if isinstance(pattern.value, bool) and isinstance(
-                self.b.function.operations[subject], Compare
-            ):  # one of these two
+            is_answer = isinstance(self.b.function.operations[subject], Compare)  # which is one of these two
+            if isinstance(pattern.value, bool) and is_answer:
                 return subject if pattern.value else self.b.emit(Unary("not", subject), span)
             return self.b.emit(Compare(("is",), (subject, self.b.emit(Const(pattern.value), span))), span)
         if isinstance(pattern, ast.MatchOr):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -117,12 +117,17 @@ class Specs:
         known = self.ev.knowledge.get(value.name)
         return known is not None and known.kind == "spec"
 
-    def _of_one_dictionary(self, several: list[Applied]) -> bool:
+    def _of_one_dictionary(self, several: Sequence[Applied]) -> bool:
         """Are they the values of one dictionary that is written out."""
-        refs = {spec.site.ref for spec in several}
-        wanted = {spec.site.number for spec in several}
-        tables = self.ev.code(refs.pop()).of_kind(s.DictDisplay) if len(refs) == 1 else ()
+        code, wanted = self._written_together(several)
+        tables = code.of_kind(s.DictDisplay) if code is not None else ()
         return any(wanted <= set(table.values) for _, table in tables)
+
+    def _written_together(self, several: Sequence[Applied]) -> tuple[Code | None, set[int]]:
+        """The one function that makes several values, if it is one, and where."""
+        refs = {value.site.ref for value in several}
+        code = self.ev.code(refs.pop()) if len(refs) == 1 else None
+        return code, {value.site.number for value in several}
 
     def _asked_before(self, use: MapUse, spec: Applied) -> bool:
         """Is a spec from elsewhere only put on the mesh if a condition that asks about it says so."""
@@ -211,11 +216,9 @@ class Specs:
     def _of_one_table(self, values: Values) -> bool:
         """Do all of several values stand in one table that is written out: each of its rows is for something."""
         made = [value for value in values if isinstance(value, Applied)]
-        refs = {value.site.ref for value in made}
-        if len(made) != len(values) or len(refs) != 1:
+        code, wanted = self._written_together(made)
+        if len(made) != len(values) or code is None:
             return False
-        code = self.ev.code(refs.pop())
-        wanted = {value.site.number for value in made}
         return any(wanted <= _rows(code, table) for _, table in code.of_kind(s.Display))
 
     def _leaves(self, values: Values, *kinds: str) -> Iterator[Applied]:

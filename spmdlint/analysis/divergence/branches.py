@@ -19,8 +19,8 @@ from spmdlint.analysis.callgraph.entries import Entries
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.added import are_silent
+from spmdlint.analysis.divergence.arms import fails, leaves_quietly
 from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
-from spmdlint.analysis.divergence.endings import fails, leaves_quietly
 from spmdlint.analysis.divergence.filetests import FileTests
 from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.served import one_serves

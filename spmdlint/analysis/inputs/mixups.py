@@ -30,7 +30,6 @@ from spmdlint.analysis.inputs.quantities import Quantities, Quantity
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.analysis.variance.windows import resolved
-from spmdlint.knowledge.units import Units
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -51,11 +50,11 @@ class Mixup(Struct, frozen=True):
 class Mixups:
     """Finds them, operation by operation."""
 
-    def __init__(self, calls: Calls, reach: Reach, table: Units, multi: MultiProcess) -> None:
+    def __init__(self, calls: Calls, reach: Reach, quantities: Quantities, multi: MultiProcess) -> None:
         self.ev = calls.ev
-        self.table = table
+        self.table = quantities.table
         self.multi = multi
-        self.quantities = Quantities(self.ev, table)
+        self.quantities = quantities
         self.conditions = Conditions(self.ev)
         self._portion = Origins(self.ev, calls, reach, Portion(self.quantities))
         self._whole = Origins(self.ev, calls, reach, Whole(self.quantities))
