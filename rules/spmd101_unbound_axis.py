@@ -64,10 +64,7 @@ class UnboundAxis(Rule):
             yield self._missing(program, missing)
 
     def _missing(self, program: Program, found: MissingAxis) -> Diagnostic:
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=f"{found.collective} is called without an axis, so JAX raises TypeError when it comes here.",
             place=program.place(found.site),
             help=f"Pass {found.parameter}= with the name that the map around it binds.",
@@ -98,10 +95,7 @@ class UnboundAxis(Rule):
             way_out = f"Give the shard_map at {where} a mesh that has the axis {need.axis!r}."
         else:
             way_out = f"Run it under a pmap or shard_map that binds {need.axis!r}, or without the collective."
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=f"{need.collective} names the axis {need.axis!r}, which nothing binds: {how}{more}.",
             place=place,
             help=way_out,

@@ -74,10 +74,7 @@ class AxisNotInMesh(Rule):
             use = Related(program.place(found.user), f"The {user} puts the spec on its mesh here.")
             steps = program.written.of_name(found.site, found.axis)
             spelled = tuple(Related(program.place(step.site), sentence(step.text)) for step in steps)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"{who} names the axis {found.axis!r}, but the mesh of the {user} at {at} has {has}.",
                 place=place,
                 help=f"Name one of the mesh's axes{guess}, or give the mesh an axis {found.axis!r}.",

@@ -71,10 +71,7 @@ class RepeatedAxis(Rule):
             else:
                 message = f"The spec shards two dimensions of one array over the axis {found.axis!r}."
                 way_out = "Shard one dimension over it and leave the other out (None), or name another axis there."
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=message,
                 place=program.place(found.site),
                 help=way_out,

@@ -79,10 +79,7 @@ class SpecStructure(Rule):
             one = "axis" if found.parameter == "in_axes" else "spec"
             many = "axes" if found.parameter == "in_axes" else "specs"
             given = f"{found.given} {one if found.given == 1 else many}"
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"{found.parameter} holds {given}, but {fact}.",
                 place=program.place(program.written.argument(found.site, found.parameter) or found.site),
                 help=f"Give one {one} for each, or a single {one} without a tuple for all of them.",

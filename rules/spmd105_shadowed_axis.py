@@ -64,10 +64,7 @@ class ShadowedAxis(Rule):
             place = program.place(found.site)
             library, outer = (name.rsplit(".", 1)[-1] for name in (found.library, found.outer_library))
             around = f"the {outer} at {program.where(found.outer, place.path)}"
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"This {library} binds the axis name {found.axis!r}, which {around} binds already.",
                 place=place,
                 help="Give the two axes different names, and let each collective say which one it means.",

@@ -85,10 +85,7 @@ class BadPermutation(Rule):
                 )
                 way_out = f"Name devices from 0 to {found.size - 1}, or compute the pairs from the size of the axis."
             steps = program.written.of_list(found.site)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=message,
                 place=program.place(found.site),
                 help=way_out,
@@ -110,10 +107,7 @@ class BadPermutation(Rule):
                 f"{source.text} ({at})."
             )
         steps = tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain())
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=message,
             place=place,
             help=(

@@ -74,10 +74,7 @@ class BadAxisGroups(Rule):
             else:
                 message = f"The axis_index_groups hold {found.count} devices, but the axis has {found.size}."
             steps = program.written.of_list(found.site)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=message,
                 place=program.place(found.site),
                 help="Put every device of the axis into exactly one group; compute the groups from the axis' size.",
@@ -99,10 +96,7 @@ class BadAxisGroups(Rule):
                 f"{source.text} ({at})."
             )
         steps = tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain())
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=message,
             place=place,
             help=(

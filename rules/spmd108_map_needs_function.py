@@ -60,10 +60,7 @@ class MapNeedsFunction(Rule):
             told.add(found.site)
             short = found.library.rsplit(".", 1)[-1]
             keywords = "".join(f", {name}=..." for name in found.keywords)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"{found.library} needs the function to map as an argument; this call raises a TypeError.",
                 place=program.place(found.site),
                 fix=self._fix(program, found),

@@ -69,10 +69,7 @@ class ManualAxisConstraint(Rule):
             place = program.place(found.site)
             library = found.library.rsplit(".", 1)[-1]
             around = f"the {library} at {program.where(found.map, place.path)}"
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"This constrains the sharding over {found.axis!r}, which is manual inside {around}.",
                 place=place,
                 help=f"Leave {found.axis!r} out of the spec, or out of the axis_names of the {library}.",

@@ -70,10 +70,7 @@ class AxisOrder(Rule):
             told.add(found.site)
             place = program.place(found.site)
             at = program.where(found.spec, place.path)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"{found.collective} names {found.axes}, but the spec at {at} shards over {found.specified}.",
                 place=place,
                 help=f"Name the axes in one order; the spec's is {found.specified}.",

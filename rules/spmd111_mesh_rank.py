@@ -64,10 +64,7 @@ class MeshRank(Rule):
             many = f"{len(found.names)} name{'' if len(found.names) == 1 else 's'} ({names})"
             what = "The shape of this mesh has" if found.by_shape else "The devices of this mesh have"
             dimensions = f"{found.dimensions} dimension{'' if found.dimensions == 1 else 's'}"
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"{what} {dimensions}, but it has {many}.",
                 place=program.place(found.site),
                 help="Give each dimension one name: reshape the devices, with a dimension of size 1 for an axis that "

@@ -87,10 +87,7 @@ class UntiledGather(Rule):
             else:
                 said = f"The condition at {at} says that this array has parts on other processes"
                 made = "It is asked here."
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"{said}, {fact}",
                 place=place,
                 help=mend,

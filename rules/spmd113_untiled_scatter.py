@@ -60,10 +60,7 @@ class UntiledScatter(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.untiled_scatters():
             place = program.place(found.site)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     "psum_scatter without tiled=True scatters one entry to each device, but this dimension has rows: "
                     f"its size is a product ({program.where(found.size, place.path)})."

@@ -98,10 +98,7 @@ class SetOrder(Rule):
         related = [Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()]
         if loop.call is not None:
             related.insert(0, Related(program.place(loop.call.site), "This call is made once per element."))
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=f"This is iterated over in the order of a set, which differs between processes, {then}.",
             place=place,
             help=f"{effect} {_WAY_OUT.get(loop.sink, 'Iterate over sorted(...) of it.')}",
@@ -119,10 +116,7 @@ class SetOrder(Rule):
             effect = "The processes compile different programs, and a checkpoint of one does not fit the other."
         if loop.sink == "dimensions":
             effect = "The processes compile different programs."
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=(
                 f"The elements that {loop.what} gets come in the order of a set, which differs between processes "
                 f"({where})."
@@ -138,10 +132,7 @@ class SetOrder(Rule):
         source = loop.reason.source
         place = program.place(loop.iterable)
         where = program.where(source.site, place.path)
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=f"This is one process's share of a list in set order, which differs between processes ({where}).",
             place=place,
             help="The shares overlap and leave elements out. Sort the list before it is shared out, with sorted(...).",

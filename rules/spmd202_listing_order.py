@@ -90,10 +90,7 @@ class ListingOrder(Rule):
             name = found.call.name  # type: ignore[union-attr]  # a loop, where it is no share
             message = f"This loop over an unsorted listing makes the parallel call {name} per entry: {source}."
             effect = "The processes may make the calls for different files at the same time."
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=message,
             place=program.place(found.site),
             help=f"{effect} {_WAY_OUT[found.reason.kind]}",

@@ -66,10 +66,7 @@ class CompletionOrder(Rule):
     def _diagnostic(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Diagnostic:
         call = getattr(found, "call", None)
         what = f"so {call.name} is called for" if call is not None else "so the share of each process holds"
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=(
                 f"The order here is another one on every process ({found.reason.source.text}), {what} what the others "
                 "do not expect."

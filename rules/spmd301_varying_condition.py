@@ -81,10 +81,7 @@ class VaryingCondition(BranchRule):
         ways += [Related(program.place(found.branch), "This decides who waits before the block, and who after it.")]
         ways += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
         ways += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=(
                 f"{found.call.name} is a parallel call, and the processes come to it in turn: {found.name} has some of "
                 f"them wait before this block and the others after it ({at})."

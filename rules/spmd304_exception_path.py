@@ -97,10 +97,7 @@ class ExceptionOnOneProcess(Rule):
         steps = found.reason.chain() if found.reason is not None else []
         related += [Related(program.place(step.site), sentence(step.text)) for step in steps]
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=message,
             place=place,
             help=way_out,

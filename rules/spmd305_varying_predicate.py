@@ -91,10 +91,7 @@ class VaryingPredicate(Rule):
             if event.origin is not None and event.origin != event.mark.site:
                 related.append(Related(program.place(event.origin), f"From here it varies along {event.axis!r}."))
             related.append(Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."))
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"{event.name} communicates over {event.axis!r}, but the devices along {event.axis!r} make it "
                     f"a different number of times: the predicate at {at} varies along {event.axis!r}, so some wait for "
@@ -109,10 +106,7 @@ class VaryingPredicate(Rule):
                 continue
             told.add(own.collective)
             place = program.place(own.collective)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"{own.name} communicates over {own.axis!r}, but each device along {own.axis!r} decides for itself "
                     f"at {program.where(own.predicate, place.path)} whether it makes it: the predicate is computed "

@@ -69,10 +69,7 @@ class CallWhileTracing(Rule):
             traced, *between = found.way
             related = [Related(program.place(traced), "This traces it.")]
             related += [Related(program.place(site), "This call leads to it.") for site in between]
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"{short} is a call that all processes must make together, but {program.where(traced, place.path)} "
                     "has JAX trace it: it runs once per compilation, which differs between processes."
@@ -105,10 +102,7 @@ class CallWhileTracing(Rule):
                     "between which calls of the main thread differs on every process."
                 )
                 help_ = "Launch it from the main thread, and leave only reading and writing to the other one."
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=message,
                 place=place,
                 help=help_,

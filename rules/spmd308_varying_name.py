@@ -55,10 +55,7 @@ class VaryingName(Rule):
         for found in program.seeds.labels():
             source = found.reason.source
             place = program.place(found.site)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"The name given to {found.function.rsplit('.', 1)[-1]} is not the same on every process: "
                     f"{source.text} ({program.where(source.site, place.path)})."

@@ -62,10 +62,7 @@ class UnawaitedFile(Rule):
         for found in program.unawaited_files():
             place = program.place(found.site)
             at = program.where(found.made, place.path)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"Every process reads this file, which only some of them make at {at}: nothing makes the others "
                     "wait, so they may come here first."

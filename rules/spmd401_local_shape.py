@@ -79,10 +79,7 @@ class LocalShape(Rule):
             "The processes compile or run different programs. Pad to a size that all processes know, drop the "
             "rest, or agree on the size first, for example by multihost_utils.process_allgather."
         )
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=(
                 f"The {what} of this argument of {found.call.name}, a parallel call, is not the same on every process: "
                 f"{source.text} ({program.where(source.site, place.path)})."

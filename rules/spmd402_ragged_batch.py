@@ -74,10 +74,7 @@ class RaggedBatch(Rule):
     def _diagnostic(self, program: Program, found: Given) -> Diagnostic:
         place = program.place(found.site)
         cause = found.cause or found.reason
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=(
                 f"The batches that {found.call.name}, a parallel call, is given are not of one size on all processes: "
                 f"{cause.text} ({program.where(cause.site, place.path)})."

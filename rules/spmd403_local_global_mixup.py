@@ -140,10 +140,7 @@ class LocalGlobalMixup(Rule):
             way_out = "Use jax.make_array_from_process_local_data, which puts the parts together."
         chain = found.reason.chain() if found.reason is not None else ()
         listed = "These are the devices of all processes." if found.reason is None else "The mesh is made here."
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=message,
             place=program.place(found.site),
             help=way_out,
@@ -160,10 +157,7 @@ class LocalGlobalMixup(Rule):
             f"({program.where(found.divided, program.place(found.site).path)}). Here each process takes so many of its "
             "own part."
         )
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=message,
             place=program.place(found.site),
             help="Make batches of what is left after the division.",
@@ -180,10 +174,7 @@ class LocalGlobalMixup(Rule):
         if other is not None:
             words.update(other=other.text, other_unit=_UNITS[other.unit], other_one=_ONE[other.unit])
         made = [found.one] if other is None else [found.one, other]
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=message.format(**words),
             place=program.place(found.site),
             help=way_out,

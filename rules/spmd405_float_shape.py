@@ -62,10 +62,7 @@ class FloatShape(Rule):
             place = program.place(found.site)
             why = "it is divided by /" if found.division else "it is written as one"
             at = "" if found.made == found.site else f" at {program.where(found.made, place.path)}"
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"This number of the shape for {found.taker} is a float ({why}{at}): JAX raises a TypeError.",
                 place=place,
                 help="Divide by // after checking that nothing remains." if found.division else "Write an integer.",

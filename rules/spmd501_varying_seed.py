@@ -107,10 +107,7 @@ class SeedsThatVary(Rule):
         source = reason.source
         place = program.place(site)
         steps = (Related(program.place(step.site), sentence(step.text)) for step in reason.chain())
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=f"{what}: {source.text} ({program.where(source.site, place.path)}).",
             place=place,
             help=way_out,

@@ -81,10 +81,7 @@ class SharedKey(Rule):
     def _clamped(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.global_indices():
             place = program.place(found.site)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"The rows made at {program.where(found.split, place.path)} are as many as this process has "
                     "devices, but axis_index counts the devices of all processes: beyond the first process JAX clamps "
@@ -101,10 +98,7 @@ class SharedKey(Rule):
     def _split_alike(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.shared_splits():
             place = program.place(found.site)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     "This splits a key for the devices of this process, but every process makes the same key at "
                     f"{program.where(found.made, place.path)}: the devices of all processes draw the same numbers."
@@ -134,10 +128,7 @@ class SharedKey(Rule):
                 joined = "This spec says that each device has its own part."
             derived = (event.origin,) if event.origin is not None else ()
             given = program.place(program.cut_at(found.map))
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"All devices along {event.axis!r} draw the same random numbers here, and {where}.",
                 place=place,
                 help=f"Derive a key for each device: jax.random.fold_in(key, jax.lax.axis_index({event.axis!r})).",

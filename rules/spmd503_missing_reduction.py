@@ -156,10 +156,7 @@ class MissingReduction(Rule):
             if found.origin is not None:
                 related.insert(0, Related(program.place(found.origin), "It is computed here, from one device's data."))
             what = f"{found.part}" if found.part else "metric"
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"This takes the first device's {what} for that of all: it is a sum or mean of one device's data, "
                     f"and the body never reduces it over {found.axis!r}."
@@ -188,10 +185,7 @@ class MissingReduction(Rule):
             if found.origin is not None:
                 related.append(Related(program.place(found.origin), f"From here it varies along {found.axis!r}."))
             related += [Related(program.place(each), "So does what this gives.") for each in share.others[:_MORE]]
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=message[0].upper() + message[1:],
                 place=program.place(share.site),
                 help=f"Reduce it first: jax.lax.pmean(..., {found.axis!r}) for a mean, jax.lax.psum for a sum.",

@@ -70,10 +70,7 @@ class FalseReplication(Rule):
     def _arguments(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.own_arguments():
             place, source = program.place(found.site), found.reason.source
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"The spec says that this argument of the {found.library} is the same on all devices, but every "
                     f"process gives its own: {source.text} ({program.where(source.site, place.path)})."
@@ -111,10 +108,7 @@ class FalseReplication(Rule):
             if found.origin is not None:
                 text = "This way gives" if found.mixed else "From here it is"
                 related.insert(0, Related(program.place(found.origin), f"{text} what varies along {found.axis!r}."))
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"{says} that this output of {found.body!r} is the same on all devices along "
                     f"{found.axis!r}, but it varies{way}: {then}."

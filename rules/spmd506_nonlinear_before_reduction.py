@@ -86,10 +86,7 @@ class NonlinearBeforeReduction(Rule):
                     f"and the {event.name} at {at} sums both: the bias counts as often as there are devices."
                 )
                 help_ = f"Add it after the {event.name}, or on one device only."
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=message,
                 place=place,
                 help=help_,

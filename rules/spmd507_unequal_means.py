@@ -69,10 +69,7 @@ class UnequalMeans(Rule):
             told.add(event.mark.site)
             place = program.place(event.mark.site)
             at = program.where(event.site, place.path)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"This quotient of two sums of this device's share is averaged by {event.name} over "
                     f"{event.axis!r} at {at}: devices with few examples weigh as much as those with many."

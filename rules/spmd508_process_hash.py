@@ -60,10 +60,7 @@ class ProcessHash(Rule):
                 continue
             source = found.reason.source
             place = program.place(found.site)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"This key is another one in every process: {source.text} "
                     f"({program.where(source.site, place.path)})."
@@ -83,10 +80,7 @@ class ProcessHash(Rule):
                     if loop.sink == "argument"
                     else f"The order of this loop is another one in every process, and {loop.what} runs inside it"
                 )
-                yield Diagnostic(
-                    code=self.code,
-                    name=self.name,
-                    severity=self.severity,
+                yield self.finding(
                     message=f"{effect}: {source.text} ({program.where(source.site, place.path)}).",
                     place=place,
                     help="Sort by something that all processes know alike, such as a name or a number.",

@@ -66,10 +66,7 @@ class LateInitialize(Rule):
             related += [
                 Related(program.place(site), "This leads to initialize.") for site in found.initialize.path[:-1]
             ]
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"{found.initialize.name} comes too late: {work}() at {at} has started JAX's backend by then.",
                 place=place,
                 help="Call it first in the program, before anything computes or asks for devices, and before modules "

@@ -63,10 +63,7 @@ class RemovedApi(Rule):
                 message = f"{found.written} does not exist since JAX {since}."
             else:
                 message = f"{found.written} does not exist: {found.removed.name} is gone since JAX {since}."
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=message,
                 place=place,
                 help=f"Use {found.removed.use} instead, or set jax-version to the version that the program runs on.",

@@ -74,10 +74,7 @@ class UnaddressableRead(Rule):
             place = program.place(found.site)
             at = program.where(found.made, place.path)
             axes = ", ".join(map(repr, found.axes))
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=(
                     f"The array made at {at} is cut along {axes} over the devices of all processes, and "
                     f"{found.reader} reads all of it: on several processes JAX raises."

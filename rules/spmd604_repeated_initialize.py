@@ -81,10 +81,7 @@ class RepeatedInitialize(Rule):
                 related += [Related(program.place(s.site), sentence(s.text)) for s in found.reason.chain()]
             else:
                 what = "is called again in every round of a loop"
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"{again.name} {what}.",
                 place=place,
                 help="Let every process call it once, first thing in the program; jax.distributed.is_initialized() "

@@ -54,10 +54,7 @@ class RepeatedDevice(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.repeated_devices():
             library = found.library.rpartition(".")[2]
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"One device stands more than once among those of this {library}.",
                 place=program.place(found.site),
                 help="List each device once, as in jax.devices()[:4]. To try a mesh without the devices for it, set "

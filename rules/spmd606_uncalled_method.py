@@ -54,10 +54,7 @@ class UncalledMethod(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.slips.uncalled():
             place = program.place(found.site)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity=self.severity,
+            yield self.finding(
                 message=f"{found.name} is a method of arrays, and nothing calls it here.",
                 place=place,
                 help=f"Call it: {found.name}().",

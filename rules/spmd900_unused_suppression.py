@@ -48,7 +48,7 @@ class UnusedSuppressionRule(RunRule):
         """Yield a finding for each suppression without effect."""
         for unused in run.unused_suppressions:
             message, way_out = _words(unused)
-            yield Diagnostic(self.code, self.name, self.severity, message, unused.place, help=way_out, fix=_fix(unused))
+            yield self.finding(message, unused.place, help=way_out, fix=_fix(unused))
 
 
 def _fix(unused: UnusedSuppression) -> Fix | None:

@@ -48,10 +48,7 @@ class SyntaxErrorRule(RunRule):
         """Yield a finding for each file that was not linted."""
         for problem in run.problems:
             message = f"This file was not linted. {problem.message}"
-            yield Diagnostic(
-                self.code,
-                self.name,
-                self.severity,
+            yield self.finding(
                 message,
                 problem.place,
                 help="Mend the file, or exclude it if it is not meant to be Python.",

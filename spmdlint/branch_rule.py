@@ -47,10 +47,7 @@ class BranchRule(Rule):
         related += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
         way_out = " ".join(filter(None, (self.way_out, self.more_ways_out.get(found.reason.kind))))
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=(
                 f"{found.call.name} is a parallel call{through}, and {guard} at {at} lets only some processes make "
                 f"it{more}: {_why(program, found.reason, place.path)}."

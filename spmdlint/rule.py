@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeGuard
 from msgspec import Struct
 
 from spmdlint.announced import announced
-from spmdlint.diagnostics import Diagnostic, Edit, Place, Severity
+from spmdlint.diagnostics import Diagnostic, Edit, Fix, Place, Related, Severity
 from spmdlint.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,6 +70,17 @@ class Rule(ABC):
     @abstractmethod
     def check(self, program: Program) -> Iterator[Diagnostic]:
         """Yield the findings of this rule over the whole program."""
+
+    def finding(
+        self,
+        message: str,
+        place: Place,
+        help: str = "",  # noqa: A002  (as the field of a diagnostic is called)
+        related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
+    ) -> Diagnostic:
+        """A finding of this rule, by its code and name and of its severity."""
+        return Diagnostic(self.code, self.name, self.severity, message, place, help, related, fix)
 
     @classmethod
     def page(cls) -> str:

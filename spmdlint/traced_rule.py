@@ -46,10 +46,7 @@ class TracedRule(Rule):
     ) -> Diagnostic:
         """A finding with the steps of its reason."""
         steps = tuple(Related(program.place(step.site), sentence(step.text)) for step in reason.chain())
-        return Diagnostic(
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
+        return self.finding(
             message=message,
             place=program.place(place_of),
             help=way_out,
