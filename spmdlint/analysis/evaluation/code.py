@@ -41,6 +41,9 @@ _STATES: dict[type, int] = {
 """The kinds of operations of which it is known at once whether their value changes with the frame."""
 
 _DEFAULTING = frozenset(("setdefault",))
+_CALL, _RETURN = (s.Call,), (s.Return,)
+_ENTERING = (s.Call, s.Collected)
+_STARTING = (s.Import, s.MakeClass, s.Call)
 
 
 class Code(Operations):
@@ -79,7 +82,7 @@ class Code(Operations):
     @cached_property
     def own_fields(self) -> frozenset[str]:
         """The fields of its object that a method stores to."""
-        return frozenset(store.name for _, store in self.of_kind(s.StoreAttribute))
+        return frozenset(store.name for _, store in self.of_kind(s.StoreAttribute)) or _NONE
 
     # -- values that are other values
 
@@ -210,17 +213,17 @@ class Code(Operations):
     @cached_property
     def calls(self) -> tuple[tuple[int, ...], ...]:
         """The calls in each block, in order."""
-        return self.in_blocks(s.Call)
+        return self.in_blocks(_CALL)
 
     @cached_property
     def visited(self) -> tuple[tuple[int, ...], ...]:
         """The calls and comprehensions in each block, in order: where other functions may be entered."""
-        return self.in_blocks(s.Call, s.Collected)
+        return self.in_blocks(_ENTERING)
 
     @cached_property
     def starting(self) -> tuple[tuple[int, ...], ...]:
         """The imports, classes and calls in each block, in order: where other code may run."""
-        return self.in_blocks(s.Import, s.MakeClass, s.Call)
+        return self.in_blocks(_STARTING)
 
     def calls_in(self, blocks: Iterable[int]) -> Iterator[tuple[int, s.Call]]:
         """The calls in some blocks, in order."""
@@ -234,7 +237,7 @@ class Code(Operations):
     @cached_property
     def returns(self) -> tuple[tuple[int, s.Return], ...]:
         """The returns, block by block, each with its block."""
-        return tuple((block, operation) for block, _, operation in self.each(s.Return))
+        return tuple((block, operation) for block, _, operation in self.each(_RETURN))
 
     @cached_property
     def stars(self) -> tuple[s.ImportStar, ...]:

@@ -31,7 +31,8 @@ class Frames:
         frames = self._frames.get(ref)
         if frames is None:
             frames = self._frames[ref] = {}
-        key = (frozenset(bindings.items()), outer, arrays)
+        names = sorted(bindings)
+        key = (*names, *[bindings[name] for name in names], outer, arrays)
         found = frames.get(key)
         if found is None:
             count = len(frames)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -63,11 +63,11 @@ def _calls(outer: Code, function: s.Function) -> Sequence[int]:
     return loads if function.kind == "function" and all(number in outer.called for number in loads) else ()
 
 
-def _raising(code: Code) -> dict[int, s.Call]:
+def _raising(code: Code) -> Mapping[int, s.Call]:
     """The calls that expect exceptions of what they hold, or replace what it would call."""
     found = code.calls_named(RAISING)
     patching = code.calls_named(_PATCHING)
-    return found | {number: call for number, call in patching.items() if _of_patch(code, call)} if patching else found
+    return {**found, **{n: call for n, call in patching.items() if _of_patch(code, call)}} if patching else found
 
 
 def _of_patch(code: Code, call: s.Call) -> bool:

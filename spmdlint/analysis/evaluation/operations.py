@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -11,6 +10,9 @@ from spmdlint.program import summary as s
 
 Kind = TypeVar("Kind")
 _FILLERS = frozenset(("append", "extend", "insert", "setdefault", "update"))
+_NO_CALLS: Mapping[int, s.Call] = {}
+_NO_NAMES: frozenset[str] = frozenset()
+"""Every other empty set would be an object of its own: some functions have nothing of a kind, and there are many."""
 
 
 class Operations:
@@ -19,7 +21,7 @@ class Operations:
     def __init__(self, function: s.Function) -> None:
         self.function = function
         self.operations = function.operations
-        self._each: dict[tuple[type, ...], tuple[Any, ...]] = {}
+        self._each: dict[tuple[type, ...], tuple[int, ...]] = {}
         self._named: dict[frozenset[str], dict[int, s.Call]] = {}
         self._mentioned: dict[frozenset[str], bool] = {}
 
@@ -30,39 +32,49 @@ class Operations:
             yield number, operations[number]
 
     @cached_property
-    def numbers(self) -> dict[type, array[int]]:
+    def numbers(self) -> dict[type, tuple[int, ...]]:
         """The numbers of the operations of each kind."""
         found: dict[type, list[int]] = {}
         for number, operation in enumerate(self.operations):
             found.setdefault(type(operation), []).append(number)
-        return {kind: array("i", numbers) for kind, numbers in found.items()}
+        return {kind: tuple(numbers) for kind, numbers in found.items()}
 
-    def each(self, *kinds: type[Kind]) -> tuple[tuple[int, int, Kind], ...]:
+    def each(self, kinds: tuple[type[Kind], ...]) -> Iterator[tuple[int, int, Kind]]:
         """The operations of some kinds in the order of the blocks: the block, the number, the operation."""
-        found = self._each.get(kinds)
-        if found is None:
-            operations: list[Any] = self.operations
-            block_of = self.function.block_of  # numbers rise inside of a block
-            places = [(block_of[n], n) for kind in kinds for n in self.numbers.get(kind, ())]
-            places.sort()
-            found = self._each[kinds] = tuple((block, number, operations[number]) for block, number in places)
-        return found
+        numbers = self._each.get(kinds)
+        block_of = self.function.block_of
+        if numbers is None:
+            found = [n for kind in kinds for n in self.numbers.get(kind, ())]
+            if not found:  # as most often: not worth its place
+                return
+            found.sort(key=lambda number: (block_of[number], number))  # numbers rise inside of a block
+            numbers = self._each[kinds] = tuple(found)
+        operations: list[Any] = self.operations
+        for number in numbers:
+            yield block_of[number], number, operations[number]
 
-    def in_blocks(self, *kinds: type[Kind]) -> tuple[tuple[int, ...], ...]:
+    def in_blocks(self, kinds: tuple[type[Kind], ...]) -> tuple[tuple[int, ...], ...]:
         """The numbers of the operations of some kinds in each block, in order."""
         found: list[list[int]] = [[] for _ in self.function.blocks]
-        for block, number, _ in self.each(*kinds):
-            found[block].append(number)
+        block_of = self.function.block_of
+        for number in sorted(n for kind in kinds for n in self.numbers.get(kind, ())):
+            found[block_of[number]].append(number)
         return tuple(map(tuple, found))
 
-    def calls_named(self, names: frozenset[str]) -> dict[int, s.Call]:
+    def calls_named(self, names: frozenset[str]) -> Mapping[int, s.Call]:
         """The calls, by their number, of what has one of these names for the last part of its own."""
+        if names.isdisjoint(self._called_names):
+            return _NO_CALLS
         found = self._named.get(names)
         if found is None:
             calls = self.of_kind(s.Call)
             found = {number: call for number, call in calls if self._last_name(call.function) in names}
             self._named[names] = found
         return found
+
+    @cached_property
+    def _called_names(self) -> frozenset[str]:
+        return frozenset(self._last_name(call.function) for _, call in self.of_kind(s.Call)) or _NO_NAMES
 
     def mentions(self, names: frozenset[str]) -> bool:
         """Does the function read one of these names, or ask for an attribute of that name."""
@@ -128,4 +140,4 @@ class Operations:
     def sorted_names(self) -> frozenset[str]:
         """The names whose method ``sort`` is asked for."""
         bases = (self.operations[o.base] for _, o in self.of_kind(s.Attribute) if o.name == "sort")
-        return frozenset(base.name for base in bases if isinstance(base, s.Load))
+        return frozenset(base.name for base in bases if isinstance(base, s.Load)) or _NO_NAMES

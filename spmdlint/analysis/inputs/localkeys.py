@@ -41,7 +41,7 @@ def global_indices(evaluator: Evaluator, table: Typing) -> Iterator[GlobalIndex]
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         live = evaluator.live_blocks(frame)
-        for block, number, _ in frame.code.each(s.Subscript, s.Call):
+        for block, number, _ in frame.code.each((s.Subscript, s.Call)):
             found = search.at(frame, number) if block in live else None
             if found is not None:
                 place, split = found

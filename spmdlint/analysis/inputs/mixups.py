@@ -64,7 +64,7 @@ class Mixups:
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
-            for block, number, operation in frame.code.each(*_ASKED):
+            for block, number, operation in frame.code.each(_ASKED):
                 mixup = self._at(frame, number, operation) if block in live else None
                 if mixup is not None and not self.conditions.alone(frame, block):
                     yield mixup

@@ -121,7 +121,7 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
                     frame, chosen.base, f"{function.name}() yields elements by their place in it", found
                 )
     flow = origins.ev.flow(frame.ref)
-    yields = {block for block, _, _ in frame.code.each(s.Yield)}
+    yields = {block for block, _, _ in frame.code.each((s.Yield,))}
     for number in sorted(origins.ev.live_blocks(frame)):
         test = function.blocks[number].test
         operation = function.operations[test] if test is not None else None

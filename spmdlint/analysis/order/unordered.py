@@ -96,7 +96,7 @@ class SetLoops:
                 operation = function.operations[test] if test is not None else None
                 if isinstance(operation, s.Next) and test is not None:
                     yield from self._loop(frame, ref, number, test, operation)
-            for block, position, call in frame.code.each(s.Call, s.Subscript):
+            for block, position, call in frame.code.each((s.Call, s.Subscript)):
                 if block not in live:
                     continue
                 if isinstance(call, s.Call):

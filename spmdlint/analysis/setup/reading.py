@@ -73,7 +73,7 @@ class Reads:
                 continue
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
-            for block, number, _ in frame.code.each(s.Next, s.Call):
+            for block, number, _ in frame.code.each((s.Next, s.Call)):
                 if block in live:
                     yield from self._at(frame, number)
 

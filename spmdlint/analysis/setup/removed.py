@@ -46,7 +46,7 @@ class RemovedNames:
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
             guarded: set[int] | None = None
-            for block, number, _ in frame.code.each(s.Import, s.Attribute, s.Call):
+            for block, number, _ in frame.code.each((s.Import, s.Attribute, s.Call)):
                 for found in self._at(frame, number) if block in live else ():
                     if guarded is None:
                         guarded = self._asked(frame)

@@ -87,7 +87,7 @@ class Verified:
 
     def _failing(self, frame: Frame, gathered: int) -> Iterator[Branch]:
         """The branches on what was gathered of which one arm raises."""
-        raising = {block for block, _, _ in frame.code.each(s.Raise)}
+        raising = {block for block, _, _ in frame.code.each((s.Raise,))}
         for branch in self.control.branches(frame.ref):
             raises = not raising.isdisjoint(branch.yes | branch.no)
             if raises and gathered in parts(self.ev, frame, branch.test, _DEPTH):
