@@ -54,11 +54,14 @@ class Trials:
                 yield bad
 
     def _arms(self, made: Site) -> list[int]:
-        """A list, and what other arms of a branch store under the same name instead of it."""
+        """A list, and what other arms of a branch store under the same name, or return, instead of it."""
         code = self.ev.code(made.ref)
         stores = [store for _, store in code.of_kind(s.Store)]
         names = {store.name for store in stores if store.value == made.number}
-        return list(dict.fromkeys((made.number, *(store.value for store in stores if store.name in names))))
+        instead = [store.value for store in stores if store.name in names]
+        returned = [given.value for _, given in code.returns if given.value is not None]
+        instead += returned if made.number in returned else []
+        return list(dict.fromkeys((made.number, *instead)))
 
     def _frame(self, frame: Frame, given: int, made: Site) -> Frame:
         """The frame in which a list is made: with what is passed, where the function that makes it is called here."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from spmdlint.analysis.callgraph.byarguments import by_arguments
 from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.callgraph.eager import computes_everywhere
 from spmdlint.analysis.callgraph.getters import Getters
 from spmdlint.analysis.callgraph.labels import may_be_one, template
 from spmdlint.analysis.callgraph.localdata import LocalData
@@ -207,6 +208,8 @@ class Effects:
         """The parallel calls that a call makes where it runs this, which is one of what it may run."""
         site = Site(frame.ref, number)
         if isinstance(callee, External):
+            if computes_everywhere(self.ev, frame, operation, callee.name):
+                yield ParallelCall(callee.name.rsplit(".", 1)[-1], "weak", callee.name, (site,))
             yield from self._of_library(frame, number, operation, callee)
             return
         if isinstance(callee, Applied):

@@ -24,7 +24,7 @@ from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
 from spmdlint.analysis.divergence.filetests import FileTests
 from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.served import one_serves
-from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only
+from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
 from spmdlint.analysis.divergence.truths import always_true
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
@@ -231,7 +231,8 @@ class Divergences:
                 one, other = (tuple(c for c in calls if c.strength == "strong") for calls in (one, other))
             if failing is not None:  # after the last call of the arm that fails, the job stops
                 made, missed = (one, other) if failing == 0 else (other, one)
-                one, other = missed[: len(made)], made
+                surely = self._made_at_once(frame, (no, yes)[failing], ways[1 - failing], missed[: len(made)], made)
+                one, other = self._counting(frame, surely, reason, loop)[: len(made)], made
             different = _first_difference(one, other)
             if different is not None and not chosen_by(self.ev, frame, test, different[0]):
                 call, more = different
@@ -252,6 +253,14 @@ class Divergences:
         if reason.kind in ("clock", "host") and always_true(self.ev, frame, test):
             return "what it asks is never zero or empty, so it holds on every process"
         return reason
+
+    def _made_at_once(
+        self, frame: Frame, arm: int, way: Closed, found: tuple[ParallelCall, ...], made: tuple[ParallelCall, ...]
+    ) -> tuple[ParallelCall, ...]:
+        """The calls of an arm; of those that are the same as the other arm's, the ones that it makes in any case."""
+        if _first_difference(found, made) is not None:
+            return found
+        return surely_first(self.terms.between(frame, arm, EXIT, way), made)
 
     def _ways(self, frame: Frame, number: int, test: int) -> list[Closed] | None:
         """What is closed where a condition holds, and where not; None if no two processes part there."""

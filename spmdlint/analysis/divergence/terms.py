@@ -261,6 +261,19 @@ def only(term: Term, counts: Counts) -> Term:
     return star(only(term.body, counts)) if isinstance(term, Star) else term
 
 
+def surely_first(term: Term, expected: tuple[ParallelCall, ...]) -> tuple[ParallelCall, ...]:
+    """The calls that it makes first in any case; where these may be any calls at all, they are those expected."""
+    found: list[ParallelCall] = []
+    for part in _parts(term):
+        if _hands(part):
+            return expected
+        if isinstance(part, Call):
+            found.append(part.call)
+        elif not isinstance(part, Unknown):
+            break
+    return tuple(found)
+
+
 def equal(first: Term, second: Term) -> bool:
     """Can nobody else tell them apart."""
     one = [part for part in _parts(first) if not isinstance(part, Unknown)]

@@ -89,6 +89,9 @@ class Placements:
         element = frame.code.operations[resolved(self.ev, frame, number)]
         if not isinstance(element, s.Subscript) or not isinstance(frame.code.operations[element.index], s.Const):
             return None
+        made = certain(self.ev.value(frame, element.base))
+        if isinstance(made, Applied) and self.quantities.table.lists.get(made.name) == "device":
+            return made.site  # of one platform, too: `jax.devices("cpu")` lists those of all processes
         listed = self.quantities.of(frame, element.base)
         return listed.site if listed is not None and (listed.role, listed.unit) == ("list", "device") else None
 

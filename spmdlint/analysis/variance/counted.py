@@ -24,7 +24,10 @@ def size_asked_for(ev: Evaluator, frame: Frame, number: int, load: s.Load) -> in
         asked, size, arm = found
         arms = [edge.target for edge in function.blocks[asking].edges if edge.kind == arm]
         within = flow.guarded(asking, arms[0]) if arms else frozenset()
-        same = flow.reaching(number, load.name) == flow.reaching(asked, load.name)
+        is_store = isinstance(function.operations[asked], s.Store)
+        same = flow.reaching(number, load.name) == (
+            frozenset((asked,)) if is_store else flow.reaching(asked, load.name)
+        )
         if block in within and same and not any(function.block_of[n] in within for n in filling_of(ev, frame, number)):
             return size
     return None
@@ -48,6 +51,11 @@ def _compared(ev: Evaluator, frame: Frame, test: int, name: str) -> tuple[int, i
         counted = call.arguments[0].value
         of = operations[counted]
         names = {v.name for v in ev.value(frame, call.function) if isinstance(v, External)}
-        if isinstance(of, s.Load) and of.name == name and "builtins.len" in names:
+        if "builtins.len" not in names:
+            continue
+        if isinstance(of, s.Load) and of.name == name:
             return counted, size, arm
+        for store in frame.code.function.stores.get(name, ()):  # ``len(rows := take())``
+            if getattr(operations[store], "value", None) == counted:
+                return store, size, arm
     return None

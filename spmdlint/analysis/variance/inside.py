@@ -73,3 +73,14 @@ def of_item(inside: Origins, length: Origins, frame: Frame, subscript: s.Subscri
     if isinstance(index.value, str) and any(entries(length.ev, frame, subscript.base, index.value)):
         return of_entry(length, frame, subscript.base, index.value)
     return inside.of(frame, subscript.base)
+
+
+def of_round(inside: Origins, frame: Frame, taken: s.Next | s.Item) -> Reason | None:
+    """Why what a loop takes out of a dictionary has another length: ``for name, rows in parts.items()``."""
+    step = taken if isinstance(taken, s.Next) else frame.code.operations[taken.value]
+    call = frame.code.operations[step.iterable] if isinstance(step, s.Next) else None
+    method = frame.code.operations[call.function] if isinstance(call, s.Call) else None
+    if not isinstance(step, s.Next) or not isinstance(method, s.Attribute):
+        return None
+    values = method.name == "items" and taken.index == 1 if isinstance(taken, s.Item) else method.name == "values"
+    return inside.of(frame, method.base) if values else None

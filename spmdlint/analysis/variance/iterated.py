@@ -114,7 +114,7 @@ class Iterated:
         for header, body in flow.loops.items():
             for _, test in exits(flow, header) if not body.isdisjoint(yields) else ():
                 found = of_truth(content, frame, test)
-                if found is not None and tells_who(found):
+                if found is not None and (tells_who(found) or found.kind == "data"):
                     site = Site(frame.ref, test)
                     return Reason(site, f"{function.name}() yields until this tells it to end", "data", found)
         return None

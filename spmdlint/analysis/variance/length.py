@@ -24,6 +24,7 @@ from spmdlint.analysis.evaluation.values import (
     Instance,
     Site,
 )
+from spmdlint.analysis.variance import sifted
 from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counted import size_asked_for
@@ -41,7 +42,7 @@ from spmdlint.analysis.variance.evened import (
 )
 from spmdlint.analysis.variance.grown import Grown, of_other_lengths
 from spmdlint.analysis.variance.guarded import decided, tells_when, tells_who
-from spmdlint.analysis.variance.inside import of_item
+from spmdlint.analysis.variance.inside import of_item, of_round
 from spmdlint.analysis.variance.iterated import Iterated
 from spmdlint.analysis.variance.letters import of_encoded, of_letters, of_mapped, of_whole_file
 from spmdlint.analysis.variance.makeup import make_up
@@ -101,7 +102,9 @@ class Length(Property):
             return part or self._call(origins, frame, number, operation)
         if isinstance(operation, s.Item):
             found = of_element(origins, frame, operation)
-            return found if found != CONTINUE else None
+            return found if found != CONTINUE else of_round(self.inside, frame, operation)
+        if isinstance(operation, s.Next):
+            return of_round(self.inside, frame, operation)
         if isinstance(operation, s.Subscript):
             return self._subscript(origins, frame, number, operation)
         if isinstance(operation, s.Collected):
@@ -114,6 +117,9 @@ class Length(Property):
         if isinstance(operation, s.Binary):
             return self._joined(origins, frame, operation) if operation.operator == "+" else None
         if isinstance(operation, s.Load):
+            size = self._asked(frame, number, operation)
+            if size is not None:
+                return self.content.of(frame, size)
             found = self._filled(origins, frame, number, operation)
             return found or self.grown.of_name(self.content, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
@@ -160,14 +166,16 @@ class Length(Property):
             return self.content.of(frame, size)
         return origins.any_of(frame, (operation.left, operation.right))
 
+    def _asked(self, frame: Frame, place: int, load: s.Load) -> int | None:
+        """The size that a list has here, because a branch asked for it."""
+        bound = frame.code.function.binds(load.name)
+        return size_asked_for(self.content.ev, frame, place, load) if bound else None
+
     def _filled(self, origins: Origins, frame: Frame, place: int, load: s.Load) -> Reason | None:
         """A list that a loop fills has an element for each round."""
         function = origins.ev.function(frame)
         if not function.binds(load.name) or not _starts_empty(function, load.name):
             return None
-        size = size_asked_for(origins.ev, frame, place, load)
-        if size is not None:
-            return self.content.of(frame, size)
         for number, iterable in fillings(origins.ev, frame, place):
             found = self.iterated.of(origins, frame, iterable)
             if found is not None:
@@ -202,7 +210,7 @@ class Length(Property):
         """Why a comprehension takes more elements on some processes: those that are done, or are drawn."""
         found = self.content.any_of(frame, filters(self.content, frame, collected))
         if found is None or not tells_when(found):
-            return None
+            return sifted.of_comprehension(self.content, frame, number, collected)
         # Asked in the condition itself; what is done by now also a few lines before it.
         near = found.source is found or (found.kind == "completion" and found.source.site.ref == frame.ref)
         return self.content.step(frame, number, "how many it takes depends on it", found) if near else None
@@ -337,7 +345,7 @@ class Length(Property):
                 return self.iterated.of(origins, frame, cut)
         if name in _KEEPERS:
             letters = of_mapped(self.content, frame, number, arguments)
-            return letters or self._kept(origins, frame, name, arguments)
+            return letters or self._kept(origins, frame, number, name, arguments)
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
             return self._by_library(origins, frame, number, name, arguments)
         if name == "itertools.islice" and len(arguments) == 4:
@@ -356,9 +364,12 @@ class Length(Property):
         text = "how many different ones there are depends on this process's part of the data"
         return origins.step(frame, number, text, found)
 
-    def _kept(self, origins: Origins, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
+    def _kept(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
         """What gives as many elements as it is given, or as the shortest of several."""
-        found = next((each for a in arguments if (each := self.iterated.of(origins, frame, a)) is not None), None)
+        found = sifted.of_filter(self.content, frame, number, arguments) if name == "builtins.filter" else None
+        found = found or next(
+            (each for a in arguments if (each := self.iterated.of(origins, frame, a)) is not None), None
+        )
         if found is None or name != "builtins.zip":
             return found
         # Of what is local by its name alone, a count beside it says that there is as much everywhere; of other parts,

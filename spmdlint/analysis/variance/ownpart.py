@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct
@@ -131,13 +132,26 @@ class OwnParts:
         """Every permutation or list of groups that is one process's own."""
         for ref in sorted(self.reach.traced, key=lambda r: (r.path, r.index)):
             frame = self.ev.free_frame(ref)
-            function = self.ev.function(frame)
-            for block in sorted(self.reach.certainty.blocks(frame)):
-                for number in function.blocks[block].operations:
-                    operation = function.operations[number]
-                    if isinstance(operation, s.Call) and not expects_failure(self.ev, frame, number):
-                        yield from self._of_call(frame, number, operation)
+            for number, call in self.ev.code(ref).of_kind(s.Call):
+                if any(says_who(self.ev, frame, call)) and not expects_failure(self.ev, frame, number):
+                    inside = self._surely_run(frame, number)
+                    if inside is not None:
+                        yield from self._of_call(inside, number, call)
         yield from self._of_layers()
+
+    def _surely_run(self, free: Frame, number: int) -> Frame | None:
+        """The function as it is called where it surely makes a call, if its own branches do not tell."""
+        block = free.code.function.block_of[number]
+        ways = (free, *self._called.get(free.ref, ()))
+        return next((frame for frame in ways if block in self.reach.certainty.blocks(frame)), None)
+
+    @cached_property
+    def _called(self) -> dict[FunctionRef, list[Frame]]:
+        """The ways in which each function is called."""
+        found: dict[FunctionRef, list[Frame]] = {}
+        for frame in self.reach.frames:
+            found.setdefault(frame.ref, []).append(frame)
+        return found
 
     def _of_layers(self) -> Iterator[OwnPart]:
         """Groups in layers of models, which a library calls: their axis is bound by any map, if all are alike."""

@@ -1,0 +1,75 @@
+"""Parts of the data that were sifted after they were shared out: how many examples are left depends on what they are.
+
+Each process got as many, and throws away what is too long, too short or otherwise of no use: another number on each.
+A name or a path that is asked for its ending, or an entry that is none, is no example that is judged.
+"""
+
+from __future__ import annotations
+
+from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
+from spmdlint.analysis.variance.emptiness import filters
+from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.program import summary as s
+
+_ORDERS = frozenset(("<", "<=", ">", ">="))
+_DEPTH = 8
+
+
+def of_comprehension(content: Origins, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
+    """Why a comprehension keeps another number of elements on every process: ``[x for x in mine if len(x) < 128]``."""
+    operations = frame.code.operations
+    tests = filters(content, frame, collected)
+    loops = [(loop, step) for loop in collected.loops if isinstance(step := operations[loop], s.Next)]
+    for loop, step in loops:
+        if any(_judges(content.ev, frame, test, loop) for test in tests):
+            return _of_own(content, frame, number, step.iterable)
+    return None
+
+
+def of_filter(content: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
+    """Why ``filter(function, mine)`` does."""
+    if len(arguments) != 2 or not _is_own(content.ev, frame, arguments[0]):
+        return None
+    return _of_own(content, frame, number, arguments[1])
+
+
+def _of_own(content: Origins, frame: Frame, number: int, iterable: int) -> Reason | None:
+    found = content.of(frame, iterable)
+    if found is None or found.kind != "data":
+        return None
+    text = "how many of this process's own examples are kept depends on what they are"
+    return Reason(Site(frame.ref, number), text, "data", found.source if found.source is not found else None)
+
+
+def _judges(ev: Evaluator, frame: Frame, test: int, element: int) -> bool:
+    """Does a condition say whether an element is good enough: by its size, or by a function of the project's."""
+    operation = frame.code.operations[test]
+    if isinstance(operation, s.Unary) and operation.operator == "not":
+        return _judges(ev, frame, operation.operand, element)
+    if isinstance(operation, s.BoolOp):
+        return any(_judges(ev, frame, operand, element) for operand in operation.operands)
+    if isinstance(operation, s.Compare):
+        sized = all(operator in _ORDERS for operator in operation.operators)
+        return sized and any(_made_of(frame, operand, element, _DEPTH) for operand in operation.operands)
+    if isinstance(operation, s.Call) and _is_own(ev, frame, operation.function):
+        return any(_made_of(frame, argument.value, element, _DEPTH) for argument in operation.arguments)
+    return False
+
+
+def _is_own(ev: Evaluator, frame: Frame, function: int) -> bool:
+    values = ev.value(frame, function)
+    return bool(values) and all(isinstance(value, FunctionValue) for value in values)
+
+
+def _made_of(frame: Frame, number: int, element: int, depth: int) -> bool:
+    """Is a value an element of a loop, a part of it or a number that is computed from it."""
+    root = frame.code.root_of(number)
+    operation = frame.code.operations[root]
+    if root == element or depth == 0:
+        return depth > 0
+    given = operands(operation)
+    if isinstance(operation, s.Call):
+        given = tuple(argument.value for argument in operation.arguments)
+    return any(_made_of(frame, each, element, depth - 1) for each in given)
