@@ -26,6 +26,8 @@ SLOWEST_TICK = 0.5
 BEARS = 10.0  # seconds for a store that does not answer to come back: others wait for how this process ended
 ELASTIC_HOLD = 10.0  # where processes may die and the job goes on
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
+INTERRUPT_SPREADS = 5.0  # seconds in which an interrupt of the whole job reaches all its processes
+ASKED = 64  # processes of which an interrupted one asks whether they were, too
 
 
 @dataclass(slots=True)
@@ -66,14 +68,12 @@ def _close(session: Session, outcome: Outcome) -> None:
     _leave_if_diverged(session)
     if session.background is not None:
         session.background.journal.drain()  # the last calls belong to how this process ended
-    state = session.end_state(outcome.state, outcome.site, outcome.detail)
-    if session.folder is not None:
-        session.folder.put_state(session.me, state)
-    if session.background is not None:
-        session.background.finish(outcome.state, state)
-    session.exchange.put_state(state)
+    state = _publish(session, outcome)
     if outcome.state == "interrupted":
-        return
+        if not _interrupted_alone(session, state):
+            return
+        outcome = Outcome("raised", outcome.site, outcome.detail)
+        state = _publish(session, outcome)
     ended = _all_ended(session, outcome, state)
     if ended is None:
         return
@@ -87,6 +87,32 @@ def _close(session: Session, outcome: Outcome) -> None:
         if session.ending.verdict is None:
             session.exchange.put_over()
         session.wake_all()
+
+
+def _publish(session: Session, outcome: Outcome) -> dict[str, Any]:
+    """Tell the others how this process ended."""
+    state = session.end_state(outcome.state, outcome.site, outcome.detail)
+    if session.folder is not None:
+        session.folder.put_state(session.me, state)
+    if session.background is not None:
+        session.background.finish(outcome.state, state)
+    session.exchange.put_state(state)
+    return state
+
+
+def _interrupted_alone(session: Session, state: dict[str, Any]) -> bool:
+    """Whether others still run when an interrupt of the whole job would have reached them: then they wait in vain."""
+    if session.count > ASKED:
+        return False
+    ended: dict[int, dict[str, Any]] = {session.me: state}
+    until, tick = time.monotonic() + INTERRUPT_SPREADS, TICK
+    while time.monotonic() < until:
+        _collect(session, ended)
+        if len(ended) == session.count or not session.active or session.interrupted():
+            return False
+        time.sleep(tick)
+        tick = min(tick * 1.2, SLOWEST_TICK)
+    return True
 
 
 def _all_ended(session: Session, outcome: Outcome, state: dict[str, Any]) -> dict[int, dict[str, Any]] | None:

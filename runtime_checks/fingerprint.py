@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -24,6 +25,7 @@ CONFIGURATION = (
     "jax_use_shardy_partitioner",
 )
 MAX_TEXT = 120
+_KEY = re.compile(r"\['([^']*)'\]")
 MAX_ARGUMENTS = 2000
 
 
@@ -34,7 +36,8 @@ class Program:
     ``devices`` are ids in the order of the assignment, ``processes`` those that own them. ``module`` is the digest of
     the canonical lowered module, None where it was never seen (compiled before the checks were on): an unknown
     agrees with anything. So does a function that is not ``identified``. ``name`` and ``value`` belong to barriers and
-    asserted values. ``digest`` is a short name for what decides, equal on all processes that agree.
+    asserted values; ``order`` says in which order the arguments' dictionaries hold their keys. ``digest`` is a short
+    name for what decides, equal on all processes that agree.
     """
 
     function: str
@@ -45,6 +48,7 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
     value: str | None = None
+    order: str | None = None
     communicates: bool = True
     identified: bool = True
     digest: str = field(init=False, default="")
@@ -63,6 +67,7 @@ class Program:
             "value": self.value,
             "devices": list(self.devices) or None,
             "module": self.module,
+            "order": self.order,
         }
 
 
@@ -80,6 +85,23 @@ def source_identity(source: str | None, fallback: str) -> tuple[str, str | None]
     name, _, place = source.partition(" at ")
     path, _, line = place.rpartition(":")
     return name or fallback, f"{PurePath(path).name}:{line}" if path and line.isdigit() else None
+
+
+def key_order(names: Sequence[str] | None) -> str | None:
+    """In which order the dictionaries among some arguments hold their keys, whatever the keys are.
+
+    JAX sorts the keys of a ``dict`` and leaves those of an ``OrderedDict`` as they were put in. Two processes that put
+    them in one after the other hand over the same names, shapes and program, and the wrong array for each name.
+    """
+    if names is None:
+        return None
+    levels: dict[str, dict[str, None]] = {}
+    for name in names:
+        for key in _KEY.finditer(name):
+            levels.setdefault(name[: key.start()], {})[key[1]] = None
+    places = [[sorted(keys).index(key) for key in keys] for keys in levels.values()]
+    unsorted = [(level, order) for level, order in enumerate(places) if order != sorted(order)]
+    return hashlib.blake2b(json.dumps(unsorted).encode(), digest_size=8).hexdigest() if unsorted else "sorted"
 
 
 def describe_arguments(values: Sequence[Any], names: Sequence[str] | None) -> list[dict[str, Any]]:

@@ -38,6 +38,8 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
     if _differs(records, "value"):
         name = next((record["name"] for record in records.values() if record.get("name")), "a value")
         return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
+    if _differs(records, "order"):
+        return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
     for look in (_static_difference, _argument_difference):
         found = look(records)
         if found is not None:
@@ -48,13 +50,23 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
 
 
 def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
-    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module")
+    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order")
     return any(_differs(records, name) for name in fields)
 
 
 def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
     known = [record.get(name) for record in records.values() if record.get(name) is not None]
     return any(value != known[0] for value in known[1:])
+
+
+def _keys(records: Mapping[int, Mapping[str, Any]]) -> str:
+    """The first argument that is another one on some process, by its path."""
+    paths = {number: [str(a.get("path")) for a in record.get("arguments") or ()] for number, record in records.items()}
+    columns = zip(*paths.values(), strict=False)
+    position = next((place for place, column in enumerate(columns) if len(set(column)) > 1), None)
+    if position is None:
+        return "it is another one on some process"
+    return f"argument {position} is " + sides({n: {"v": path[position]} for n, path in paths.items()}, lambda r: r["v"])
 
 
 def _are_lambdas(records: Mapping[int, Mapping[str, Any]]) -> bool:

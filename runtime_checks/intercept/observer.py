@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
-from spmdlint.runtime_checks.fingerprint import Program, configuration, source_identity
+from spmdlint.runtime_checks.fingerprint import Program, configuration, key_order, source_identity
 from spmdlint.runtime_checks.frames import user_site
 from spmdlint.runtime_checks.modules import canonical, compiled_communicates, digest, lowered_communicates
 from spmdlint.runtime_checks.session import Session
@@ -250,6 +250,7 @@ class Observer:
             devices=compiled.devices,
             module=compiled.module,
             environment=compiled.environment,
+            order=key_order(context.names) if context else None,
             communicates=compiled.communicates,
         )
 

@@ -104,6 +104,24 @@ for i in range(100000):
     assert run.seconds < PROMPT
 
 
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+def test_an_interrupt_of_one_process_is_told_when_the_others_go_on(mode: str, tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        STEPS
+        + """
+for i in range(5):
+    if i == 3 and me == 1:
+        raise KeyboardInterrupt  # stops
+    w = step(w, everywhere([i, i]))  # calls
+    w.block_until_ready()
+""",
+        options=("--mode", mode),
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+    assert (run.line(0), run.line(1)) == (run.marked("calls"), run.marked("stops"))
+
+
 def test_a_time_out_tells_where_the_processes_are(tmp_path: Path) -> None:
     for limit in ("8", "60"):  # a busy machine may need more time to come that far
         run = rehearse(

@@ -51,7 +51,8 @@ def test_equal_work_is_clean_and_local_work_is_nobodys_business(tmp_path: Path) 
         step = jax.jit(lambda w, x: w + jnp.mean(x))
         w = jnp.zeros(())
         for i in range(4):
-            w = step(w, everywhere(np.full(4, i)))
+            own = {f"of_{me}": i, "b": i} if i % 2 else {"b": i, "of_all": i}  # JAX sorts a dictionary's keys
+            w = step(w, everywhere(np.full(4, i))) + 0 * jax.jit(lambda tree: tree["b"])(own)
             if me == 0:
                 print("log", float(w * 100), float(jnp.linalg.norm(jnp.ones(3))))
         print("done", value(w))
@@ -65,6 +66,7 @@ def test_equal_work_is_clean_and_local_work_is_nobodys_business(tmp_path: Path) 
 # Each case is a job of its own within one run of two processes: the checks are switched off and on again between them.
 KINDS = """
 import json
+from collections import OrderedDict
 from jax.experimental.multihost_utils import sync_global_devices
 from spmdlint import runtime_checks
 
@@ -98,7 +100,12 @@ def callable_object():
             return jnp.sum(x) * (1 + me)
     return jax.jit(Loss())(everywhere([1, 2]))
 
-for case in (dtype, program, setup, seed, barrier, pmap, callable_object):
+def keys():
+    names = ["kernel", "scale"] if me == 0 else ["scale", "kernel"]
+    params = OrderedDict((name, jnp.full(4, float(len(name)))) for name in names)
+    return jax.jit(lambda params, x: list(params.values())[0].sum() * jnp.sum(x))(params, everywhere([1, 2]))
+
+for case in (dtype, program, setup, seed, barrier, pmap, callable_object, keys):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
         case()
@@ -125,9 +132,11 @@ def test_each_kind(tmp_path: Path) -> None:
         "barrier": "arguments",
         "pmap": "arguments",
         "callable_object": "program",
+        "keys": "arguments",
     }, run.output
     lines = {case: [side["line"] for side in report["processes"].values()] for case, report in told.items()}
     assert all(line == one for one, line in lines.values()), lines
+    assert "argument 0 is process 0: params['kernel']; process 1: params['scale']" in told["keys"]["message"]
     assert "(Loss at program.py:" in told["callable_object"]["message"]
     # JAX before 0.9 gives constants no location, and the modules of this case differ in one.
     sources = {side["source"] for side in told["program"]["module"]["sides"] if side["source"]}
