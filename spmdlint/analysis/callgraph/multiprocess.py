@@ -17,6 +17,7 @@ _SIGNS = frozenset(
 # Code for one process asks for its devices, and for the parts of an array on them, by these names, too.
 _WEAK = frozenset(("local_devices", "addressable_shards", "addressable_data"))
 _OF_ARRAYS = _WEAK | {name for name in _SIGNS if name.startswith("make_array_")}
+_SERVICE = "multihost_utils"
 _COUNTS = frozenset(("process_count", "host_count"))
 
 
@@ -93,6 +94,19 @@ class MultiProcess:
         functions = self.project.modules[path].summary.functions
         return any(_sign(f, o) and getattr(o, "name", "") not in _WEAK for f in functions for o in f.operations)
 
+    def joins(self, path: Path) -> bool:
+        """Do its processes surely know one another through JAX's service: where they do not, each lists its own CPUs.
+
+        Its program starts that service, or the file uses what needs it.
+        """
+        functions = self.project.modules[path].summary.functions
+        uses = any(_meets(operation) for function in functions for operation in function.operations)
+        return self.always or uses or self._any_around(path, self._starts)
+
+    def _starts(self, path: Path) -> bool:
+        functions = self.project.modules[path].summary.functions
+        return any(starts(function, operation) for function in functions for operation in function.operations)
+
     def tests_one_process(self, path: Path) -> bool:
         """Is a file a test, by its name, that names no process, but arrays over devices at most."""
         if self.always or not (path.stem.startswith("test_") or path.stem.endswith("_test")):
@@ -154,6 +168,12 @@ class MultiProcess:
 
 def _asks(operation: s.Operation) -> bool:
     return isinstance(operation, (s.Attribute, s.Import)) and operation.name in _COUNTS
+
+
+def _meets(operation: s.Operation) -> bool:
+    if isinstance(operation, s.Import):
+        return _SERVICE in operation.module.split(".") or operation.name == _SERVICE
+    return isinstance(operation, s.Attribute) and operation.name == _SERVICE
 
 
 def _sign(function: s.Function, operation: s.Operation) -> bool:

@@ -19,10 +19,7 @@ from spmdlint.analysis.variance.ownpart import says_who
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-_TRACED = (
-    *("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy."),
-    *("jax.experimental.pallas.", "jax.experimental.xla_metadata."),
-)
+_TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.experimental.xla_metadata.")
 # What an optimizer does that was made outside: its settings are constants of the program.
 _STEPS = frozenset(("update",))
 # They make or change the shape of an array by what they are given.

@@ -91,7 +91,8 @@ class Placements:
             return None
         made = certain(self.ev.value(frame, element.base))
         if isinstance(made, Applied) and self.quantities.table.lists.get(made.name) == "device":
-            return made.site  # of one platform, too: `jax.devices("cpu")` lists those of all processes
+            whole = not made.arguments.positional and not made.arguments.keywords
+            return made.site if whole or self.multi.joins(frame.ref.path) else None
         listed = self.quantities.of(frame, element.base)
         return listed.site if listed is not None and (listed.role, listed.unit) == ("list", "device") else None
 
