@@ -17,8 +17,8 @@ class NonlinearBeforeReduction(Rule):
 
     Finds a gradient, a sum or a mean of one device's share of the data that goes through a norm, a clip, a square root,
     an exponential, the update of an optimizer such as `optax.adam`, or the like, and is reduced by `psum` or `pmean`
-    only then; and the `std` or `var` of this device's rows, where the mean of the same rows is taken beside it. With
-    `--preview`, also a bias that is added to this device's part of a product of matrices before `psum` takes their sum.
+    only then; and the `std` or `var` of this device's rows, where the mean of the same rows is taken beside it. Also a
+    bias that is added to this device's part of a product of matrices before `psum` takes their sum.
 
     ## Why it matters
 
@@ -69,7 +69,7 @@ class NonlinearBeforeReduction(Rule):
         told = set()
         for found in program.bodies.met():
             event = found.event
-            biased = event.hazard == "added" and program.preview
+            biased = event.hazard == "added"
             if (event.hazard != "bent" and not biased) or event.mark.site in told:
                 continue
             told.add(event.mark.site)

@@ -211,13 +211,13 @@ def either_leaf(leaves: list[Leaf], told_apart: bool = True) -> Leaf:
 
 
 # What counts although it has happened on one way only.
-_ON_ONE_WAY = frozenset(("gradient", "applied", "bent", "ratio"))
+_ON_ONE_WAY = frozenset(("gradient", "applied", "added", "bent", "ratio"))
 
 
 def _counts(mark: Mark, leaves: list[Leaf]) -> bool:
     """Does a mark stay that one way has. Without specs, as in a map over rows, no other way may reduce it."""
     reduced = any(not leaf.literal and leaf.state(mark.axis) in ALIKE for leaf in leaves)
-    return mark.fact in _ON_ONE_WAY and not (mark.fact in ("gradient", "applied") and reduced)
+    return mark.fact in _ON_ONE_WAY and not (mark.fact in ("gradient", "applied", "added") and reduced)
 
 
 def either_type(types: list[Type], told_apart: bool = True) -> Type:
