@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from spmdlint.analysis.evaluation.dominance import immediate_dominators
+from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Delete, Function, Store, ValueId
 
 _NONE: frozenset[ValueId] = frozenset()
@@ -17,12 +18,13 @@ class Flow:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.successors = [tuple(dict.fromkeys(edge.target for edge in block.edges)) for block in function.blocks]
+        targets = (dict.fromkeys([edge.target for edge in block.edges]) for block in function.blocks)
+        self.successors = [shared(tuple(each)) for each in targets]
         predecessors: list[list[int]] = [[] for _ in function.blocks]
-        for source, targets in enumerate(self.successors):
-            for target in targets:
+        for source, following in enumerate(self.successors):
+            for target in following:
                 predecessors[target].append(source)
-        self.predecessors = tuple(map(tuple, predecessors))
+        self.predecessors = tuple([shared(tuple(each)) for each in predecessors])
         self._reaching: dict[tuple[int, str], frozenset[ValueId]] = {}
         self._stores: dict[str, Sequence[ValueId]] = {}
         self._last: dict[str, dict[int, ValueId]] = {}
@@ -69,7 +71,8 @@ class Flow:
     def _only_stores(self) -> dict[str, frozenset[ValueId]]:
         """The store of each name that is stored once and never deleted."""
         counted = ((name, self._stores_of(name)) for name in self.function.stores)
-        return {name: frozenset(stores) for name, stores in counted if len(stores) == 1 and name not in self._deleted}
+        once = ((name, stores) for name, stores in counted if len(stores) == 1 and name not in self._deleted)
+        return {name: shared(frozenset(stores)) for name, stores in once}
 
     @cached_property
     def _after(self) -> list[int]:
@@ -113,7 +116,7 @@ class Flow:
                 found.add(last)
             elif current != block:
                 pending.extend(source for source in self.predecessors[current] if takes(source, current))
-        return frozenset(found) if found else _NONE
+        return shared(frozenset(found)) if found else _NONE
 
     def reaching_by(self, number: ValueId, name: str, takes: Callable[[int, int], bool]) -> frozenset[ValueId]:
         """The stores of :meth:`reaching` that are left where control takes some edges only."""
@@ -162,7 +165,7 @@ class Flow:
         """The blocks that control can come to from one arm of a branch before its arms meet."""
         key = (block, arm)
         if key not in self._guarded:
-            self._guarded[key] = frozenset(self.reachable(arm, without=self.joins_at(block)))
+            self._guarded[key] = shared(frozenset(self.reachable(arm, without=self.joins_at(block))))
         return self._guarded[key]
 
     def order(
@@ -217,7 +220,7 @@ class Flow:
     def loop_body(self, header: int) -> frozenset[int]:
         """The blocks of the loop at a header: what can come back to it without leaving through it."""
         if header not in self._bodies:
-            self._bodies[header] = frozenset(self._loop_body(header))
+            self._bodies[header] = shared(frozenset(self._loop_body(header)))
         return self._bodies[header]
 
     def _loop_body(self, header: int) -> set[int]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.operations import Operations
+from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.analysis.evaluation.values import Values
 from spmdlint.program import summary as s
 
@@ -28,7 +29,7 @@ NO_ROOT = -1
 _NONE: frozenset[str] = frozenset()
 _UNSET: Mapping[str, tuple[int, ...]] = {}
 CHANGES, FIXED = 1, 2
-_OTHERS = frozenset((s.Store, s.Load, s.Await))
+_OTHERS: tuple[type, ...] = (s.Store, s.Load, s.Await)
 """What may have another operation for its root."""
 _STATES: dict[type, int] = {
     s.Call: CHANGES,
@@ -64,14 +65,12 @@ class Code(Operations):
         self.fixed = bytearray(len(function.operations))
         """What is known of each operation: nothing yet, that its value changes with the frame, that it is fixed."""
         self._scopes: dict[str, s.Function | None] = {}
-        for kind, numbers in self.numbers.items():
-            if kind in _OTHERS:
-                for number in numbers:
-                    self.roots[number] = NO_ROOT
-            state = _STATES.get(kind)
-            if state is not None:
-                for number in numbers:
-                    self.fixed[number] = state
+        for kind in _OTHERS:
+            for number in self.numbers_of(kind):
+                self.roots[number] = NO_ROOT
+        for kind, state in _STATES.items():
+            for number in self.numbers_of(kind):
+                self.fixed[number] = state
 
     def scope_of(self, name: str) -> s.Function | None:
         """The scope that binds a name as seen from here; None where it is global or built in."""
@@ -180,10 +179,10 @@ class Code(Operations):
         for block, targets in zip(self.function.blocks, self.flow.successors, strict=True):
             test = block.test
             if test is None or isinstance(self.operations[test], NEVER_DECIDED):
-                found.append((None, targets, targets, targets))
+                found.append(shared((None, targets, targets, targets)))
                 continue
-            yes = tuple(edge.target for edge in block.edges if edge.kind != "false")
-            no = tuple(edge.target for edge in block.edges if edge.kind != "true")
+            yes = shared(tuple([edge.target for edge in block.edges if edge.kind != "false"]))
+            no = shared(tuple([edge.target for edge in block.edges if edge.kind != "true"]))
             found.append((test, targets, yes, no))
         return tuple(found)
 

@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.names import Names
 from spmdlint.analysis.evaluation.objects import Objects
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.ownstores import stored_before
+from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     NOTHING,
@@ -134,7 +135,7 @@ class Evaluator(Frames):
                 pending += yes if answer else no
         decisions = tuple(answers)
         every = frame.code.all_blocks
-        found = (every if len(live) == len(every) else frozenset(live), decisions)
+        found = (every if len(live) == len(every) else shared(frozenset(live)), decisions)
         return frame.code.lives.setdefault(decisions, found)
 
     def decisions(self, frame: Frame) -> Decisions:

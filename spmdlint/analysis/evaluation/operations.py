@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
+from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.program import summary as s
 
 Kind = TypeVar("Kind")
 _FILLERS = frozenset(("append", "extend", "insert", "setdefault", "update"))
+_CODES: dict[type, int] = {kind: code for code, kind in enumerate(get_args(s.Operation))}
 _NO_CALLS: Mapping[int, s.Call] = {}
 _NO_NAMES: frozenset[str] = frozenset()
 """Every other empty set would be an object of its own: some functions have nothing of a kind, and there are many."""
@@ -25,26 +27,34 @@ class Operations:
         self._named: dict[frozenset[str], dict[int, s.Call]] = {}
         self._mentioned: dict[frozenset[str], bool] = {}
 
+    @cached_property
+    def kinds(self) -> bytes:
+        """The kind of each operation, as a byte: a search in these is faster than any table, and takes no room."""
+        return bytes(map(_CODES.__getitem__, map(type, self.operations)))
+
+    def numbers_of(self, kind: type) -> Iterator[int]:
+        """The numbers of the operations of a kind, in the order of the text."""
+        kinds, code = self.kinds, _CODES[kind]
+        number = kinds.find(code)
+        while number >= 0:
+            yield number
+            number = kinds.find(code, number + 1)
+
     def of_kind(self, kind: type[Kind]) -> Iterator[tuple[int, Kind]]:
         """The operations of a kind, in the order of the text."""
         operations: list[Any] = self.operations
-        for number in self.numbers.get(kind, ()):
+        kinds, code = self.kinds, _CODES[kind]
+        number = kinds.find(code)
+        while number >= 0:
             yield number, operations[number]
-
-    @cached_property
-    def numbers(self) -> dict[type, tuple[int, ...]]:
-        """The numbers of the operations of each kind."""
-        found: dict[type, list[int]] = {}
-        for number, operation in enumerate(self.operations):
-            found.setdefault(type(operation), []).append(number)
-        return {kind: tuple(numbers) for kind, numbers in found.items()}
+            number = kinds.find(code, number + 1)
 
     def each(self, kinds: tuple[type[Kind], ...]) -> Iterator[tuple[int, int, Kind]]:
         """The operations of some kinds in the order of the blocks: the block, the number, the operation."""
         numbers = self._each.get(kinds)
         block_of = self.function.block_of
         if numbers is None:
-            found = [n for kind in kinds for n in self.numbers.get(kind, ())]
+            found = [number for kind in kinds for number in self.numbers_of(kind)]
             if not found:  # as most often: not worth its place
                 return
             found.sort(key=lambda number: (block_of[number], number))  # numbers rise inside of a block
@@ -57,9 +67,9 @@ class Operations:
         """The numbers of the operations of some kinds in each block, in order."""
         found: list[list[int]] = [[] for _ in self.function.blocks]
         block_of = self.function.block_of
-        for number in sorted(n for kind in kinds for n in self.numbers.get(kind, ())):
+        for number in sorted(n for kind in kinds for n in self.numbers_of(kind)):
             found[block_of[number]].append(number)
-        return tuple(map(tuple, found))
+        return tuple([shared(tuple(numbers)) for numbers in found])
 
     def calls_named(self, names: frozenset[str]) -> Mapping[int, s.Call]:
         """The calls, by their number, of what has one of these names for the last part of its own."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.raised import calm, handled, ways
 from spmdlint.program import summary as s
@@ -56,7 +57,7 @@ class Control:
             join = flow.joins_at(number)
             yes, no = flow.reachable(arms["true"], without=join), flow.reachable(arms["false"], without=join)
             if number not in yes | no:
-                yield Branch(number, block.test, frozenset(yes - no), frozenset(no - yes))
+                yield Branch(number, block.test, shared(frozenset(yes - no)), shared(frozenset(no - yes)))
 
     def choosing(self, frame: Frame, places: Iterable[int], use: int | None) -> Iterator[Branch]:
         """The branches that choose between operations at some places for one that runs later, in block ``use``."""
