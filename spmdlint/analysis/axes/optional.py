@@ -100,7 +100,7 @@ class OptionalAxes:
         names = {
             formal.name
             for formal in function.formals
-            if (formal.default or handed) and "axis" in formal.name and frame.bindings.get(formal.name) == _NONE
+            if (formal.default or handed) and "axis" in formal.name and frame.bound(formal.name) == _NONE
         }
         if not names:
             return None

@@ -65,7 +65,7 @@ def _binds_functions(frame: Frame) -> bool:
     """Is a parameter here, or one of the function around it, bound to a function, or to a list of them."""
     current: Frame | None = frame
     while current is not None:
-        for values in current.bindings.values():
+        for values in current.given:
             if any(_is_code(value) or _lists_code(value) for value in values):
                 return True
         current = current.outer

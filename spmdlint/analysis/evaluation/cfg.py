@@ -8,13 +8,15 @@ from functools import cached_property
 
 from spmdlint.analysis.evaluation.dominance import immediate_dominators
 from spmdlint.analysis.evaluation.sharing import shared
-from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Delete, Function, Store, ValueId
+from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Declare, Delete, Function, Store, ValueId
 
 _NONE: frozenset[ValueId] = frozenset()
 
 
 class Flow:
     """The graph of one function, and what is computed from it on demand."""
+
+    __slots__ = ("__dict__", "_bodies", "_guarded", "_last", "_reaching", "function", "predecessors", "successors")
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -26,7 +28,6 @@ class Flow:
                 predecessors[target].append(source)
         self.predecessors = tuple([shared(tuple(each)) for each in predecessors])
         self._reaching: dict[tuple[int, str], frozenset[ValueId]] = {}
-        self._stores: dict[str, Sequence[ValueId]] = {}
         self._last: dict[str, dict[int, ValueId]] = {}
         self._bodies: dict[int, frozenset[int]] = {}
         self._guarded: dict[tuple[int, int], frozenset[int]] = {}
@@ -45,14 +46,16 @@ class Flow:
 
     def _stores_of(self, name: str) -> Sequence[ValueId]:
         """The stores to a name, in the order of the text; what declares it alone is none."""
-        found = self._stores.get(name)
-        if found is None:
-            numbers = self.function.stores.get(name, ())
-            operations = self.function.operations
-            if any(type(operations[number]) is not Store for number in numbers):
-                numbers = [number for number in numbers if type(operations[number]) is Store]
-            found = self._stores[name] = numbers
-        return found
+        numbers = self.function.stores.get(name, ())
+        if not self._declares:
+            return numbers
+        operations = self.function.operations
+        return [number for number in numbers if type(operations[number]) is Store]
+
+    @cached_property
+    def _declares(self) -> bool:
+        """Does the function only declare any name, as in ``x: int``."""
+        return any(type(operation) is Declare for operation in self.function.operations)
 
     def at_end(self, name: str) -> frozenset[ValueId]:
         """The stores to a name that may be its last when the function is done."""

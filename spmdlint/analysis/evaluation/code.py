@@ -50,6 +50,8 @@ _STARTING = (s.Import, s.MakeClass, s.Call)
 class Code(Operations):
     """One function, its control flow, and its values that are the same in every frame. One per run and function."""
 
+    __slots__ = ("_reaching", "_scopes", "fixed", "flow", "known", "lives", "roots", "summary")
+
     def __init__(self, summary: s.Summary, function: s.Function) -> None:
         super().__init__(function)
         self.summary = summary

@@ -186,7 +186,7 @@ class Evaluator(Frames):
             found = code.known[root] = self.memo.shared(constant)
             return found
         if isinstance(operation, s.Parameter):
-            bound = frame.bindings.get(operation.name)
+            bound = frame.bound(operation.name)
             if bound is not None:
                 frame.known[root] = bound
                 return bound
@@ -218,7 +218,7 @@ class Evaluator(Frames):
         return found
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Values:
-        bound = frame.bindings.get(operation.name)
+        bound = frame.bound(operation.name)
         if bound is not None:
             return bound
         function = self.function(frame)

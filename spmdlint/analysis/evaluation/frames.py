@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.code import Code
+from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.analysis.evaluation.values import Constant, Frame, FunctionValue, Value, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
@@ -31,8 +32,9 @@ class Frames:
         frames = self._frames.get(ref)
         if frames is None:
             frames = self._frames[ref] = {}
-        names = sorted(bindings)
-        key = (*names, *[bindings[name] for name in names], outer, arrays)
+        names = shared(tuple(sorted(bindings)))
+        given = tuple([bindings[name] for name in names])
+        key = (names, given, outer, arrays)
         found = frames.get(key)
         if found is None:
             count = len(frames)
@@ -43,7 +45,7 @@ class Frames:
                     return self.frame(ref, written, outer, depth, arrays and bool(written))
                 if count >= MAX_WRITTEN:
                     return self.frame(ref, {}, outer, depth)
-            found = frames[key] = Frame(self.code(ref), ref, bindings, outer, depth, arrays, serial=self._made)
+            found = frames[key] = Frame(self.code(ref), ref, names, given, outer, depth, arrays, serial=self._made)
             self._made += 1
         return found
 

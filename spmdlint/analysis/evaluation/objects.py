@@ -426,7 +426,7 @@ class Objects:
             cls = self.project.enclosing_class(current.ref)
             formals = self.ev.function(current).formals
             if cls is not None and formals:
-                receiver = current.bindings.get(formals[0].name) or self.implicit_receiver(current, formals[0].name)
+                receiver = current.bound(formals[0].name) or self.implicit_receiver(current, formals[0].name)
                 value = certain(receiver) if receiver is not None else None
                 return one(SuperValue(self.class_of(cls), value)) if value is not None else ANYTHING
             current = current.outer

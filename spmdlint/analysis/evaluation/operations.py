@@ -18,7 +18,12 @@ _NO_NAMES: frozenset[str] = frozenset()
 
 
 class Operations:
-    """Finds operations without going over all of them. One per run and function."""
+    """Finds operations without going over all of them. One per run and function.
+
+    What every function has lies in slots, because there are many; what few ask for, in the dictionary beside them.
+    """
+
+    __slots__ = ("__dict__", "_each", "_mentioned", "_named", "function", "operations")
 
     def __init__(self, function: s.Function) -> None:
         self.function = function
@@ -83,8 +88,8 @@ class Operations:
         return found
 
     @cached_property
-    def _called_names(self) -> frozenset[str]:
-        return frozenset(self._last_name(call.function) for _, call in self.of_kind(s.Call)) or _NO_NAMES
+    def _called_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([self._last_name(call.function) for _, call in self.of_kind(s.Call)]))
 
     def mentions(self, names: frozenset[str]) -> bool:
         """Does the function read one of these names, or ask for an attribute of that name."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, TypeVar
 
-Numbers = TypeVar("Numbers", tuple[Any, ...], frozenset[int])
+Small = TypeVar("Small", tuple[Any, ...], frozenset[int])
 _SMALL = 8
 
 
-def shared(numbers: Numbers) -> Numbers:
+def shared(small: Small) -> Small:
     """A tuple or set that is equal to this one, and kept for others that are, too; large ones stay as they are."""
-    return _kept(numbers) if len(numbers) <= _SMALL else numbers
+    return _kept(small) if len(small) <= _SMALL else small
 
 
 @lru_cache(maxsize=1 << 16)
-def _kept(numbers: Any) -> Any:
-    return numbers
+def _kept(small: Any) -> Any:
+    return small

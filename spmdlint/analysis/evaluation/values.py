@@ -65,17 +65,23 @@ class Frame(Struct, eq=False):
 
     Frames are interned by the evaluator, so identity is equality. Parameters without a binding are free.
     ``arrays`` says that the caller is a map or transformation, which passes arrays: what has a default keeps it.
-    ``known`` is what the evaluator has found of its values so far, ``serial`` the number of the frame among all.
+    ``names`` are those of the others, ``given`` what they are bound to. ``known`` is what the evaluator has found of
+    its values so far, ``serial`` the number of the frame among all.
     """
 
     code: Code
     ref: FunctionRef
-    bindings: dict[str, Values] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    given: tuple[Values, ...] = ()
     outer: Frame | None = None
     depth: int = 0
     arrays: bool = False
     known: dict[int, Values] = field(default_factory=dict)
     serial: int = 0
+
+    def bound(self, name: str) -> Values | None:
+        """What a parameter is bound to; None where it is free."""
+        return self.given[self.names.index(name)] if name in self.names else None
 
 
 class FunctionValue(Struct, frozen=True):

@@ -24,6 +24,8 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+_READS: tuple[type[s.Operation], ...] = (s.Subscript, s.Call)
+
 _COPIES = frozenset(("jax.numpy.broadcast_to", "jax.numpy.asarray", "jax.numpy.array"))
 
 
@@ -41,7 +43,7 @@ def global_indices(evaluator: Evaluator, table: Typing) -> Iterator[GlobalIndex]
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         live = evaluator.live_blocks(frame)
-        for block, number, _ in frame.code.each((s.Subscript, s.Call)):
+        for block, number, _ in frame.code.each(_READS):
             found = search.at(frame, number) if block in live else None
             if found is not None:
                 place, split = found

@@ -14,6 +14,8 @@ from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
+_SUBSCRIPT = (s.Subscript,)
+
 _STRIDES = frozenset(("islice",))
 
 
@@ -36,7 +38,7 @@ class Shares:
         """Shares by the process's number of what was shuffled with a seed of the process's own."""
         for frame in (self.ev.free_frame(ref) for ref in self.ev.project.functions()):
             live = self.ev.live_blocks(frame)
-            for block, number, operation in frame.code.each((s.Subscript,)):
+            for block, number, operation in frame.code.each(_SUBSCRIPT):
                 if block in live and isinstance(frame.code.operations[operation.index], s.Slice):
                     yield from self._share(frame, number, operation.index, operation.base)
             for number, method in frame.code.calls_named(SHARDERS).items():

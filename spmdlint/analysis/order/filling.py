@@ -12,6 +12,8 @@ from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
+_YIELD = (s.Yield,)
+
 
 def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Reason | None:
     """Why the elements of a name's value have the property, because of the loop that put them there."""
@@ -121,7 +123,7 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
                     frame, chosen.base, f"{function.name}() yields elements by their place in it", found
                 )
     flow = origins.ev.flow(frame.ref)
-    yields = {block for block, _, _ in frame.code.each((s.Yield,))}
+    yields = {block for block, _, _ in frame.code.each(_YIELD)}
     for number in sorted(origins.ev.live_blocks(frame)):
         test = function.blocks[number].test
         operation = function.operations[test] if test is not None else None

@@ -17,6 +17,10 @@ from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
+_TAKES: tuple[type[s.Operation], ...] = (s.Subscript, s.Next, s.Call)
+_COLLECTED = (s.Collected,)
+_PUTS = (s.StoreSubscript,)
+
 _SKIPPERS = frozenset(("skip",))
 """Methods of data sets that leave out the part of the processes before."""
 
@@ -74,7 +78,7 @@ class Listings:
             live = self.ev.live_blocks(frame)
             if self.preview or self.multi.written_for(ref.path):
                 yield from self._numbers(frame, live)
-            for block, number, operation in frame.code.each((s.Subscript, s.Next, s.Call)):
+            for block, number, operation in frame.code.each(_TAKES):
                 if block not in live:
                     continue
                 if isinstance(operation, s.Subscript):
@@ -133,11 +137,11 @@ class Listings:
 
     def _numbers(self, frame: Frame, live: frozenset[int]) -> Iterator[ListingNumbers]:
         """``{name: i for i, name in enumerate(listing)}``, and ``ids[name] = len(ids)`` in a loop over one."""
-        for block, number, made in frame.code.each((s.Collected,)):
+        for block, number, made in frame.code.each(_COLLECTED):
             if made.kind == "dict" and block in live:
                 for counted in self._counted(frame, made):
                     yield from self._numbered(frame, counted, number)
-        for block, number, put in frame.code.each((s.StoreSubscript,)):
+        for block, number, put in frame.code.each(_PUTS):
             value = frame.code.operations[frame.code.root_of(put.value)]
             if block in live and isinstance(value, s.Call) and self._calls(frame, value, "builtins.len"):
                 for header, body in self.ev.flow(frame.ref).loops.items():

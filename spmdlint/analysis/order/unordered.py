@@ -25,6 +25,8 @@ from spmdlint.knowledge.orders import dimensions
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+_READS: tuple[type[s.Operation], ...] = (s.Call, s.Subscript)
+
 Sink = Literal[
     "parallel call", "traced program", "axis names", "mesh", "random keys", "share", "argument", "composition",
     "dimensions", "nesting",
@@ -96,7 +98,7 @@ class SetLoops:
                 operation = function.operations[test] if test is not None else None
                 if isinstance(operation, s.Next) and test is not None:
                     yield from self._loop(frame, ref, number, test, operation)
-            for block, position, call in frame.code.each((s.Call, s.Subscript)):
+            for block, position, call in frame.code.each(_READS):
                 if block not in live:
                     continue
                 if isinstance(call, s.Call):

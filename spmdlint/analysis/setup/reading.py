@@ -38,6 +38,8 @@ from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.reading import Reading
 from spmdlint.program import summary as s
 
+_TAKES: tuple[type[s.Operation], ...] = (s.Next, s.Call)
+
 _DEPTH = 8
 _MESH = "mesh"
 
@@ -73,7 +75,7 @@ class Reads:
                 continue
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
-            for block, number, _ in frame.code.each((s.Next, s.Call)):
+            for block, number, _ in frame.code.each(_TAKES):
                 if block in live:
                     yield from self._at(frame, number)
 

@@ -17,6 +17,8 @@ from spmdlint.knowledge.removed import Removals, Removed, Version
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+_NAMES: tuple[type[s.Operation], ...] = (s.Import, s.Attribute, s.Call)
+
 _ERRORS = ("ImportError", "ModuleNotFoundError", "AttributeError", "TypeError")
 _PROBES = ("hasattr", "getattr", "find_spec", "import_module")
 _DEPTH = 6
@@ -46,7 +48,7 @@ class RemovedNames:
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
             guarded: set[int] | None = None
-            for block, number, _ in frame.code.each((s.Import, s.Attribute, s.Call)):
+            for block, number, _ in frame.code.each(_NAMES):
                 for found in self._at(frame, number) if block in live else ():
                     if guarded is None:
                         guarded = self._asked(frame)

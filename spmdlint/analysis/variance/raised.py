@@ -34,6 +34,9 @@ from spmdlint.analysis.variance.reason import Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+_CAUGHT = (s.Caught,)
+_RAISE = (s.Raise,)
+
 FailingCall: TypeAlias = Callable[[Frame, int, s.Call], bool]
 
 _BROAD = frozenset(f"builtins.{name}" for name in "Exception BaseException KeyboardInterrupt".split())
@@ -123,7 +126,7 @@ class Raised:
         found: dict[FunctionRef, list[str]] = {}
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
-            for block, _, caught in frame.code.each((s.Caught,)):
+            for block, _, caught in frame.code.each(_CAUGHT):
                 kinds = self.ev.value(frame, caught.kind) if caught.kind is not None else NOTHING
                 known = [self.knowledge.get(kind.name) for kind in _flat(kinds) if isinstance(kind, External)]
                 sources = [str(each.raised) for each in known if each is not None and each.raised is not None]
@@ -135,7 +138,7 @@ class Raised:
         """The project's own exceptions that a handler raises."""
         found = ways(frame.code.function, frame.code.flow, clause)
         inside = handled(frame.code.flow, *found) if found is not None else frozenset()
-        for block, _, operation in frame.code.each((s.Raise,)):
+        for block, _, operation in frame.code.each(_RAISE):
             made = frame.code.operations[operation.exception] if operation.exception is not None else None
             if block in inside and isinstance(made, s.Call):
                 yield from (v for v in self.ev.value(frame, made.function) if isinstance(v, ClassValue))
@@ -159,7 +162,7 @@ class Raised:
             for callee in map(self._called, ordered(self.ev.value(frame, call.function))):
                 if isinstance(callee, FunctionValue):
                     inside, further = self.ev.free_frame(callee.ref), (*way, Way(at, call, callee))
-                    for _, raised, operation in inside.code.each((s.Raise,)):
+                    for _, raised, operation in inside.code.each(_RAISE):
                         if self._is_caught(inside, operation, kinds):
                             yield OwnRaise(further, raised)
                     if len(further) < _RAISING:

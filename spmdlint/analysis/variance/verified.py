@@ -19,6 +19,8 @@ from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.program import summary as s
 
+_RAISE = (s.Raise,)
+
 _GATHERS = frozenset(("jax.experimental.multihost_utils.process_allgather",))
 _ASSERTS = frozenset(("jax.experimental.multihost_utils.assert_equal",))
 _DEPTH = 8
@@ -87,7 +89,7 @@ class Verified:
 
     def _failing(self, frame: Frame, gathered: int) -> Iterator[Branch]:
         """The branches on what was gathered of which one arm raises."""
-        raising = {block for block, _, _ in frame.code.each((s.Raise,))}
+        raising = {block for block, _, _ in frame.code.each(_RAISE)}
         for branch in self.control.branches(frame.ref):
             raises = not raising.isdisjoint(branch.yes | branch.no)
             if raises and gathered in parts(self.ev, frame, branch.test, _DEPTH):

@@ -33,7 +33,8 @@ class Context(Struct, eq=False):
 
 
 Place: TypeAlias = tuple[Frame, object]
-_Key: TypeAlias = tuple[Context | None, Place]
+_Key: TypeAlias = tuple[Context, Place] | Place
+"""A place as it is seen from inside of a call, or from none."""
 _State: TypeAlias = tuple["Known", _Key]
 
 
@@ -130,7 +131,8 @@ class Walk:
             self.cut = False
         if place in known.anywhere:
             return known.anywhere[place]
-        key = (self.of_frame(place[0]), place)
+        context = self.of_frame(place[0])
+        key: _Key = place if context is None else (context, place)
         entry = known.within.get(key)
         if entry is not None:
             self._used |= entry[1]
@@ -171,7 +173,7 @@ class Walk:
             else:
                 del self._trail[trail:]
                 self._settle(state, found, own, inside, behind)
-        context, (frame, _) = state[1]
+        context, (frame, _) = _seen(state[1])
         used |= inside if context is not None else inside & {frame}
         return found
 
@@ -185,9 +187,9 @@ class Walk:
             if found is None and own.cut:
                 known.cut[key] = left.near
             elif found is None:
-                known.within[key] = self._in_vain(frozenset((*used, key[0] or key[1][0])))
+                known.within[key] = self._in_vain(frozenset((*used, key[0])))
         known, key = state
-        context, place = key
+        context, place = _seen(key)
         asked = context or place[0]
         if own.cut:
             known.cut[key] = own.near
@@ -200,3 +202,10 @@ class Walk:
     def _in_vain(self, seen_from: frozenset[object]) -> tuple[None, frozenset[object]]:
         """What is kept of a place that was searched in vain, which most are: the same for all that are alike."""
         return self._vain.setdefault(seen_from, (None, seen_from))
+
+
+def _seen(key: _Key) -> tuple[Context | None, Place]:
+    """The call that a place is seen from, and the place."""
+    if isinstance(key[0], Context):
+        return key
+    return None, key
