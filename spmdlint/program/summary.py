@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct, field
 
 from spmdlint.program.layout import Layout, Span
+from spmdlint.program.sharing import shared
 
 ValueId: TypeAlias = int
 """The number of an operation in its function; used where the operation's value is meant."""
@@ -347,13 +348,13 @@ class Function(Struct, dict=True):
         return self.layout.places.extents[self.index][0]
 
     @cached_property
-    def stores(self) -> dict[str, list[ValueId]]:
+    def stores(self) -> dict[str, tuple[ValueId, ...]]:
         """The numbers of the stores to each name, in the order of the text."""
         found: dict[str, list[ValueId]] = {}
         for number, operation in enumerate(self.operations):
             if type(operation) in _BINDING and isinstance(operation, (Store, Declare)):  # a few of many
                 found.setdefault(operation.name, []).append(number)
-        return found
+        return {name: shared(tuple(numbers)) for name, numbers in found.items()}
 
     def binds(self, name: str) -> bool:
         """Is the name local here, by Python's rules."""

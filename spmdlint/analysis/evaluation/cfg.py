@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from spmdlint.analysis.evaluation.dominance import immediate_dominators
-from spmdlint.analysis.evaluation.sharing import shared
+from spmdlint.program.sharing import shared
 from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Declare, Delete, Function, Store, ValueId
 
 _NONE: frozenset[ValueId] = frozenset()
@@ -16,7 +16,7 @@ _NONE: frozenset[ValueId] = frozenset()
 class Flow:
     """The graph of one function, and what is computed from it on demand."""
 
-    __slots__ = ("__dict__", "_bodies", "_guarded", "_last", "_reaching", "function", "predecessors", "successors")
+    __slots__ = ("__dict__", "_reaching", "function", "predecessors", "successors")
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -28,9 +28,20 @@ class Flow:
                 predecessors[target].append(source)
         self.predecessors = tuple([shared(tuple(each)) for each in predecessors])
         self._reaching: dict[tuple[int, str], frozenset[ValueId]] = {}
-        self._last: dict[str, dict[int, ValueId]] = {}
-        self._bodies: dict[int, frozenset[int]] = {}
-        self._guarded: dict[tuple[int, int], frozenset[int]] = {}
+
+    # -- what was asked for before; most functions are never asked
+
+    @cached_property
+    def _last(self) -> dict[str, dict[int, ValueId]]:
+        return {}
+
+    @cached_property
+    def _bodies(self) -> dict[int, frozenset[int]]:
+        return {}
+
+    @cached_property
+    def _guarded(self) -> dict[tuple[int, int], frozenset[int]]:
+        return {}
 
     # -- reaching definitions
 

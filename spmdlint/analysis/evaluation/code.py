@@ -14,9 +14,9 @@ from typing import Any
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.operations import Operations
-from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.analysis.evaluation.values import Values
 from spmdlint.program import summary as s
+from spmdlint.program.sharing import shared
 
 LINKS = range(64)
 """How many calls, attributes and names of one chain are seen through: in a loop there may be no end of them."""
@@ -50,7 +50,7 @@ _STARTING = (s.Import, s.MakeClass, s.Call)
 class Code(Operations):
     """One function, its control flow, and its values that are the same in every frame. One per run and function."""
 
-    __slots__ = ("_reaching", "_scopes", "fixed", "flow", "known", "lives", "roots", "summary")
+    __slots__ = ("_scopes", "fixed", "flow", "known", "lives", "roots", "summary")
 
     def __init__(self, summary: s.Summary, function: s.Function) -> None:
         super().__init__(function)
@@ -62,8 +62,6 @@ class Code(Operations):
         """The roots that are known, by operation; ask :meth:`root_of` for the others."""
         self.lives: dict[tuple[tuple[int, bool], ...], tuple[frozenset[int], tuple[tuple[int, bool], ...]]] = {}
         """The blocks that can run, by the branches that go one way, and these branches once more."""
-        self._reaching: dict[tuple[tuple[tuple[int, bool], ...], int], frozenset[int]] = {}
-        """The stores that may be the last before a load, by the branches that go one way."""
         self.fixed = bytearray(len(function.operations))
         """What is known of each operation: nothing yet, that its value changes with the frame, that it is fixed."""
         self._scopes: dict[str, s.Function | None] = {}
@@ -203,6 +201,11 @@ class Code(Operations):
             # Of code that never runs, what its text says.
             found = self._reaching[key] = found or self.flow.reaching(number, name)
         return found
+
+    @cached_property
+    def _reaching(self) -> dict[tuple[tuple[tuple[int, bool], ...], int], frozenset[int]]:
+        """The stores that may be the last before a load, by the branches that go one way."""
+        return {}
 
     @cached_property
     def all_blocks(self) -> frozenset[int]:

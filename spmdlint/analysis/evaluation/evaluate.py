@@ -20,7 +20,6 @@ from spmdlint.analysis.evaluation.names import Names
 from spmdlint.analysis.evaluation.objects import Objects
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.ownstores import stored_before
-from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.analysis.evaluation.values import (
     ANYTHING,
     NOTHING,
@@ -55,6 +54,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
+from spmdlint.program.sharing import shared
 
 MAX_DEPTH = 12  # frames above one another
 _NONE = one(Constant(None))

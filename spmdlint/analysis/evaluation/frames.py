@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.code import Code
-from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.analysis.evaluation.values import Constant, Frame, FunctionValue, Value, Values
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
+from spmdlint.program.sharing import shared
 
 MAX_FRAMES = 16
 """Different bindings of one function's parameters."""

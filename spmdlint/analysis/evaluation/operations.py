@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeVar, get_args
 
-from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.program import summary as s
+from spmdlint.program.sharing import shared
 
 Kind = TypeVar("Kind")
 _FILLERS = frozenset(("append", "extend", "insert", "setdefault", "update"))
@@ -23,14 +23,12 @@ class Operations:
     What every function has lies in slots, because there are many; what few ask for, in the dictionary beside them.
     """
 
-    __slots__ = ("__dict__", "_each", "_mentioned", "_named", "function", "operations")
+    __slots__ = ("__dict__", "_each", "function", "operations")
 
     def __init__(self, function: s.Function) -> None:
         self.function = function
         self.operations = function.operations
         self._each: dict[tuple[type, ...], tuple[int, ...]] = {}
-        self._named: dict[frozenset[str], dict[int, s.Call]] = {}
-        self._mentioned: dict[frozenset[str], bool] = {}
 
     @cached_property
     def kinds(self) -> bytes:
@@ -86,6 +84,14 @@ class Operations:
             found = {number: call for number, call in calls if self._last_name(call.function) in names}
             self._named[names] = found
         return found
+
+    @cached_property
+    def _named(self) -> dict[frozenset[str], dict[int, s.Call]]:
+        return {}
+
+    @cached_property
+    def _mentioned(self) -> dict[frozenset[str], bool]:
+        return {}
 
     @cached_property
     def _called_names(self) -> tuple[str, ...]:

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.sharing import shared
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.raised import calm, handled, ways
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.sharing import shared
 
 
 class Branch(Struct, frozen=True):

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 Small = TypeVar("Small", tuple[Any, ...], frozenset[int])
-_SMALL = 8
+_SMALL = 32
 
 
 def shared(small: Small) -> Small:
