@@ -83,7 +83,7 @@ class LocalData:
         if depth <= 0 or not 0 < len(edges) <= MAX_CALLERS:
             return False
         for edge in edges:
-            call = edge.caller.code.operations[edge.site.number]
+            call = edge.caller.code.operations[edge.number]
             if edge.target.way != "call" or not isinstance(call, s.Call):
                 return False
             bound = self.ev.project.enclosing_class(frame.ref) is not None

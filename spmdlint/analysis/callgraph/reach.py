@@ -45,12 +45,17 @@ from spmdlint.program.link import FunctionRef
 
 
 class CallEdge(Struct, frozen=True):
-    """One call that one frame makes; ``certain`` if no undecided branch guards it."""
+    """One call that one frame makes, by its number there; ``certain`` if no undecided branch guards it."""
 
     caller: Frame
-    site: Site
+    number: int
     target: Target
     certain: bool = True
+
+    @property
+    def site(self) -> Site:
+        """Where it is written. There are many calls, and few are asked."""
+        return Site(self.caller.ref, self.number)
 
 
 class MapUse(Struct, frozen=True):
@@ -146,7 +151,7 @@ class Visitor:
         """A call as if nothing were known of its arguments."""
         self.reach.complete = False
         target, free = edge.target, self.ev.free_frame(edge.target.frame.ref)
-        return CallEdge(edge.caller, edge.site, Target(free, target.way, target.binds, target.library), edge.certain)
+        return CallEdge(edge.caller, edge.number, Target(free, target.way, target.binds, target.library), edge.certain)
 
     def _edges(self, frame: Frame) -> Iterator[CallEdge]:
         code = frame.code
@@ -189,7 +194,7 @@ class Visitor:
                 self._hand_on(callee, arguments, site)
             self._make(callee, arguments)
             for target in self.calls.targets(callee, arguments, frame.depth + 1):
-                yield CallEdge(frame, site, target, sure)
+                yield CallEdge(frame, number, target, sure)
         # What is unknown, or a function of the project, makes nothing here that the linter knows.
         for value in self.ev.in_order(self.ev.value(frame, number)) if made else ():
             yield from self._use(frame, site, value, sure)
@@ -267,17 +272,20 @@ class Visitor:
         known = self.ev.knowledge.get(value.name)
         if known is None:
             return
-        self.reach.applications.append(MapUse(frame, site, value))
+        use = MapUse(frame, value.site, value)
+        self.reach.applications.append(use)
         if known.kind not in ("map", "jit", "transform"):
             return
-        self.reach.uses.append(MapUse(frame, site, value))
+        self.reach.uses.append(use)
         for parameter in known.function:
             for given in self.ev.argument(value, parameter) or ():
                 self._put_inside(given)
         for function in self.calls.functions_in(known, value.arguments):
             for target in self.calls.targets(function, Arguments(), frame.depth + 1, arrays=True):
                 binds = self.calls.bound(value) if known.kind == "map" else NO_AXES
-                yield CallEdge(frame, site, Target(target.frame, known.kind, binds | target.binds, value.name), sure)
+                yield CallEdge(
+                    frame, site.number, Target(target.frame, known.kind, binds | target.binds, value.name), sure
+                )
 
     def _put_inside(self, given: Value) -> None:
         """Note what is the function of a map, or is bound to some arguments there."""
@@ -327,7 +335,7 @@ class Visitor:
     def _is_to_fail(self, edge: CallEdge) -> bool:
         """Does a test expect a call to fail: what it passes says nothing of the code that is called."""
         tests = edge.caller.code.mentions(RAISING)
-        return tests and expects_failure(self.ev, edge.caller, edge.site.number)
+        return tests and expects_failure(self.ev, edge.caller, edge.number)
 
     def _carry(self, caller: FunctionRef, callee: FunctionRef, target: Target) -> bool:
         reach = self.reach

@@ -120,7 +120,7 @@ def _passed_as_text(evaluator: Evaluator, reach: Reach, frame: Frame, name: str,
     function = frame.code.function
     position = next((n for n, formal in enumerate(function.formals) if formal.name == name), 0)
     for edge in reach.callers.get(frame.ref, ()):
-        call = edge.caller.code.operations[edge.site.number]
+        call = edge.caller.code.operations[edge.number]
         if not isinstance(call, s.Call):
             continue
         given = passed_to(function, call, name, bound=False)

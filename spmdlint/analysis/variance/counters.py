@@ -64,7 +64,7 @@ class Counters:
             return None
         for edge in self.reach.callers.get(frame.ref, ()):
             if edge.target.way == "call" and edge.caller.ref != frame.ref:
-                found = self._guard(origins, self.ev.free_frame(edge.caller.ref), edge.site.number, depth - 1)
+                found = self._guard(origins, self.ev.free_frame(edge.caller.ref), edge.number, depth - 1)
                 if found is not None:
                     return found
         return None

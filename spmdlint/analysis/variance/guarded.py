@@ -56,7 +56,7 @@ def called_by_some(origins: Origins, control: Control, ref: FunctionRef) -> Reas
         return None
     first: Reason | None = None
     for edge in edges:
-        guard = guarded(origins, control, edge.caller, edge.site.number) if edge.target.way == "call" else None
+        guard = guarded(origins, control, edge.caller, edge.number) if edge.target.way == "call" else None
         if guard is None or guard.kind != "identity":
             return None
         if first is None:

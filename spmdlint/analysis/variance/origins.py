@@ -463,14 +463,14 @@ class Origins:
             return None
         for edge in edges:
             caller = self.ev.function(edge.caller)
-            call = caller.operations[edge.site.number]
+            call = caller.operations[edge.number]
             if not isinstance(call, s.Call):
                 continue
             given = self._passed(frame, operation.name, call, edge.caller)
             if given is not None:
                 found = self.of(edge.caller, given)
                 if found is not None:
-                    return self.step(edge.caller, edge.site.number, f"it is passed as {operation.name!r}", found)
+                    return self.step(edge.caller, edge.number, f"it is passed as {operation.name!r}", found)
         return None
 
     def _calls_of(self, ref: FunctionRef) -> list[CallEdge]:

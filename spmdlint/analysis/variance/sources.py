@@ -101,7 +101,7 @@ class Sources:
             return True
         bound = self.ev.project.enclosing_class(parameter.ref) is not None
         for edge in self.reach.callers.get(parameter.ref, ()):
-            call = edge.caller.code.operations[edge.site.number]
+            call = edge.caller.code.operations[edge.number]
             if not isinstance(call, s.Call) or any(argument.star for argument in call.arguments):
                 return True
             number = passed_to(function, call, parameter.name, bound=bound)

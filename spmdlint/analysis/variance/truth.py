@@ -102,7 +102,7 @@ def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) 
     edges = content.reach.callers.get(frame.ref, ())
     function = content.ev.function(frame)
     for edge in edges:
-        call = edge.caller.code.operations[edge.site.number]
+        call = edge.caller.code.operations[edge.number]
         if edge.target.way != "call" or not isinstance(call, s.Call):
             return True
         bound = content.ev.project.enclosing_class(frame.ref) is not None
