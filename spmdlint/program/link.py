@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import Struct, field
 
 from spmdlint.program.summary import Call, Const, Function, Load, StoreAttribute, Summary
 
 
-class FunctionRef(NamedTuple):
+class FunctionRef(Struct, frozen=True, order=True, cache_hash=True, gc=False):
     """One function of the project: the file it stands in and its number there."""
 
     path: Path
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a reference
+    index: int
 
 
 class Module(Struct):

@@ -7,7 +7,7 @@ means that no value gets there.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.code import Code
 
 
-class Site(NamedTuple):
+class Site(Struct, frozen=True, order=True, cache_hash=True, gc=False):
     """One operation of the program."""
 
     ref: FunctionRef
