@@ -97,7 +97,7 @@ class Inputs:
         """Why an argument has another shape, or another structure, on every process."""
         for facet in (self.facets.structure, self.facets.shape):
             reason = facet.of(frame, value)
-            if reason is None or (reason.kind == SELECTED and not self.effects.agrees(frame, operation)):
+            if reason is None or (reason.kind == SELECTED and not self._is_own(frame, operation, value)):
                 continue  # of whose data it is selected is not known
             if told_by_others(self.ev, self.multi, frame.ref.path, reason) and not is_of_others(call):
                 continue
@@ -108,6 +108,13 @@ class Inputs:
             if agreed or (reason.kind != "files" and self._sure(frame, reason)):
                 return Given(Site(frame.ref, value), call, reason, structure=facet is self.facets.structure)
         return None
+
+    def _is_own(self, frame: Frame, operation: s.Call, value: int) -> bool:
+        """Is an argument one process's part: it goes to a call that gathers such, or was cut by its number."""
+        if self.effects.agrees(frame, operation):
+            return True
+        own = self.facets.content.of(frame, value)
+        return own is not None and own.kind == "data"
 
     def short_batches(self) -> Iterator[Given]:
         """Arguments that are short by another number of rows on every process, when the data ends."""

@@ -189,9 +189,9 @@ class Variance(Property):
         found = origins.any_of(frame, (operation.element, *iterables))
         if found is not None:
             return origins.step(frame, number, "a list is made of it", found)
-        # Whose devices or rows a list takes is no secret to its author; what is drawn by chance is.
+        # Whose devices or rows a list takes is no secret to its author; what is drawn by chance, or fits the data, is.
         found = origins.any_of(frame, filters(origins, frame, operation))
-        drawn = found is not None and found.kind == "entropy"
+        drawn = found is not None and found.kind in ("entropy", "data", "ragged")
         return origins.step(frame, number, "what a list takes depends on it", found) if found and drawn else None
 
     def _attribute(self, origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | Literal["continue"] | None:
@@ -293,7 +293,7 @@ class Variance(Property):
         """What comes of other values by an operator."""
         rows = _counted(frame, operation)
         found = self.length.of(frame, rows) if rows is not None else None
-        found = found or origins.any_of(frame, _operands(operation)) or self.sources.of_name(frame, number)
+        found = found or origins.any_of(frame, _operands(frame, operation)) or self.sources.of_name(frame, number)
         if found is None and isinstance(operation, s.Subscript):
             return of_item(origins, frame, operation)
         return self._written(origins, frame, number, operation, found) if isinstance(operation, s.FString) else found
@@ -455,7 +455,7 @@ def alike(values: Sequence[Values]) -> bool:
     return all(isinstance(certain(value), _OBJECTS) for value in values)
 
 
-def _operands(operation: s.Operation) -> tuple[int, ...]:
+def _operands(frame: Frame, operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.Unary):
         return (operation.operand,)
     if isinstance(operation, s.Binary):
@@ -463,7 +463,9 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.FString):
         return operation.parts
     if isinstance(operation, s.Subscript):
-        return (operation.base, operation.index)
+        cuts = isinstance(frame.code.operations[operation.index], s.Slice)
+        # A process's part of a listing is that before all: it differs even where the listing does not.
+        return (operation.index, operation.base) if cuts else (operation.base, operation.index)
     if isinstance(operation, s.Item):
         return (operation.value,)
     return ()
