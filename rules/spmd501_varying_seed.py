@@ -17,8 +17,9 @@ class SeedsThatVary(Rule):
 
     Finds keys of `jax.random` whose seed comes from a clock, the system's entropy, an unseeded generator or the host's
     name; lists, iterators and data sets that every process shuffles with a seed of its own before it takes its share of
-    them, and samplers that do both; and, with `--preview`, keys with the process's number in them that `model.init`
-    makes the parameters with, and state from an unseeded generator that is replicated to the devices.
+    them, and samplers that do both; what an unseeded generator drew and `jax.device_put` puts on all devices alike;
+    and, with `--preview`, keys with the process's number in them that `model.init` makes the parameters with, and state
+    from an unseeded generator that is replicated to the devices of each process.
 
     ## Why it matters
 

@@ -292,9 +292,10 @@ class Program:
             yield from global_indices(self.evaluator, typing_table())
 
     def own_replicas(self) -> Iterator[tuple[Site, Reason]]:
-        """Replicated state that comes from chance. Only with ``preview``."""
-        if self.preview and self.multi_process != "never":
-            yield from own_replicas(self.evaluator, typing_table(), self._facets.content)
+        """Replicated state that comes from chance."""
+        if self.multi_process != "never":
+            given = (self.evaluator, typing_table(), self._facets.content, self._multi)
+            yield from own_replicas(*given, preview=self.preview)
 
     def own_arguments(self) -> Iterator[OwnArgument]:
         """Arguments that are the same on all devices by their spec, and another value on every process."""

@@ -4,29 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
 _DEPTH = 10
+_PUT = "jax.device_put"
+_SHARDING = "jax.sharding.NamedSharding"
+_SPEC = "jax.sharding.PartitionSpec"
 _BY_CHANCE = ("clock", "entropy", "host")
 
 
-def own_replicas(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[tuple[Site, Reason]]:
-    """The calls that give every device a copy of something by chance, with the reason of the first such array in it."""
+def own_replicas(
+    evaluator: Evaluator, table: Typing, content: Origins, multi: MultiProcess, *, preview: bool
+) -> Iterator[tuple[Site, Reason]]:
+    """The calls that give every device a copy of something by chance, with the reason of the first such array in it.
+
+    `jax.device_put` with a spec that names no axis does in programs whose processes know one another; what copies to
+    the devices of one process, with ``preview``.
+    """
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             callee = certain(evaluator.value(frame, call.function))
-            if not isinstance(callee, External) or callee.name not in table.rows.replicate or not call.arguments:
+            if not isinstance(callee, External) or not call.arguments:
+                continue
+            copies = preview and callee.name in table.rows.replicate
+            if not copies and not (callee.name == _PUT and _replicates(evaluator, multi, frame, call)):
                 continue
             for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
                 reason = content.of(inside, leaf)
                 if reason is not None and reason.kind in _BY_CHANCE:
                     yield Site(ref, number), reason
                     break
+
+
+def _replicates(evaluator: Evaluator, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
+    """Is something put on a sharding whose spec names no axis, by one of several processes."""
+    place = passed(call, "device", ("x", "device"))
+    sharding = certain(evaluator.value(frame, place)) if place is not None else None
+    if not isinstance(sharding, Applied) or sharding.name != _SHARDING:
+        return False
+    spec = certain(evaluator.argument(sharding, "spec") or frozenset())
+    names_no_axis = isinstance(spec, Applied) and spec.name == _SPEC and not any(spec.arguments.positional)
+    path = frame.ref.path
+    return names_no_axis and multi.joins(path) and not multi.tests_one_process(path)
 
 
 def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[tuple[Frame, int]]:
