@@ -130,7 +130,7 @@ class LocalGlobalMixup(Rule):
                 "This is put on a device by its number among those of all processes. It belongs to one of them: on the "
                 "others JAX raises, because a process can put data on its own devices only."
             )
-            way_out = "Choose from jax.local_devices()."
+            way_out = "Choose from jax.local_devices(), which takes a backend, too."
         else:
             source = found.reason.source
             message = (
