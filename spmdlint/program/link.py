@@ -47,6 +47,7 @@ class Project(Struct, dict=True):
     roots: tuple[Path, ...]
     component: Mapping[Path, int]
     _found: dict[tuple[Path, int, str], Path | None] = field(default_factory=dict)
+    _refs: dict[Path, list[FunctionRef]] = field(default_factory=dict)
 
     @cached_property
     def _by_name(self) -> dict[str, list[Path]]:
@@ -67,7 +68,15 @@ class Project(Struct, dict=True):
         """Every function of the project, file by file in the order of the text."""
         for path in sorted(self.modules):
             for index in range(len(self.modules[path].summary.functions)):
-                yield FunctionRef(path, index)
+                yield self.ref(path, index)
+
+    def ref(self, path: Path, index: int) -> FunctionRef:
+        """The reference to a function by its number: one object for each, because many values hold it."""
+        refs = self._refs.get(path)
+        if refs is None:
+            functions = self.modules[path].summary.functions
+            refs = self._refs[path] = [FunctionRef(path, number) for number in range(len(functions))]
+        return refs[index]
 
     # -- imports
 
@@ -116,8 +125,8 @@ class Project(Struct, dict=True):
         for path, module in self.modules.items():
             for function in module.summary.functions:
                 if function.parent is not None and function.kind == "function":
-                    own = found.setdefault(FunctionRef(path, function.parent), {})
-                    own[function.name] = FunctionRef(path, function.index)
+                    own = found.setdefault(self.ref(path, function.parent), {})
+                    own[function.name] = self.ref(path, function.index)
         return found
 
     @cached_property
@@ -129,7 +138,7 @@ class Project(Struct, dict=True):
             for function in functions:
                 parent = function.parent
                 if function.kind == "function" and parent is not None and functions[parent].kind == "class":
-                    found.setdefault(function.name, []).append(FunctionRef(path, function.index))
+                    found.setdefault(function.name, []).append(self.ref(path, function.index))
         return found
 
     @cached_property
@@ -168,7 +177,7 @@ class Project(Struct, dict=True):
         """The class in whose body a function is defined, if any."""
         parent = self.function(ref).parent
         if parent is not None and self.modules[ref.path].summary.functions[parent].kind == "class":
-            return FunctionRef(ref.path, parent)
+            return self.ref(ref.path, parent)
         return None
 
 

@@ -374,9 +374,20 @@ _NONE: frozenset[str] = frozenset()
 
 
 def compact(functions: Iterable[Function]) -> None:
-    """Keep functions in less room: the operations of a block follow one another, and most edges are like others."""
-    shared: dict[tuple[tuple[EdgeKind, int], ...], tuple[Edge, ...]] = {}
+    """Keep functions in less room: the operations of a block follow one another, and most edges are like others.
+
+    A third of all operations load a name or are a constant, and these are few in a file.
+    """
+    alike: dict[tuple[tuple[EdgeKind, int], ...], tuple[Edge, ...]] = {}
+    loads: dict[str, Load] = {}
+    constants: dict[str, Const] = {}
     for function in functions:
+        operations = function.operations
+        for number, operation in enumerate(operations):
+            if type(operation) is Load:
+                operations[number] = loads.setdefault(operation.name, operation)
+            elif type(operation) is Const and type(operation.value) is str:
+                operations[number] = constants.setdefault(operation.value, operation)
         function.globals = function.globals or _NONE
         function.nonlocals = function.nonlocals or _NONE
         for block in function.blocks:
@@ -386,9 +397,9 @@ def compact(functions: Iterable[Function]) -> None:
             elif not numbers:
                 block.operations = ()
             key = tuple([(edge.kind, edge.target) for edge in block.edges])
-            edges = shared.get(key)
+            edges = alike.get(key)
             if edges is None:
-                edges = shared[key] = tuple(block.edges)
+                edges = alike[key] = tuple(block.edges)
             block.edges = edges
 
 

@@ -117,11 +117,11 @@ def read(written: Written) -> Summary:
         )
         for each in _decoder.decode(written.functions)
     ]
-    compact(functions)
     for function in functions:
         for operation in function.operations:
             if type(operation) in _NAMED:  # isinstance takes three times as long
                 operation.name = sys.intern(operation.name)  # type: ignore[union-attr, arg-type]
+    compact(functions)
     return Summary(functions, layout, written.comments)
 
 

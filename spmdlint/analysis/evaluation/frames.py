@@ -54,7 +54,7 @@ class Frames:
         found = self._free.get(ref)
         if found is None:
             parent = self.project.function(ref).parent
-            outer = self.free_frame(FunctionRef(ref.path, parent)) if parent is not None else None
+            outer = self.free_frame(self.project.ref(ref.path, parent)) if parent is not None else None
             found = self._free[ref] = self.frame(ref, {}, outer, 0)
         return found
 
