@@ -130,6 +130,7 @@ class Visitor:
         for frame in self._wrapped:
             self._visit_all(frame)
         self._spread()
+        self.ev.memo.settle()
         return self.reach
 
     def _visit_all(self, start: Frame) -> None:

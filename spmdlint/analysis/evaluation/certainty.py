@@ -9,6 +9,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.several import on_several
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.program import summary as s
+from spmdlint.program.sharing import shared
 from spmdlint.program.summary import ENTRY, EXIT
 
 
@@ -27,7 +28,7 @@ class Certainty:
         key = (frame.code, self.ev.decisions(frame))
         found = self._known.get(key)
         if found is None:
-            live, found = self.ev.live_blocks(frame), frozenset(self._find(frame))
+            live, found = self.ev.live_blocks(frame), shared(frozenset(self._find(frame)))
             found = self._known[key] = live if len(live) == len(found) else found
         return found
 

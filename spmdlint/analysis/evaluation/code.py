@@ -50,7 +50,7 @@ _STARTING = (s.Import, s.MakeClass, s.Call)
 class Code(Operations):
     """One function, its control flow, and its values that are the same in every frame. One per run and function."""
 
-    __slots__ = ("_scopes", "fixed", "flow", "known", "lives", "roots", "summary")
+    __slots__ = ("_scopes", "fixed", "flow", "known", "roots", "summary")
 
     def __init__(self, summary: s.Summary, function: s.Function) -> None:
         super().__init__(function)
@@ -60,8 +60,6 @@ class Code(Operations):
         """The values of fixed roots."""
         self.roots = array("i", range(len(function.operations)))
         """The roots that are known, by operation; ask :meth:`root_of` for the others."""
-        self.lives: dict[tuple[tuple[int, bool], ...], tuple[frozenset[int], tuple[tuple[int, bool], ...]]] = {}
-        """The blocks that can run, by the branches that go one way, and these branches once more."""
         self.fixed = bytearray(len(function.operations))
         """What is known of each operation: nothing yet, that its value changes with the frame, that it is fixed."""
         self._scopes: dict[str, s.Function | None] = {}

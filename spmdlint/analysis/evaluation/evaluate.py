@@ -135,8 +135,7 @@ class Evaluator(Frames):
                 pending += yes if answer else no
         decisions = tuple(answers)
         every = frame.code.all_blocks
-        found = (every if len(live) == len(every) else shared(frozenset(live)), decisions)
-        return frame.code.lives.setdefault(decisions, found)
+        return shared((every if len(live) == len(every) else frozenset(live), decisions))
 
     def decisions(self, frame: Frame) -> Decisions:
         """The blocks whose branch goes one way in this frame, each with the way, as they were come to."""

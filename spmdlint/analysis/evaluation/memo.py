@@ -82,6 +82,11 @@ class Memo(Generic[Result]):
         store[place] = result
         return result
 
+    def settle(self) -> None:
+        """Let go of what tells equal results apart: most are known, and few that come later are like them."""
+        if self._shared is not None:
+            self._shared = {self.bottom: self.bottom, self.too_deep: self.too_deep}
+
     def shared(self, result: Result) -> Result:
         """A result as it is kept: the same object for all that are equal, if this memo shares."""
         return self._shared.setdefault(result, result) if self._shared is not None else result

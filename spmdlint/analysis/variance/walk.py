@@ -33,7 +33,7 @@ class Context(Struct, eq=False):
 
 
 Place: TypeAlias = tuple[Frame, object]
-_Key: TypeAlias = tuple[Context, Place] | Place
+_Key: TypeAlias = tuple[Context, Frame, object] | Place
 """A place as it is seen from inside of a call, or from none."""
 _State: TypeAlias = tuple["Known", _Key]
 
@@ -132,7 +132,7 @@ class Walk:
         if place in known.anywhere:
             return known.anywhere[place]
         context = self.of_frame(place[0])
-        key: _Key = place if context is None else (context, place)
+        key: _Key = place if context is None else (context, *place)
         entry = known.within.get(key)
         if entry is not None:
             self._used |= entry[1]
@@ -206,6 +206,4 @@ class Walk:
 
 def _seen(key: _Key) -> tuple[Context | None, Place]:
     """The call that a place is seen from, and the place."""
-    if isinstance(key[0], Context):
-        return key
-    return None, key
+    return (None, key) if len(key) == 2 else (key[0], key[1:])
