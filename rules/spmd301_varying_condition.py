@@ -57,8 +57,10 @@ class VaryingCondition(BranchRule):
     ## Limits
 
     Calls that cannot be resolved are not counted as parallel calls. A branch whose two sides make the same parallel
-    calls in the same order is right and is not reported, nor one that ends in an exception on one side. Other things
-    that differ between processes (clocks, files) have rules of their own.
+    calls in the same order is right and is not reported, nor one that ends in an exception on one side before a call.
+    Of the operations outside of compiled functions, those count that surely bring together what the processes hold
+    (`jnp.mean` of an array made by `jax.make_array_from_process_local_data`), and `jax.device_put` onto all devices.
+    Other things that differ between processes (clocks, files) have rules of their own.
     """
 
     code = "SPMD301"
