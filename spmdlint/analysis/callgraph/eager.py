@@ -54,14 +54,15 @@ def _is_spread(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
 def _is_replicated(ev: Evaluator, frame: Frame, made: s.Operation) -> bool:
     """Is an array made with a spec that names no axis: every process holds all of it."""
     given = [argument.value for argument in made.arguments] if isinstance(made, s.Call) else []
-    return any(_names_no_axis(ev, value) for number in given for value in ev.value(frame, number))
+    return any(names_no_axis(ev, value) for number in given for value in ev.value(frame, number))
 
 
-def _names_no_axis(ev: Evaluator, given: Value) -> bool:
+def names_no_axis(ev: Evaluator, given: Value) -> bool:
+    """Is a sharding, or a spec, one that names no axis: it lays a copy on every device."""
     if not isinstance(given, Applied):
         return False
     if given.name == _SHARDING:
-        return any(_names_no_axis(ev, spec) for spec in ev.argument(given, "spec") or ())
+        return any(names_no_axis(ev, spec) for spec in ev.argument(given, "spec") or ())
     return given.name == _SPEC and not any(given.arguments.positional)
 
 

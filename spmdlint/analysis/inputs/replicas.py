@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spmdlint.analysis.callgraph.eager import names_no_axis
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
 _DEPTH = 10
 _PUT = "jax.device_put"
-_SHARDING = "jax.sharding.NamedSharding"
-_SPEC = "jax.sharding.PartitionSpec"
 _BY_CHANCE = ("clock", "entropy", "host")
 
 
@@ -47,12 +46,9 @@ def _replicates(evaluator: Evaluator, multi: MultiProcess, frame: Frame, call: s
     """Is something put on a sharding whose spec names no axis, by one of several processes."""
     place = passed(call, "device", ("x", "device"))
     sharding = certain(evaluator.value(frame, place)) if place is not None else None
-    if not isinstance(sharding, Applied) or sharding.name != _SHARDING:
-        return False
-    spec = certain(evaluator.argument(sharding, "spec") or frozenset())
-    names_no_axis = isinstance(spec, Applied) and spec.name == _SPEC and not any(spec.arguments.positional)
     path = frame.ref.path
-    return names_no_axis and multi.joins(path) and not multi.tests_one_process(path)
+    copies = sharding is not None and names_no_axis(evaluator, sharding)
+    return copies and multi.joins(path) and not multi.tests_one_process(path)
 
 
 def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[tuple[Frame, int]]:
