@@ -172,7 +172,8 @@ def _asks(operation: s.Operation) -> bool:
 
 def _meets(operation: s.Operation) -> bool:
     if isinstance(operation, s.Import):
-        return _SERVICE in operation.module.split(".") or operation.name == _SERVICE
+        ours = operation.module.startswith("jax.")  # projects have modules of that name, too
+        return ours and (operation.module.endswith(_SERVICE) or operation.name == _SERVICE)
     return isinstance(operation, s.Attribute) and operation.name == _SERVICE
 
 
