@@ -60,13 +60,18 @@ def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
 
 
 def _keys(records: Mapping[int, Mapping[str, Any]]) -> str:
-    """The first argument that is another one on some process, by its path."""
-    paths = {number: [str(a.get("path")) for a in record.get("arguments") or ()] for number, record in records.items()}
-    columns = zip(*paths.values(), strict=False)
+    """The first argument that is another one on some process: its path, and which output of which call it is."""
+    known = {number: record.get("arguments") or () for number, record in records.items()}
+    columns = zip(*([str(argument.get("path")) for argument in given] for given in known.values()), strict=False)
     position = next((place for place, column in enumerate(columns) if len(set(column)) > 1), None)
     if position is None:
         return "it is another one on some process"
-    return f"argument {position} is " + sides({n: {"v": path[position]} for n, path in paths.items()}, lambda r: r["v"])
+    return f"argument {position} is " + sides({number: given[position] for number, given in known.items()}, _named)
+
+
+def _named(argument: Mapping[str, Any]) -> str:
+    origin = argument.get("origin")
+    return f"{argument.get('path')}, {origin}" if origin else str(argument.get("path"))
 
 
 def _are_lambdas(records: Mapping[int, Mapping[str, Any]]) -> bool:

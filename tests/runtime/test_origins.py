@@ -95,8 +95,8 @@ def test_arrays_that_only_their_order_tells_apart(tmp_path: Path) -> None:
         """,
     )
     assert run.verdict == ("diverged", "arguments"), run.output
-    assert "process 0: p['b'], output 0 of <lambda> (call 2, program.py:" in run.report["message"], run.output
-    assert "process 1: p['a'], output 0 of <lambda> (call 1, program.py:" in run.report["message"], run.output
+    assert "process 0: p['a'], output 0 of <lambda> (call 1, program.py:" in run.report["message"], run.output
+    assert "process 1: p['b'], output 0 of <lambda> (call 2, program.py:" in run.report["message"], run.output
 
 
 def test_outputs_of_one_line_are_told_apart_by_their_calls(tmp_path: Path) -> None:
