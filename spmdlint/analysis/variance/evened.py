@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame
@@ -18,6 +19,7 @@ SHARDERS = frozenset(("shard",))
 _LISTS = frozenset(("builtins.list", "builtins.sorted", "builtins.tuple"))
 _ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
 _PARTS = ("data", "ragged", "named")
+_CALLERS = 2  # calls above one another through which a list is handed on before it is shared out
 _RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
 
 
@@ -71,23 +73,44 @@ def divided(origins: Origins, split: Applied) -> bool:
 def padded(origins: Origins, frame: Frame, base: int) -> bool:
     """Is something added to the list, or cut off it, just before it is shared out: it may well divide.
 
-    Where a branch does so, it asks whether it divides.
+    Where a branch does so, it asks whether it divides; where every caller does so, it is passed a list that divides.
     """
+    return _padded(origins, frame, base, _CALLERS)
+
+
+def _padded(origins: Origins, frame: Frame, base: int, depth: int) -> bool:
     function = origins.ev.function(frame)
     operation = function.operations[base]
     made = [operation]
     if isinstance(operation, s.Load) and function.binds(operation.name):
         stores = [function.operations[n] for n in origins.ev.reaching(frame, base, operation.name)]
         made = [function.operations[store.value] for store in stores if isinstance(store, s.Store)]
-    return any(_changes_size(frame, each) for each in made)
+    if any(_changes_size(origins.ev, frame, each) for each in made):
+        return True
+    given = next((each.name for each in made if isinstance(each, s.Parameter)), None)
+    return given is not None and depth > 0 and _passed_padded(origins, frame, given, depth - 1)
 
 
-def _changes_size(frame: Frame, operation: s.Operation) -> bool:
-    """Is it a slice or a sum of lists, arranged in any way."""
+def _passed_padded(origins: Origins, frame: Frame, name: str, depth: int) -> bool:
+    """Does every call that enters a function in this way pass such a list for a parameter."""
+    edges = [edge for edge in origins.reach.callers.get(frame.ref, ()) if edge.target.frame is frame]
+    bound = origins.ev.project.enclosing_class(frame.ref) is not None
+    for edge in edges:
+        call = edge.caller.code.operations[edge.number]
+        given = passed_to(frame.code.function, call, name, bound=bound) if isinstance(call, s.Call) else None
+        if given is None or not _padded(origins, edge.caller, given, depth):
+            return False
+    return bool(edges)
+
+
+def _changes_size(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
+    """Is it a slice, a sum of lists, or what goes on for ever, arranged in any way."""
     operations = frame.code.operations
     for _ in LINKS:
         if not isinstance(operation, s.Call):
             break
+        if any(isinstance(v, External) and v.name == "itertools.cycle" for v in ev.value(frame, operation.function)):
+            return True
         method = operations[operation.function]
         if not isinstance(method, s.Attribute) or method.name not in _ARRANGING:
             return False
