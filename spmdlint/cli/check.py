@@ -98,6 +98,7 @@ def main(options: argparse.Namespace) -> int:
     stdin = _stdin(options)
     if options.statistics and options.output_format not in _COUNTED:
         raise UsageError(f"--statistics has no {options.output_format} form; use --output-format json, or none.")
+    adoption.refuse_with_fixes(options)
     paths = [] if stdin else list(_absolute(options.paths))
     config = configure([stdin.path] if stdin else paths, options.config, force_exclude=options.force_exclude)
     config = override(config, {name: getattr(options, name) for name in _OVERRIDES})
