@@ -6,13 +6,14 @@ step is folded into it; where anything else is done to it, or where it comes fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.receivers import is_receiver
-from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.inputs.localkeys import split_for_own_devices
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.origins import Origins
@@ -59,22 +60,44 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
 
 
 def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
-    """The same of a state that splits a key of its own, where it is given to the devices: ``state.replicate()``."""
+    """The same in a method of a state, where it is given to the devices: ``state.replicate()``.
+
+    The key is a field of the state, or an argument of the method. A method that nobody calls splits nothing.
+    """
     search, project = _Search(evaluator, content), evaluator.project
     for ref in project.functions():
         cls, frame = project.enclosing_class(ref), evaluator.free_frame(ref)
         for number, call in frame.code.of_kind(s.Call) if cls is not None else ():
-            field = frame.code.operations[call.arguments[0].value] if call.arguments else None
-            if not isinstance(field, s.Attribute) or not is_receiver(frame.code.function, field.base):
+            key = call.arguments[0].value if call.arguments else None
+            if key is None or split_for_own_devices(table, evaluator.value(frame, number)) != Site(ref, number):
                 continue
-            site = split_for_own_devices(table, evaluator.value(frame, number))
-            if site != Site(ref, number) or cls is None:
-                continue
-            for where, created, value in _creations(evaluator, cls, field.name):
+            calls = list(_calls_by_name(evaluator, ref))
+            field, origin = frame.code.operations[key], frame.code.operations[frame.code.root_of(key)]
+            given: Iterable[tuple[Frame, int, int]] = ()
+            if isinstance(field, s.Attribute) and is_receiver(frame.code.function, field.base):
+                given = _creations(evaluator, cls, field.name) if calls and cls is not None else ()
+            elif isinstance(origin, s.Parameter):
+                passes = ((w, n, passed_to(frame.code.function, c, origin.name, bound=True)) for w, n, c in calls)
+                given = [(where, place, value) for where, place, value in passes if value is not None]
+            for where, place, value in given:
                 made = search.made(where, value, _DEPTH)
                 if made is not None:
-                    yield SharedSplit(site, Site(where.ref, created), made)
+                    yield SharedSplit(Site(ref, number), Site(where.ref, place), made)
                     break
+
+
+def _calls_by_name(evaluator: Evaluator, method: FunctionRef) -> Iterator[tuple[Frame, int, s.Call]]:
+    """The calls of what has a method's name and is not known to be something else."""
+    name = frozenset((evaluator.project.function(method).name,))
+    for ref in evaluator.project.functions():
+        frame = evaluator.free_frame(ref)
+        for number, call in frame.code.calls_named(name).items():
+            callees = evaluator.value(frame, call.function)
+            attribute = isinstance(frame.code.operations[call.function], s.Attribute)
+            own = any(isinstance(callee, FunctionValue) and callee.ref == method for callee in callees)
+            other = any(isinstance(callee, (External, FunctionValue)) for callee in callees)
+            if own or (attribute and not other):
+                yield frame, number, call
 
 
 def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[tuple[Frame, int, int]]:

@@ -37,6 +37,11 @@ _CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
 _FORM = frozenset("shape dtype ndim size nbytes sharding".split())
 _FILLERS = frozenset(("append", "extend", "insert", "add", "update", "setdefault"))
 _STATISTICS = frozenset("mean average std var cov median percentile quantile corrcoef histogram".split())
+# What shows some examples to a person: no statistic, so nothing to reduce.
+_SAMPLES = frozenset(
+    "Image Video Audio Html Table Histogram imshow imsave imwrite savefig add_image add_images add_figure "
+    "add_video add_audio add_histogram write_image write_images write_videos write_histograms".split()
+)
 _HELD = "these are the parts that this process holds"
 PARTS = "parts"
 LISTED = "listed parts"
@@ -273,6 +278,10 @@ class LocalNumbers:
         if _fills(frame, operation):
             return False
         callees = self.ev.value(frame, operation.function)
+        method = frame.code.operations[operation.function]
+        names = [callee.name.rpartition(".")[2] for callee in callees if isinstance(callee, External)]
+        if not _SAMPLES.isdisjoint((getattr(method, "name", ""), *names)):
+            return False
         return not any(
             isinstance(callee, FunctionValue)
             or (isinstance(callee, External) and callee.name.startswith((*_CARRYING, "builtins.")))

@@ -36,7 +36,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
-from spmdlint.analysis.variance.evened import SHARDERS, raised_to_what_is_alike
+from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
 from spmdlint.analysis.variance.exits import left_early, of_loop
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded
 from spmdlint.analysis.variance.handed import Handed
@@ -378,6 +378,8 @@ class Variance(Property):
             return origins.of(frame, arguments[0]) or self._zipped(origins, frame, arguments[0])
         if known is not None and known.reads:
             return self._read(frame, number, origins.any_of(frame, arguments))
+        if name == "builtins.min" and capped(origins, frame, arguments):
+            return None
         if name == "builtins.max" and raised_to_what_is_alike(origins, frame, arguments):
             return None
         if name in _CARRIERS or name.startswith(_CARRYING):

@@ -6,7 +6,7 @@ from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame
-from spmdlint.analysis.variance.origins import Origins
+from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
@@ -157,6 +157,23 @@ def _counted(ev: Evaluator, frame: Frame, number: int) -> int:
         if any(isinstance(v, External) and v.name in _LISTS for v in callees):
             return resolved(ev, frame, call.arguments[0].value)
     return number
+
+
+def capped(origins: Origins, frame: Frame, arguments: list[int]) -> bool:
+    """Whether these are a property of the machine and a number that caps it: ``min(os.cpu_count(), shards)``.
+
+    Hosts of one job have much the same processors, and the cap is meant to be what decides.
+    """
+    found = [origins.of(frame, argument) for argument in arguments]
+    varying = [reason.source for reason in found if reason is not None]
+    return 0 < len(varying) < len(found) and all(_is_cappable(origins.ev, source) for source in varying)
+
+
+def _is_cappable(ev: Evaluator, source: Reason) -> bool:
+    call = ev.project.function(source.site.ref).operations[source.site.number]
+    callees = ev.value(ev.free_frame(source.site.ref), call.function) if isinstance(call, s.Call) else ()
+    known = [ev.knowledge.get(callee.name) for callee in callees if isinstance(callee, External)]
+    return bool(known) and all(each is not None and each.cappable for each in known)
 
 
 def raised_to_what_is_alike(origins: Origins, frame: Frame, arguments: list[int]) -> bool:

@@ -363,7 +363,8 @@ class Origins:
                 found = self.of_returns(factory)
                 if found is not None:
                     return Reason(Site(cls.ref, place), f"this makes the default of {name!r}", found.kind, found)
-            for where, call, value in self.reach.constructed.given(cls, name):
+            # What is made as one of a base class is no object of this one.
+            for where, call, value in self.reach.constructed.given(cls, name) if cls == base.cls else ():
                 found = self.of(where, value)
                 if found is not None:
                     return Reason(
