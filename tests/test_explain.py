@@ -62,7 +62,7 @@ def test_a_guarded_call(explain):
     for words in (
         "in train: it runs on the host",
         "if lead and debug (train.py:16): its content varies (identity)",
-        "(train.py:7) jax.process_index() is different on every process",
+        "(train.py:7) jax.process_index() differs between processes",
         "leads() returns it",
         "save(state): save (line 10 of train.py)",
         "extent: none of its own",
@@ -213,7 +213,7 @@ def test_what_is_shared_out(project):
     project.write({"data.py": SHARED})
     (finding,) = json.loads(project.check().out)
     steps = {each["message"]: each["location"]["row"] for each in finding["related"]}
-    assert steps["This is what is shared out."] == 17
+    assert steps["The data that is shared out is made here."] == 17
 
 
 SAVES = """import time
