@@ -123,10 +123,10 @@ def save(x):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (9, "no finding, because neither way makes a parallel call"),
-        (11, "no finding, because what it asks is never zero or empty"),
-        (13, "no finding, because both ways make the same parallel calls"),
-        (17, "no finding, because one way ends in an exception"),
+        (9, "no finding, because neither branch makes a parallel call"),
+        (11, "no finding, because the value that it tests is never zero or empty"),
+        (13, "no finding, because both branches make the same parallel calls"),
+        (17, "no finding, because one branch ends in an exception"),
         (19, "SPMD301 varying-condition"),
     ],
 )
