@@ -264,7 +264,7 @@ class Divergences:
         return surely_first(self.terms.between(frame, arm, EXIT, way), made)
 
     def _ways(self, frame: Frame, number: int, test: int) -> list[Closed] | None:
-        """What is closed where a condition holds, and where not; None if no two processes part there."""
+        """The edges closed if a condition holds, and if not; None if no two processes take different arms."""
         known = self.conditions.assumed(frame, number)
         if known is None or self.conditions.holds(frame, test, known, first=True) is not None:
             return None  # no process gets here, or all that do take the same arm

@@ -204,7 +204,7 @@ class Length(Property):
         found = self.dealt.of(self.content, frame, places)
         if found is None or padded(origins, frame, found[2]):
             return None
-        return self._data(found[0], frame, found[1], "dealt out by process index, and the remainder is not distributed")
+        return self._data(found[0], frame, found[1], "dealt out by process index, with the remainder not distributed")
 
     def _picked(self, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
         """Why a comprehension takes more elements on some processes: those that are done by now, or drawn at random."""
@@ -251,7 +251,7 @@ class Length(Property):
                 return None
             if padded(origins, frame, operation.base) or called_on_what_divides(origins, frame):
                 return None
-            how = "a stride by process index, and the remainder is not distributed"
+            how = "a stride by process index, with the remainder not distributed"
             return self._data(self._of_what(frame, operation.base, found), frame, number, how)
         if index.lower is not None and index.upper is not None:
             if padded(origins, frame, operation.base):
@@ -300,7 +300,7 @@ class Length(Property):
         if isinstance(method, s.Attribute):
             if method.name in SHARDERS:
                 found = self.content.any_of(frame, arguments)
-                how = "a shard, and the remainder is not distributed"
+                how = "a shard, with the remainder not distributed"
                 if extended(origins, frame, method.base):
                     return None
                 found = self._of_what(frame, method.base, found)
@@ -352,7 +352,7 @@ class Length(Property):
             shared = resolved(self.content.ev, frame, arguments[0])
             if self._islice(frame, shared) is not None or padded(origins, frame, arguments[0]):
                 return None  # what was cut before it is shared out may well divide
-            how = "a stride by process index, and the remainder is not distributed"
+            how = "a stride by process index, with the remainder not distributed"
             found = self._of_what(frame, arguments[0], self.content.of(frame, arguments[1]))
             return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
         return None
