@@ -1,7 +1,7 @@
-"""Keys that are split for the devices of this process from one that all processes have: every process draws the same.
+"""Keys that are split for this process's devices from a key that all processes share: every process draws the same.
 
-A key comes from a seed, of the settings or by its name, or a constant, and on its way it is split, or the number of a
-step is folded into it; where anything else is done to it, or where it comes from a caller, nothing is said.
+A key comes from a seed, which is a setting or is named so, or from a constant; on its way it is split, or a step number
+is folded into it. If anything else is done to it, or if it comes from a caller, nothing is reported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CREATE = frozenset(("create",))
 
 
 class SharedSplit(Struct, frozen=True):
-    """The split, the call of a map that takes its keys, and where the key is made that is split."""
+    """The split, the call of a map that takes its keys, and where the split key is made."""
 
     site: Site
     given: Site
@@ -60,7 +60,7 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
 
 
 def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
-    """The same in a method of a state, where it is given to the devices: ``state.replicate()``.
+    """Such splits in a method of a state, where it is given to the devices: ``state.replicate()``.
 
     The key is a field of the state, or an argument of the method. A method that nobody calls splits nothing.
     """
@@ -101,7 +101,7 @@ def _calls_by_name(evaluator: Evaluator, method: FunctionRef) -> Iterator[tuple[
 
 
 def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[tuple[Frame, int, int]]:
-    """The calls of ``create`` of a class, which a library gives it, with what they pass as a field."""
+    """The calls of ``create`` on a class, a method from a library, and what they pass for a field."""
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_named(_CREATE).items():
@@ -113,7 +113,7 @@ def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[t
 
 
 def _initializes(evaluator: Evaluator, mapped: Applied) -> bool:
-    """Is it a map of a model's ``init``: each process is to make the same parameters, of which one copy is kept."""
+    """Whether it is a map of a model's ``init``: each process must make the same parameters, to keep one copy."""
     operations = evaluator.free_frame(mapped.site.ref).code.operations
     call = operations[mapped.site.number]
     given = operations[call.arguments[0].value] if isinstance(call, s.Call) and call.arguments else None
@@ -127,7 +127,7 @@ class _Search:
         self._open: set[tuple[Frame, int]] = set()
 
     def made(self, frame: Frame, number: int, depth: int) -> Site | None:
-        """Where a key is made that surely every process has; what leads back to itself counts by its other ways."""
+        """Where a key is made that certainly every process has; a path back to the key itself does not count."""
         operation = frame.code.operations[number]
         if depth == 0:
             return None
@@ -158,7 +158,7 @@ class _Search:
         return None
 
     def _counts(self, frame: Frame, number: int) -> bool:
-        """Is what is folded into a key a number that is written there, or that of a step."""
+        """Whether the number folded into a key is a literal, or the number of a step."""
         operation = frame.code.operations[resolved(self.ev, frame, number)]
         if self.content.of(frame, number) is not None:
             return False
@@ -175,7 +175,7 @@ class _Search:
         return isinstance(call, s.Call) and certain(self.ev.value(frame, call.function)) == External(name)
 
     def _is_alike(self, frame: Frame, seed: int) -> bool:
-        """Is a seed a constant, one of the settings, or a parameter with a default or called the seed."""
+        """Whether a seed is a constant, a setting, or a parameter that has a default or is named a seed."""
         operation = frame.code.operations[frame.code.root_of(seed)]
         if self.content.of(frame, seed) is not None:
             return False
