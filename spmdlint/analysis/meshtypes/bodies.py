@@ -60,7 +60,8 @@ class Unreduced(Struct, frozen=True):
     ``mixed``: on one way through the body only. ``share``: it is a gradient or a partial sum, which a reduction makes
     right; ``gradient`` says where it was taken. ``spec`` is None for a map that claims nothing, and the map where its
     `out_axes` do. ``ambient``: the mesh is that of the context, of whose axes nothing is known. ``returned``: what the
-    body gives, where it does that in one place.
+    body gives, where it does that in one place. ``gathered``: it is alike, but JAX types it as varying, because it comes
+    from the ``all_gather`` at ``origin``.
     """
 
     map: Site
@@ -75,6 +76,7 @@ class Unreduced(Struct, frozen=True):
     body: str
     ambient: bool = False
     returned: Site | None = None
+    gathered: bool = False
 
 
 class Share(Struct, frozen=True):
@@ -233,7 +235,8 @@ class Bodies:
             if not typer.region.checked and axis in typer.sent:
                 continue  # a reduction or a gathering written by hand, as rings are
             held = leaf.held(axis)
-            if held.state not in DIFFERENT and held.state != "mixed":
+            gathered = typer.region.checked and held.state == "replicated" and held.origin is not None
+            if held.state not in DIFFERENT and held.state != "mixed" and not gathered:
                 continue
             gradient = leaf.marked("gradient", axis)
             yield Unreduced(
@@ -249,6 +252,7 @@ class Bodies:
                 body=self._name(function),
                 ambient=known is None or known.mesh is None or self.ev.argument(use.applied, known.mesh) is None,
                 returned=self._returned(function),
+                gathered=gathered,
             )
 
     def _returned(self, function: Value) -> Site | None:

@@ -292,7 +292,7 @@ def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
     for axis in gone:
         held = leaf.held(axis)
         if name == "gather" or (name in ("cast", "permute") and held.state in ALIKE):
-            states[axis] = Held("replicated")
+            states[axis] = Held("replicated", site if name == "gather" else None)
         elif name == "cast":
             states[axis] = held
         else:
