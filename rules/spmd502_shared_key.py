@@ -17,13 +17,12 @@ class SharedKey(Rule):
 
     In the body of a `shard_map`, finds random numbers drawn from a key that the specs (or the closure) make the same on
     every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout; or
-    that leave the body under a spec which says that each device has a part of its own: chains, initial weights.
-    Bodies of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key, and what meets the
-    random numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this
-    process, or numbers drawn for them, and chosen by `axis_index`, which counts those of all; and keys that a `pmap` is
-    given, split for the devices of this process from a key that all processes make alike, as of a parameter called
-    seed, in files that speak of processes, or of which a function counts all devices and its own (with `--preview`,
-    in all).
+    that leave the body under a spec which says that each device has a part of its own: chains, initial weights. Bodies
+    of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key, and what meets the random
+    numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this process, or
+    numbers drawn for them, and chosen by `axis_index`, which counts those of all; and keys that a `pmap` is given,
+    split for the devices of this process from a key that all processes make alike, as of a parameter called seed, in
+    files that speak of processes, or of which a function counts all devices and its own (with `--preview`, in all).
 
     ## Why it matters
 

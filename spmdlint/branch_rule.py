@@ -11,6 +11,7 @@ from spmdlint.rule import Rule
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from spmdlint.analysis.callgraph.effects import ParallelCall
     from spmdlint.analysis.divergence.branches import Divergence, Hazard
     from spmdlint.analysis.evaluation.values import Site
     from spmdlint.analysis.variance.reason import Reason
@@ -22,7 +23,7 @@ MANY = 9
 
 
 class BranchRule(Rule):
-    """A rule on branches whose condition varies and whose arms make different parallel calls."""
+    """A rule on branches whose condition varies and whose two sides make different parallel calls."""
 
     hazard: ClassVar[Hazard]
     way_out: ClassVar[str]
@@ -37,8 +38,7 @@ class BranchRule(Rule):
     def _diagnostic(self, program: Program, found: Divergence) -> Diagnostic:
         place = program.place(found.call.site)
         at = program.where(found.branch, place.path)
-        frames = len(found.call.path) - 1
-        through = f" ({frames} call{'' if frames == 1 else 's'} below)" if frames else ""
+        through = _through(program, found.call)
         count = len(found.others)
         more = "" if not count else f", and {count} more after it" if count <= MANY else ", and many more after it"
         fact, note, effect = _words(program, found, at, more)
@@ -48,8 +48,7 @@ class BranchRule(Rule):
         way_out = " ".join(filter(None, (self.way_out, self.more_ways_out.get(found.reason.kind))))
         return self.finding(
             message=(
-                f"{found.call.name} is a parallel call{through}, and {fact}: "
-                f"{_why(program, found.reason, place.path)}."
+                f"{found.call.name} is a parallel call{through}, and {fact}: {_why(program, found.reason, place.path)}."
             ),
             place=place,
             help=f"{effect}, so the job hangs or pairs the wrong calls. {way_out}",
@@ -61,6 +60,14 @@ def _why(program: Program, reason: Reason, seen_from: Path) -> str:
     """Why the condition varies, in words: its source, or the later step that is at fault."""
     cause = reason.cause
     return cause.text if cause is reason.source else f"at {program.where(cause.site, seen_from)}, {cause.text}"
+
+
+def _through(program: Program, call: ParallelCall) -> str:
+    """The function through which the call is reached, if the finding points to a call of that function."""
+    below = program.function_name(call.path[1]) if len(call.path) > 1 else ""
+    if not below:
+        return ""
+    return f" (reached through {below})" if below == "the lambda" else f" (reached through {below}())"
 
 
 def _words(program: Program, found: Divergence, at: str, more: str) -> tuple[str, str, str]:
