@@ -23,8 +23,8 @@ class UntiledGather(Rule):
     ## Why it matters
 
     Without `tiled`, the arrays of the processes are stacked along a new axis. A global array exists only once, so there
-    is nothing to stack: JAX raises if there are several processes. On a single process it adds the axis, and the code
-    after it gets one axis too many.
+    is nothing to stack: JAX raises if there are several processes. On a single process the new axis is added, and the
+    code after it gets one axis too many.
 
     ## Example
 

@@ -32,8 +32,8 @@ class SharedKey(Rule):
 
     ## Why it matters
 
-    All shards get the same noise: a batch of 1,024 over 128 devices sees eight dropout masks. Nothing
-    fails; the model is a little worse.
+    All shards get the same noise: a batch of 1,024 over 128 devices sees eight dropout masks. Nothing fails; the model
+    is a little worse.
 
     ## Example
 
