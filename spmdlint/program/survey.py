@@ -114,7 +114,7 @@ class Survey(Struct):
         for home, each in idle:
             if each.module in own:
                 return True  # importing it runs code of the project
-            # In its own file, no other word is its name.
+            # In its own file, nothing else names it by a word.
             stands = home in files and any(each.name == other.name for other in files[home].idle)
             if stands and builds(self.texts[home].text, each.name):
                 return True

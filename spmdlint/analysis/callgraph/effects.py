@@ -195,8 +195,8 @@ class Effects:
         """The project functions among which a call chooses, if it can run nothing else, in source order.
 
         A callable object counts as its ``__call__`` method. If no caller is known, a function that a caller may have
-        passed instead is left out, because one of the others runs when nothing is passed; known callers are followed
-        anyway.
+        passed instead is left out, because one of the others runs when nothing is passed; the frames of known callers
+        determine what was passed.
         """
         method = self.ev.objects.attribute
         run = [certain(method(each, "__call__")) if isinstance(each, Instance) else each for each in callees]

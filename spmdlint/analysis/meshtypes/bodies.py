@@ -399,7 +399,7 @@ def _numbered(position: int, axis: str, leaf: Leaf) -> Leaf:
 
 
 def _differs(event: Event, rows: Rows) -> bool:
-    """Whether a hazard in a map over rows concerns values that certainly differ between them; otherwise it is none."""
+    """Whether a hazard in a map over rows concerns values that certainly differ between them; else it is not one."""
     if event.hazard == "predicate":
         return not event.rows or rows.of_data(event.rows) or rows.of_reduced(event.rows)
     if event.hazard == "shared":
