@@ -12,8 +12,8 @@ from spmdlint.knowledge.load import Known
 class BadPermutation(Struct, frozen=True):
     """A permutation with two pairs of one ``role``, or with a device outside an axis of ``size``.
 
-    ``tried`` is the number of devices for which ``device`` was found, if the permutation is wrong for every other number
-    as well. ``device`` may be a variable's name.
+    ``tried`` is the number of devices for which ``device`` was found, if the permutation is wrong for every other
+    number as well. ``device`` may be a variable's name.
     """
 
     site: Site
