@@ -1,7 +1,7 @@
 """Write the tables of the field report from the verdicts in docs/field.
 
-``python docs/field.py`` writes them; a test checks that the page is up to date. ``findings.jsonl`` has one line for each
-finding that was reviewed by hand, ``packages.jsonl`` one for each code base that was linted.
+``python docs/field.py`` writes them; a test checks that the page is up to date. ``findings.jsonl`` has one line for
+each finding that was reviewed by hand, ``packages.jsonl`` one for each code base that was linted.
 """
 
 from __future__ import annotations

@@ -90,7 +90,8 @@ def _communicating() -> str:
         ("all_to_all, psum_scatter", lambda leaf: moved(leaf, ["x"], "exchange", SITE)),
         ("pcast to varying", lambda leaf: moved(leaf, ["x"], "cast", SITE)),
     ]
-    return _table(["over `x`, operand", *STATES], [[n, *(apply(_leaf(s)).state("x") for s in STATES)] for n, apply in kinds])
+    heads = ["over `x`, operand", *STATES]
+    return _table(heads, [[n, *(apply(_leaf(s)).state("x") for s in STATES)] for n, apply in kinds])
 
 
 def _deriving() -> str:

@@ -105,9 +105,9 @@ KEYS = (
         "extend",
         "a string: another configuration file, relative to the folder of this one",
         "none",
-        "The settings that this file inherits. `ignore`, `extend-select` and `exclude` add to the inherited lists, tables "
-        "are merged, and other keys replace the inherited values; `select` also discards the inherited `ignore` and "
-        "`extend-select`, as it does on the command line.",
+        "The settings that this file inherits. `ignore`, `extend-select` and `exclude` add to the inherited lists, "
+        "tables are merged, and other keys replace the inherited values; `select` also discards the inherited "
+        "`ignore` and `extend-select`, as it does on the command line.",
         _beside,
     ),
     Key("select", _SELECTORS, '["ALL"]', "The rules that run. Preview rules also need `preview`.", _strings),
@@ -152,7 +152,8 @@ KEYS = (
         "exclude",
         "a list of strings: patterns as in a .gitignore, relative to the project's root",
         "[]",
-        "Files that are left out, in addition to those in .gitignore and the default list below; `!name` removes a default.",
+        "Files that are left out, in addition to those in .gitignore and the default list below; `!name` removes a "
+        "default.",
         _strings,
     ),
     Key(

@@ -1,4 +1,4 @@
-"""``spmdlint rule``: explain one rule, or list all."""
+"""``spmdlint rule``: explain a rule, or list all rules."""
 
 from __future__ import annotations
 
