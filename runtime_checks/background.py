@@ -109,9 +109,9 @@ class Background:
         for group in self._session.ledger.groups():
             if len(group.threads) > 1:
                 named = name_processes(group.processes)
-                self._session.warn(f"two threads make parallel calls over {named}; their order is up to chance.")
+                self._session.warn(f"two threads make parallel calls over {named}; their order is not determined.")
         if self.journal.overrun:
-            self._session.stand_down("calls are made faster than they can be counted; the checks are off from here on.")
+            self._session.stand_down("calls are made faster than they can be counted; the checks are off from now on.")
         if not self._session.active:
             return
         urgent, now = self._urgent.is_set(), time.monotonic()
@@ -214,7 +214,7 @@ class Background:
             self.over = True
         aside = session.exchange.aside() if session.active else None
         if aside is not None:
-            session.stand_down(f"the checks are off from here on: {aside.get('reason')}", tell=False)
+            session.stand_down(f"the checks are off from now on: {aside.get('reason')}", tell=False)
 
     # At the end.
 

@@ -195,7 +195,7 @@ def _after_death(session: Session, ended: dict[int, dict[str, Any]], dead: dict[
     processes = {process: session.ended_report(process, one) for process, one in ended.items()}
     words = "; ".join(f"process {process} was {one.get('detail')}" for process, one in sorted(dead.items()))
     others = name_processes(set(ended) - set(dead))
-    message = f"{name_processes(dead)} died ({words}), and {others} could not go on."
+    message = f"{name_processes(dead)} died ({words}), and {others} could not continue."
     return diverged("missing", message, None, processes, "died")
 
 
@@ -205,4 +205,4 @@ def _note_quiet(session: Session, ended: dict[int, dict[str, Any]]) -> None:
         counts = {process: int((one.get("quiet") or {}).get(name, 0)) for process, one in ended.items()}
         if len(set(counts.values())) > 1:
             words = ", ".join(f"process {process} {count} times" for process, count in sorted(counts.items())[:8])
-            session.note(f"{name}, which holds no collective, was called unequally: {words}. That is harmless.")
+            session.note(f"{name}, which has no collective, has unequal numbers of calls: {words}. That is harmless.")

@@ -164,7 +164,7 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
                     f"({place.function}, {place.filename}:{place.line})"
                     for number, group, place in ((one, first, row), (other, second, its))
                 )
-                message = f"the processes wait for each other in a circle: {told}."
+                message = f"the processes wait for each other in a cycle: {told}."
                 return diverged("sequence", message, row.index, processes)
     return None
 

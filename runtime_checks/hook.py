@@ -96,7 +96,7 @@ class Hook:
             self._lifetime.replace(state, "initialize", self._after_initialize)
             self._lifetime.replace(state, "shutdown", self._before_shutdown)
         except MissingSeamError as missing:
-            write_error(f"spmdlint: the runtime checks can't follow jax.distributed: {missing}.\n")
+            write_error(f"spmdlint: the runtime checks cannot hook into jax.distributed: {missing}.\n")
 
     def _after_initialize(self, original: Any) -> Any:
         def initialize(state: Any, *args: Any, **named: Any) -> Any:
@@ -176,9 +176,7 @@ class Hook:
         try:
             if session.exchange.register(secrets.token_hex(6)):
                 return True
-            session.stand_down(
-                f"process {session.me} was restarted within the job, so that its calls can't be compared."
-            )
+            session.stand_down(f"process {session.me} was restarted within the job, so its calls cannot be compared.")
         except StoreLostError as error:
             self._give_up(str(error))
         self.why_idle = "this process was restarted within the job"
@@ -187,7 +185,7 @@ class Hook:
     def _give_up(self, reason: str) -> None:
         self.why_idle = reason
         if self.options.rehearsal:
-            raise ChecksFailedError(f"The runtime checks can't start. {reason}")
+            raise ChecksFailedError(f"The runtime checks cannot start. {reason}")
         write_error(f"spmdlint: the runtime checks are off. {reason}\n")
 
     def _excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

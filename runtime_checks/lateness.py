@@ -66,10 +66,10 @@ class Lateness:
             if still is None:
                 return f"all processes are at {at}" + (f"; {compiling}" if compiling else "")
             return f"no parallel call for {still:.0f} s: all processes are at {at} and agree" + (
-                f"; {compiling}." if compiling else ": look at the network, or at that call."
+                f"; {compiling}." if compiling else ": check the network, or that call."
             )
         ago = "" if still is None else f", {still:.0f} s ago"
-        lines = [f"{'' if still is None else 'late: '}{name_processes(there)} came to {at}{ago}"]
+        lines = [f"{'' if still is None else 'late: '}{name_processes(there)} reached {at}{ago}"]
         answers = self._asking.ask(sorted(behind)[:SHOWN], {"stack": True}) if behind else {}
         for process, sample in sorted(behind.items())[:SHOWN]:
             if process in answers:
@@ -79,16 +79,16 @@ class Lateness:
             else:
                 by = _calls(most - sample.count)
                 lines.append(
-                    f"  process {process}, {by} behind when last heard of, does not answer: it is stopped, or holds "
-                    "Python's lock"
+                    f"  process {process}, {by} behind when last heard of, does not answer: it is stopped or "
+                    "holds the GIL"
                 )
                 continue
             by = _calls(most - _counted(where, group, sample))
             place = where.get("place") or "an unknown line"
-            lines.append(f"  process {process} {f'is {by} behind' if by else 'has come there since'}, at {place}")
+            lines.append(f"  process {process} {f'is {by} behind' if by else 'has arrived since'}, at {place}")
             lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
         if len(behind) > SHOWN:
-            lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are behind as well")
+            lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are also behind")
         if absent:
             lines.append(f"  {name_processes(absent)} made no call yet")
         compiling = _compiling(samples)

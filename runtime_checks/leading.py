@@ -165,9 +165,9 @@ class Leader:
             self._excused |= excused
             for process, _ in sorted(excused):
                 self._session.note(
-                    f"Process {process} is not compared any more among {name_processes(group.processes)}: its calls "
-                    f"have other digests than those of process {self._session.me}, but nothing that is known of both "
-                    "differs."
+                    f"Process {process} is no longer compared within {name_processes(group.processes)}: the digests "
+                    f"of its calls differ from those of process {self._session.me}, but no field known on both "
+                    "sides does."
                 )
         return report
 

@@ -117,7 +117,7 @@ class Lockstep:
         origin = session.provenance.describe(tag) or "an output of an earlier call"
         session.note(
             f"At call {entry.index} ({where}), {path} is {origin} on process {known}, and of unknown origin on process "
-            f"{unknown}; that is no error where both hold the same values."
+            f"{unknown}; this is not an error if both hold the same values."
         )
 
     def _compare_setup(self, process: int) -> None:
@@ -209,7 +209,7 @@ class Lockstep:
                     arguments = side.get("arguments") or []
                     argument = arguments[-1 - back] if back < len(arguments) else {}
                     paths[number] = str(argument.get("path") or number_of)
-                    origins[number] = str(argument.get("origin") or "another output")
+                    origins[number] = str(argument.get("origin") or "a different output")
                 one_path = len(set(paths.values())) == 1
                 what = f"where {paths[me]} comes from" if one_path else f"what {number_of} is"
                 told = (f"process {n}: {'' if one_path else paths[n] + ', '}{origins[n]}" for n in sorted(paths))

@@ -101,7 +101,7 @@ def _leaf_words(leaf: Any) -> str:
         return f"{words[:SHOWN]}... digest {hashlib.blake2b(words.encode(), digest_size=10).hexdigest()}"
     if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
         raise TypeError(
-            f"An object of type {type(leaf).__qualname__} can't be compared between processes: pass numbers, strings, "
+            f"An object of type {type(leaf).__qualname__} cannot be compared between processes: pass numbers, strings, "
             "arrays, or a pytree of them."
         )
     return _array_words(leaf)
@@ -114,8 +114,8 @@ def _array_words(array: Any) -> str:
     if not getattr(array, "is_fully_addressable", True):
         if not array.is_fully_replicated:
             raise ValueError(
-                "An array of which each process holds another part can't be compared between processes: pass a "
-                "replicated one, or a sum or norm of it."
+                "An array of which each process holds a different part cannot be compared between processes: pass a "
+                "replicated array, or its sum or norm."
             )
         array = array.addressable_data(0)
     held = np.asarray(array)

@@ -80,7 +80,7 @@ def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History
         return
     first = min(shared)
     if first > 1:
-        found.notes.append(f"The calls of {named} before number {first} are not recorded by all of them any more.")
+        found.notes.append(f"The calls of {named} before number {first} are no longer recorded by all of them.")
     before: dict[str, list[int]] = {}
     if len({known[first].digest for known in rows.values()}) == 1:
         for process, known in rows.items():
@@ -88,8 +88,8 @@ def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History
     if len(before) > 1:
         sides = " and ".join(name_processes(processes) for processes in before.values())
         found.earlier.append(
-            f"{sides} made other calls before number {first} of {named}, the first that all of them still have: where "
-            "they parted is not recorded any more. Background mode tells it while the job runs."
+            f"{sides} made different calls before number {first} of {named}, the first that all of them still have; "
+            "the point of divergence is no longer recorded. Background mode reports it while the job runs."
         )
 
 
@@ -103,4 +103,4 @@ def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History
         words = "; ".join(
             f"{name_processes(processes)} after call {count}" for count, processes in sorted(told.items())
         )
-        found.notes.append(f"The records of {name_processes(group)} do not end together: {words}.")
+        found.notes.append(f"The recordings of {name_processes(group)} end at different calls: {words}.")

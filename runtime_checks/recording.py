@@ -85,7 +85,7 @@ class Recording:
                 file.write(text)
         except OSError as error:
             self._bytes = MAX_EVENTS_BYTES
-            write_error(f"spmdlint: the record of calls can't be written on: {error.strerror}.\n")
+            write_error(f"spmdlint: the recording of calls cannot be continued: {error.strerror}.\n")
 
     def recorder(self, lock: AbstractContextManager[Any], then: Callable[[Any], object]) -> Callable[[Any], None]:
         """What puts a call down before it is dispatched, and passes it on: for an object with a ``number``.

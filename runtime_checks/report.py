@@ -40,8 +40,8 @@ ADVICE: Mapping[str, str] = {
     "sequence": "Make every process reach these calls in the same order: look for a branch on the process index, "
     "an iteration over a set or an unsorted listing, or a handler that skips a call.",
     "arguments": "Give the call the same global shape, dtype, sharding and static arguments on every process: pad to "
-    "a global maximum, and take names in sorted order.",
-    "program": "Make what is traced the same on every process: no values of one process, hash(), id() or the order "
+    "a global maximum, and use names in sorted order.",
+    "program": "Trace the same program on every process: no values of one process, hash(), id() or the order "
     "of a set in static arguments, closures or pytrees.",
     "missing": "Make every process reach this call: end loops on an agreed count, and do not let one process return "
     "or raise alone.",
@@ -51,16 +51,16 @@ ADVICE: Mapping[str, str] = {
 }
 # Where more is known than the kind: by the field that differs.
 ADVICE_ON: Mapping[str, str] = {
-    "name": "Make names of what all processes share, such as the step: not of the time, a process id, a host name or "
-    "a random number.",
+    "name": "Build names from values that all processes share, such as the step, not from the time, a process id, "
+    "a host name or a random number.",
     "static": "Give this argument the same value everywhere: choose it on one process and broadcast it "
-    "(multihost_utils.broadcast_one_to_all), or take it from the configuration.",
-    "died": "Find out what ended it: the kernel's log tells of too little memory, the scheduler's of a preemption.",
-    "raised": "Mend what raised; where one process may fail alone, let all agree on that before the next parallel call "
-    "(an all-gather of whether it went well), or let it end the job.",
+    "(multihost_utils.broadcast_one_to_all), or read it from the configuration.",
+    "died": "Find out what ended it: the kernel's log shows an out-of-memory kill, the scheduler's log a preemption.",
+    "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
+    "(an all-gather of a success flag), or let the exception end the job.",
     "devices": "Build the mesh from jax.devices() in the same order on every process.",
-    "origin": "Pass the same arrays in the same order everywhere: sorted(...) in place of the order of a set or "
-    "listing, and no step that one process makes alone.",
+    "origin": "Pass the same arrays in the same order everywhere: use sorted(...) instead of the order of a set or "
+    "listing, and no step that only one process makes.",
 }
 
 
@@ -168,7 +168,7 @@ def as_text(report: Report, rules: Container[str] | None = None) -> str:
     lines += _recent_lines(report.processes, report.index)
     lines += _module_lines(report.module)
     for finding in report.findings:
-        lines += ["", f"  The linter has {finding['code']} on the way: {finding['place']}: {finding['message']}"]
+        lines += ["", f"  The linter reports {finding['code']}: {finding['place']}: {finding['message']}"]
     explained_by = [code for code in report.explained_by if rules is None or code in rules]
     if explained_by:
         lines += ["", f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE)."]

@@ -41,7 +41,7 @@ def calls(records: Records) -> str:
     return "; ".join(told)
 
 
-LEFT = "left by sys.exit"
+LEFT = "exited by sys.exit"
 """Begins the words on a program that ended so."""
 
 

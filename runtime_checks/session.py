@@ -80,7 +80,7 @@ class Session:
             entry = group.append(program, call.site)
             self.ledger.last = entry
             if len(group.threads) == 2:
-                self.note("Two threads make parallel calls over one set of processes; their order is up to chance.")
+                self.note("Two threads make parallel calls over one set of processes; their order is not determined.")
             if self._record is not None:
                 self._record.note(self._record.event_of(program, call.site))
                 self._record.drain()
@@ -102,15 +102,15 @@ class Session:
             return
         except StoreLostError as error:
             if self.options.rehearsal:
-                raise ChecksFailedError(f"The runtime checks can't go on. {error}") from error
-            self.stand_down(f"the checks are off from here on. {error}")
+                raise ChecksFailedError(f"The runtime checks cannot continue. {error}") from error
+            self.stand_down(f"the checks are off from now on. {error}")
 
     def failed(self, error: Exception) -> None:
         """The checks themselves failed: no rehearsal may be called clean by them, and no job may be harmed."""
-        words = f"The runtime checks failed by themselves ({type(error).__name__}: {str(error)[:300]})"
+        words = f"The runtime checks failed with an internal error ({type(error).__name__}: {str(error)[:300]})"
         if self.options.rehearsal:
             raise ChecksFailedError(f"{words}: run with --mode off, and report this.") from error
-        self.stand_down(f"{words}; they are off from here on.")
+        self.stand_down(f"{words}; they are off from now on.")
 
     def stand_down(self, reason: str, *, tell: bool = True) -> None:
         """Stop comparing, say why once, and tell the others, who would wait for this process."""
@@ -122,7 +122,7 @@ class Session:
             return
         try:
             self.exchange.put_state(self.end_state(ASIDE, None, reason))
-            self.exchange.put_aside(f"process {self.me} runs on without checks: {reason}")
+            self.exchange.put_aside(f"process {self.me} continues without checks: {reason}")
             if self.background is not None:
                 self.wake_all()
         except StoreLostError:
@@ -193,7 +193,7 @@ class Session:
         if told is not None:
             return {**told, "counts": dict(told.get("counts") or {})}
         heard = self.lockstep.last_heard(process)
-        detail = f"killed by signal {-status}" if status < 0 else f"left with exit status {status}"
+        detail = f"killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
         counts = {group.key: min(group.count, int(heard.get("index") or 0)) for group in self.ledger.groups()}
         return {**heard, "state": "finished" if status == 0 else "died", "detail": detail, "counts": counts}
 

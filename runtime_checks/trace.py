@@ -31,7 +31,7 @@ def trace(folder: Path) -> dict[str, Any]:
     return {
         "traceEvents": events,
         "displayTimeUnit": "ms",
-        "otherData": {"began": start, "clock": "each process's own; calls lie between two moments that were recorded"},
+        "otherData": {"began": start, "clock": "each process's own; a call lies between two recorded times"},
     }
 
 

@@ -65,7 +65,7 @@ def _keys(records: Mapping[int, Mapping[str, Any]]) -> str:
     columns = zip(*([str(argument.get("path")) for argument in given] for given in known.values()), strict=False)
     position = next((place for place, column in enumerate(columns) if len(set(column)) > 1), None)
     if position is None:
-        return "it is another one on some process"
+        return "it differs on some process"
     return f"argument {position} is " + sides({number: given[position] for number, given in known.items()}, _named)
 
 

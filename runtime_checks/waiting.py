@@ -56,7 +56,7 @@ class Waiting:
         gone = {process: state for process in absent if (state := session.ended(process)) is not None}
         aside = [process for process, state in gone.items() if state["state"] == "aside"]
         if aside:
-            session.stand_down(f"{name_processes(aside)} runs on without checks, and so does process {session.me}.")
+            session.stand_down(f"{name_processes(aside)} continues without checks, and so does process {session.me}.")
             raise StoodDownError
         short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
         if any(state["state"] != "interrupted" for state in short.values()):
@@ -113,7 +113,7 @@ class Waiting:
                 f"process {process} waits in call {one.index} of {name_processes(members)} "
                 f"({one.function}, {one.filename}:{one.line})"
             )
-        message = "the processes wait for each other in a circle: " + "; ".join(told) + "."
+        message = "the processes wait for each other in a cycle: " + "; ".join(told) + "."
         session.declare(diverged("sequence", message, entry.index, processes))
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
@@ -121,7 +121,7 @@ class Waiting:
         session, entry = self._session, self._entry
         for process in absent:
             answer = session.ask_stack(process)
-            where = "it does not answer: it has died, is stopped, or holds Python's lock"
+            where = "it does not answer: it has died, is stopped, or holds the GIL"
             if answer is not None:
                 place = answer.get("place") or "an unknown line"
                 where = f"it is at {place}, after {answer.get('counts', {}).get(self._group.key, 0)} calls"

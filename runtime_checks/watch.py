@@ -81,9 +81,9 @@ class Watcher:
                 if not self._session.options.rehearsal and self._step_aside(error):
                     return
             except Exception as error:  # the watcher must never be what breaks a job
-                self._session.note(f"The watching thread met {type(error).__name__}: {str(error)[:200]}")
+                self._session.note(f"The watcher thread raised {type(error).__name__}: {str(error)[:200]}")
                 if self._session.background is not None:
-                    self._session.warn(f"the runtime checks met {type(error).__name__} and may miss something.")
+                    self._session.warn(f"the runtime checks raised {type(error).__name__} and may miss something.")
 
     def _step_aside(self, error: StoreLostError) -> bool:
         """Whether the store has been silent for too long to go on; in lockstep the main thread finds out itself."""
@@ -94,7 +94,7 @@ class Watcher:
         if now - self._lost_since < PATIENCE:
             self._stop.wait(1.0)
             return False
-        self._session.stand_down(f"the checks are off from here on. {error}", tell=False)
+        self._session.stand_down(f"the checks are off from now on. {error}", tell=False)
         return True
 
     def rest(self) -> float:

@@ -174,7 +174,7 @@ def test_a_file_that_leads_to_nothing(project):
 @pytest.mark.parametrize(
     ("argument", "words"),
     [
-        ("a.py", "names no line"),
+        ("a.py", "does not name a line"),
         ("b.py:1", "There is no file b.py"),
         ("broken.py:1", "does not parse"),
         ("a.py:2", "has no line 2"),

@@ -137,7 +137,7 @@ def _any_layout() -> Any:
     try:
         return kind((0,))._to_xla_layout(np.dtype("float32"))
     except (TypeError, AttributeError) as error:
-        raise MissingSeamError(f"a layout can't be made ({error})") from error
+        raise MissingSeamError(f"a layout cannot be made ({error})") from error
 
 
 def _layout_of(value: Any) -> Any:

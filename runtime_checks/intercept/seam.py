@@ -26,7 +26,7 @@ class Patches:
         try:
             setattr(owner, name, replacement)
         except (AttributeError, TypeError) as error:
-            raise MissingSeamError(f"{_name(owner)}.{name} can't be replaced") from error
+            raise MissingSeamError(f"{_name(owner)}.{name} cannot be replaced") from error
         self._done.append((owner, name, original, replacement))
 
     def undo(self) -> None:
@@ -70,7 +70,7 @@ def need_parameters(function: Any, *names: str) -> None:
         return
     missing = [name for name in names if name not in parameters]
     if missing:
-        raise MissingSeamError(f"{_name(function)} takes no {', '.join(missing)}")
+        raise MissingSeamError(f"{_name(function)} does not take {', '.join(missing)}")
 
 
 def _name(thing: Any) -> str:

@@ -17,7 +17,7 @@ def explain(folder: Path) -> int:
     """Print the verdict over all records in a folder, or each process's last calls; the exit status that fits."""
     recorded = load(folder)
     if not recorded.rows:
-        sys.stderr.write(f"There are no records of calls in {folder}: run with --ledger, or SPMDLINT_LEDGER set.\n")
+        sys.stderr.write(f"There are no recordings of calls in {folder}; run with --ledger, or set SPMDLINT_LEDGER.\n")
         return 2
     found = compare(recorded)
     if found.report is not None:

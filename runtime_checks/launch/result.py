@@ -99,7 +99,7 @@ def _process(state: Mapping[str, Any] | None, status: int | None) -> ProcessRepo
 def _status_words(status: int) -> str:
     """An exit status in words."""
     if status >= 0:
-        return f"left with exit status {status}"
+        return f"ended with exit status {status}"
     try:
         return f"killed by {signal.Signals(-status).name}"
     except ValueError:

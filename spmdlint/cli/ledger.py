@@ -70,4 +70,4 @@ def _trace(folder: Path, path: Path | None) -> int:
 
 
 def _nothing(folder: Path) -> UsageError:
-    return UsageError(f"There are no recordings of calls in {folder}; run with --ledger, or with SPMDLINT_LEDGER set.")
+    return UsageError(f"There are no recordings of calls in {folder}; run with --ledger, or set SPMDLINT_LEDGER.")

@@ -16,8 +16,8 @@ MARK = "spmd"
 RESULTS = "SPMDLINT_TEST_RESULTS"
 SHARED = "SPMDLINT_TEST_SHARED"
 _ABOUT = (
-    "spmd(processes=2, devices=1, mode='lockstep', timeout=120): run this test on several JAX processes, each with the "
-    "given number of CPU devices, under spmdlint's runtime checks (lockstep, background or off), with a time-out in seconds."
+    "spmd(processes=2, devices=1, mode='lockstep', timeout=120): run this test on several JAX processes with "
+    "`devices` CPU devices each, under the runtime checks (lockstep, background or off), for at most `timeout` seconds."
 )
 
 

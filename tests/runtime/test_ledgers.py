@@ -70,7 +70,7 @@ def test_processes_that_agree_and_end_apart(tmp_path, pair, capsys):
     pair[1].make(STEP, 3, 12)
     status, out, _ = told(capsys, "diff", str(tmp_path))
     assert status == 0
-    assert "do not end together: process 0 after call 10; process 1 after call 12." in out
+    assert "end at different calls: process 0 after call 10; process 1 after call 12." in out
     assert "agree as far as they are recorded" in out
 
 
@@ -114,7 +114,7 @@ def test_a_process_without_a_record_is_named(tmp_path, capsys):
 def test_folders_without_records(tmp_path, capsys, argv):
     status, out, err = told(capsys, *argv, str(tmp_path))
     assert (status, out) == (2, "")
-    assert "no records of calls" in err
+    assert "no recordings of calls" in err
     assert told(capsys, *argv, str(tmp_path / "nowhere"))[0] == 2
 
 
