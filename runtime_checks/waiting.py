@@ -1,4 +1,4 @@
-"""Waiting for other processes, and looking around meanwhile: a verdict, a process that ended, a circle of waits."""
+"""Waiting for other processes, while checking for a verdict, a process that ended, or a cycle of waits."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from spmdlint.runtime_checks.verdict import Wait, deadlocked
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
-CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a circle of waits
+CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
 class StoodDownError(Exception):
-    """A verdict was told and the policy is to go on without checks."""
+    """A verdict was reported, and the policy is to continue without checks."""
 
 
 class WaitedEnoughError(Exception):
-    """An operation with a time-out of its own was waited for as long as it would wait itself."""
+    """An operation with its own time-out was waited for as long as it would wait itself."""
 
 
 class Waiting:
-    """One process's wait at one position of one group, bounded by ``within`` seconds where that is given."""
+    """One process's wait at one position of one group, bounded by ``within`` seconds if given."""
 
     def __init__(self, session: Session, group: Group, entry: Entry, within: float | None = None) -> None:
         self._within = within
@@ -40,7 +40,7 @@ class Waiting:
         self._warn_after = session.options.late_after
 
     def until(self, read: Callable[[], dict[str, Any] | None], awaited: Iterable[int]) -> dict[str, Any]:
-        """Read until there is something, looking around in between. May raise, or end the process, on a verdict."""
+        """Read until there is a message, with checks in between. May raise, or end the process, on a verdict."""
         absent = sorted(awaited)
         while True:
             value = read()
@@ -117,7 +117,7 @@ class Waiting:
         session.declare(diverged("sequence", message, entry.index, processes))
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
-        """Late is no verdict: compiles and restores of half an hour are real. Say who, and where it is."""
+        """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
         session, entry = self._session, self._entry
         for process in absent:
             answer = session.ask_stack(process)

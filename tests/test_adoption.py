@@ -124,11 +124,11 @@ def test_the_baseline_is_a_setting_too(project):
     ("argv", "told"),
     [
         (("--baseline", "nowhere.json"), "There is no baseline"),
-        (("--write-baseline",), "Say which file the baseline is"),
-        (("--prune-baseline",), "Say which file the baseline is"),
+        (("--write-baseline",), "Name the baseline file"),
+        (("--prune-baseline",), "Name the baseline file"),
         (("--baseline", "text.json"), "it is not JSON"),
-        (("--baseline", "other.json"), "no baseline of version 1"),
-        (("--baseline", "bad.json"), "holds what is no finding"),
+        (("--baseline", "other.json"), "is not a baseline of version 1"),
+        (("--baseline", "bad.json"), "has an entry that is not a finding"),
     ],
 )
 def test_a_baseline_that_is_none(project, argv, told):

@@ -139,7 +139,7 @@ def test_why_there_is_no_finding(project, row, words):
 
 def test_where_its_knowledge_ends(explain):
     out = explain(18).out
-    assert "mystery(state): fleet.mystery; what it does is not known" in out
+    assert "mystery(state): fleet.mystery; its effect is not known" in out
     assert "state: no source of variance is known; it counts as uniform" in out
 
 

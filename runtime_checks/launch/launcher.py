@@ -1,7 +1,7 @@
 """A rehearsal: N processes of one program on this machine, and one report at the end.
 
-The launcher never imports jax. It starts the coordination service and the processes, passes their output on, sees
-who dies, forwards interrupts, and leaves no process behind.
+The launcher never imports jax. It starts the coordination service and the processes, passes on their output, detects
+dead processes, forwards interrupts, and leaves no process behind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spmdlint.runtime_checks.report import Report, as_text
 from spmdlint.runtime_checks.runfolder import RunFolder
 
 TICK = 0.03
-AFTER_VERDICT = 12.0  # seconds for the other processes to leave once there is a report
+AFTER_VERDICT = 12.0  # seconds for the other processes to exit once there is a report
 AFTER_FAILURE = 60.0  # seconds for the others to end once one has failed without a verdict
 AFTER_INTERRUPT = 8.0
 ABSENT_AFTER = 3.0
@@ -37,12 +37,12 @@ STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time
 
 
 class LaunchError(Exception):
-    """The launcher can't do its job; the text says why and what to do."""
+    """The launcher cannot do its job; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run: ``command`` is a script with its arguments, or "-m", a module and its arguments."""
+    """The plan of a run: ``command`` is a script with its arguments, or "-m", a module and its arguments."""
 
     processes: int
     command: tuple[str, ...]
@@ -142,7 +142,7 @@ class _Launcher:
         plan = self._plan
         environment = {
             **os.environ,
-            # As on real hosts: each process iterates over sets of strings in an order of its own.
+            # As on real hosts, each process iterates over sets of strings in its own order.
             "PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)),
             "PYTHONUNBUFFERED": "1",
             "JAX_PLATFORMS": "cpu",
@@ -268,7 +268,7 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def show(report: Report, rules: Container[str] | None = None) -> None:
-    """Print the report for a person, where there is something to say; ``rules`` are the linter's, where known."""
+    """Print the report for a person, if there is something to report; ``rules`` are the linter's, if known."""
     if report.verdict in ("diverged", "late"):
         width = min(shutil.get_terminal_size().columns, 100)
         sys.stderr.write("-" * width + "\n" + as_text(report, rules))
