@@ -70,6 +70,11 @@ def _words(unused: UnusedSuppression) -> tuple[str, str]:
             f"This comment says {unused.selector!r}, which is no directive of spmdlint, so it does nothing.",
             f"{near}There are 'spmdlint: ignore[CODE] reason' and 'spmdlint: uniform'.",
         )
+    if unused.is_family:
+        return (
+            f"This comment suppresses {unused.selector}, which stands for several rules; comments take whole codes.",
+            f"Name the rules themselves: 'spmdlint rule {unused.selector}' lists them.",
+        )
     if unused.code is None:
         near = f"Did you mean {unused.nearest}? " if unused.nearest else ""
         return (

@@ -57,9 +57,11 @@ def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str
     usual = "exit" if folder else "report" if chosen_mode == "background" else "raise"
     policy = on_divergence or given.get(POLICY_VARIABLE) or usual
     if chosen_mode not in get_args(Mode):
-        raise ValueError(f"There is no mode {chosen_mode!r}: use one of {', '.join(get_args(Mode))}.")
+        name = "The mode" if mode else MODE_VARIABLE
+        raise ValueError(f"{name} is {chosen_mode!r}: use one of {', '.join(get_args(Mode))}.")
     if policy not in get_args(Policy):
-        raise ValueError(f"There is no policy {policy!r}: use one of {', '.join(get_args(Policy))}.")
+        name = "on_divergence" if on_divergence else POLICY_VARIABLE
+        raise ValueError(f"{name} is {policy!r}: use one of {', '.join(get_args(Policy))}.")
     return Options(
         mode=chosen_mode,  # type: ignore[arg-type]
         on_divergence=policy,  # type: ignore[arg-type]

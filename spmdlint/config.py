@@ -134,6 +134,8 @@ def _values(file: Path, root: Path) -> dict[str, Any]:
     keys = {key.name: key for key in KEYS}
     for name, value in (settings(file) or {}).items():
         key = keys.get(name)
+        if key is None and name == "tool" and file.name != SHARED_FILE:
+            raise UsageError(f"{file} has its settings at the top level: remove the header [tool.spmdlint].")
         if key is None:
             near = selection.nearest(name, keys)
             hint = f" Did you mean {near!r}?" if near else f" The keys are: {', '.join(keys)}."

@@ -106,7 +106,8 @@ class UnusedSuppression(Struct, frozen=True):
     """One rule that a comment suppresses without effect; ``selector`` is what the comment calls it.
 
     ``code`` is None where no installed rule has that name, and ``selector`` is empty where the comment names none.
-    ``removal`` takes it out of the text. ``is_directive``: the selector stands in the place of ``ignore``.
+    ``removal`` takes it out of the text. ``is_directive``: the selector stands in the place of ``ignore``;
+    ``is_family``: it is the beginning of several codes.
     """
 
     place: Place
@@ -115,6 +116,7 @@ class UnusedSuppression(Struct, frozen=True):
     nearest: str | None = None
     removal: Edit | None = None
     is_directive: bool = False
+    is_family: bool = False
 
 
 class Run(Struct, frozen=True):

@@ -270,3 +270,15 @@ def test_a_mistake_in_a_file_that_is_extended_names_that_file(project):
     assert outcome.status == 2
     assert "b.toml sets 'selct'" in outcome.err
     assert "'select'" in outcome.err
+
+
+@pytest.mark.parametrize("fixing", ["--fix", "--fix-only", "--diff"])
+@pytest.mark.parametrize("adopting", [("--add-ignore", "later"), (*BASELINE, "--write-baseline")])
+def test_fixes_and_records_take_two_runs(project, fixing, adopting):
+    """A fix must not be lost to a comment, and --diff must not write anything."""
+    project.write({"a.py": project.hazard})
+    outcome = project.run("check", fixing, *adopting)
+    assert outcome.status == 2
+    assert f"run {fixing} first" in outcome.err
+    assert (project.root / "a.py").read_text() == project.hazard
+    assert not (project.root / BASELINE[1]).exists()

@@ -216,6 +216,7 @@ def test_links_neither_loop_nor_lint_twice(project):
     (project.root / "again.py").symlink_to("a.py")
     (project.root / "up").symlink_to("..")
     (project.root / "dangling.py").symlink_to("nowhere.py")
+    (project.root / "itself.py").symlink_to("itself.py")
     assert project.check().found == [("a.py", 7, "SPMD301")]
     assert project.check("again.py").found == [("a.py", 7, "SPMD301")]
     assert project.check("up/project/a.py").found == [("a.py", 7, "SPMD301")]
@@ -382,3 +383,18 @@ def test_names_are_left_out_as_patterns_are(tmp_path, patterns):
     for path in ("old", "old/x.py", "a/old/b/x.py", "x.py", "older.py", "made.py", "a/made.py", "a.b-c_d/x.py"):
         for folder in (False, True):
             assert names.verdict(tmp_path / path, folder) == spec.check_file(f"{path}/" if folder else path).include
+
+
+@pytest.mark.parametrize(
+    ("files", "argv", "last"),
+    [
+        ({"notes.txt": "text"}, ("notes.txt",), "No files were checked."),
+        ({"empty/notes.txt": "text"}, ("empty",), "No files were checked."),
+        ({"a.py": "x = 1\n"}, ("--select", "SPMD402"), "No rules ran."),
+        ({"a.py": "x = 1\n"}, (), "All checks passed!"),
+    ],
+)
+def test_nothing_is_not_success(project, files, argv, last):
+    project.write(files)
+    outcome = project.run("check", *argv)
+    assert (outcome.status, outcome.out) == (0, f"{last}\n")

@@ -65,7 +65,9 @@ def test_no_arguments_show_the_help_and_fail(project):
     assert "COMMAND" in outcome.err
 
 
-@pytest.mark.parametrize("argv", [["chekc"], ["check", "--unknown"], ["check", "--output-format", "xml"], ["rule"]])
+@pytest.mark.parametrize(
+    "argv", [["chekc"], ["check", "--unknown"], ["check", "--output-format", "xml"], ["rule", "SPMD101", "--all"]]
+)
 def test_wrong_usage_exits_with_2(project, argv):
     outcome = project.run(*argv)
     assert outcome.status == 2

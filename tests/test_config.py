@@ -252,3 +252,10 @@ def test_knowledge_that_is_wrong_is_refused(project, text, said):
     assert outcome.status == 2
     assert said in outcome.err
     assert "spmdlint.toml" in outcome.err
+
+
+def test_a_header_where_none_belongs(project):
+    project.write({"spmdlint.toml": '[tool.spmdlint]\nselect = ["SPMD3"]\n', "a.py": ""})
+    outcome = project.run("check")
+    assert outcome.status == 2
+    assert "remove the header [tool.spmdlint]" in outcome.err

@@ -235,3 +235,28 @@ def test_what_only_a_preview_finds(project, configured, shown):
     assert ("--preview" in told) == (not configured)
     found = json.loads(project.run("explain", "saves.py:7", "--output-format", "json").out)["findings"]
     assert {each["preview"] for each in found} == {not configured}
+
+
+ORDERED = """\
+import os
+from jax.experimental import multihost_utils
+
+names = {"loss", "accuracy"}
+for name in names:
+    multihost_utils.sync_global_devices(name)
+
+for file in os.listdir("."):
+    multihost_utils.sync_global_devices(file)
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [(5, "name: its order varies"), (9, 'for each of os.listdir(".") (ordered.py:8): its order varies')],
+)
+def test_order_is_a_facet(project, row, words):
+    project.write({"ordered.py": ORDERED})
+    text = project.run("explain", f"ordered.py:{row}").out
+    assert words in text
+    assert "(ordered.py:5):" in text or row == 9  # where the finding is
+    assert "counts as uniform" not in text

@@ -177,3 +177,9 @@ def test_a_file_that_is_looked_for_in_every_round_counts_by_default(project):
     for name, count in (("stop_files.py", 2), ("asked_once.py", 0)):
         project.write({name: (FIXTURES / "SPMD306" / name).read_text()})
         assert [code for _, _, code in project.check(name).found] == ["SPMD306"] * count
+
+
+def test_a_family_is_listed(project):
+    lines = project.run("rule", "SPMD3").out.splitlines()
+    assert [line[:7] for line in lines] == [rule.code for rule in load_rules() if rule.code.startswith("SPMD3")]
+    assert project.run("rule").out == project.run("rule", "--all").out

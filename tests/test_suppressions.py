@@ -133,3 +133,11 @@ def test_a_suppression_in_a_file_that_is_not_shown_counts_for_that_file_only(pro
     project.write({"a.py": f"{HEAD}{CALL}  # noqa: SPMD301\n", "b.py": "x = 1  # noqa: SPMD301\n"})
     assert project.check("a.py").found == []
     assert project.check("b.py").found == [("b.py", 1, "SPMD900")]
+
+
+def test_a_family_in_a_comment(project):
+    project.write({"a.py": "x = 1  # spmdlint: ignore[SPMD3] why\n"})
+    (finding,) = project.check().json
+    assert finding["code"] == "SPMD900"
+    assert "SPMD3, which stands for several rules" in finding["message"]
+    assert "Did you mean" not in str(finding)

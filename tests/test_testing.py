@@ -162,9 +162,9 @@ def test_mode():
 def test_a_marker_that_is_used_wrongly_says_so(tmp_path):
     (tmp_path / "test_wrong.py").write_text(WRONG)
     _, text = run_pytest(tmp_path)
-    assert "processes must be a number from 1, and is 0" in text
-    assert "unexpected keyword argument 'prozesses'" in text
-    assert "mode must be one of lockstep, background, off, and is 'tight'" in text
+    assert "processes must be an integer of at least 1, not 0" in text
+    assert "there is no argument 'prozesses'; did you mean 'processes'?" in text
+    assert "mode must be one of lockstep, background, off, not 'tight'" in text
     assert "3 failed" in text
 
 

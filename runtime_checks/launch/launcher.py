@@ -55,7 +55,15 @@ class Plan:
 
 
 def launch(plan: Plan) -> tuple[Report, int]:
-    """Run a plan to its end; gives the report and the exit status that stands for it."""
+    """Run a plan to its end; returns the report and the exit status.
+
+    Raises:
+        LaunchError: the launcher can't do its job.
+
+    """
+    for folder in (plan.log_folder, plan.ledger_folder):
+        if folder is not None:
+            _make(folder)
     with tempfile.TemporaryDirectory(prefix="spmdlint-run-") as scratch, _Launcher(plan, Path(scratch)) as running:
         report, status = running.run()
     findings.join(report, plan.command)
@@ -73,6 +81,7 @@ class _Launcher:
         self._interrupts = 0
         self._interrupted_at: float | None = None
         self._handlers: dict[int, signal._HANDLER] = {}
+        self._began = time.monotonic()
         self._timed_out = False
 
     def __enter__(self) -> _Launcher:
@@ -101,16 +110,22 @@ class _Launcher:
         address = f"127.0.0.1:{_free_port()}"
         self._start_service(address)
         for number in range(self._plan.processes):
+            if self._is_late() or self._interrupts:
+                break
             self._start_process(number, address)
-        began = time.monotonic()
-        while len(self._ended) < self._plan.processes:
+        while len(self._ended) < len(self._processes):
             self._output.pass_on(TICK)
             self._collect()
-            if self._plan.timeout is not None and time.monotonic() - began > self._plan.timeout:
+            if self._is_late():
                 self._time_out()
                 break
             self._press_for_end()
         self._output.drain()
+        if self._is_late() and len(self._processes) < self._plan.processes:
+            raise LaunchError(
+                f"The time-out expired after {len(self._processes)} of {self._plan.processes} processes were started: "
+                "start fewer, or raise --timeout."
+            )
         states = {number: self._folder.state(number) for number in range(self._plan.processes)}
         left = self._folder.report()
         if left is None and self._plan.mode == "background" and not self._interrupts:
@@ -121,9 +136,13 @@ class _Launcher:
             left,
             self._ended,
             states,
+            joined=[number for number in states if self._folder.joined(number)],
             timed_out=self._timed_out,
             interrupted=self._interrupts > 0,
         )
+
+    def _is_late(self) -> bool:
+        return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
 
     def _start_service(self, address: str) -> None:
         words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.service", address, str(self._plan.processes)]
@@ -229,6 +248,7 @@ class _Launcher:
             waiting = [n for n in range(len(self._processes)) if n not in self._ended and not self._folder.state(n)]
             if not waiting:
                 break
+        self._timed_out = len(self._ended) < len(self._processes)  # the processes may just have ended
         self._kill_rest()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
@@ -264,7 +284,26 @@ def write_report(report: Report, path: Path) -> None:
     try:
         path.write_text(json.dumps(report.as_data(), indent=2) + "\n")
     except OSError as error:
-        raise LaunchError(f"The report can't be written to {path}: {error.strerror}.") from error
+        raise LaunchError(f"The report cannot be written to {path}: {error.strerror}.") from error
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LaunchError(f"The folder {folder} cannot be created: {error.strerror}. Name a different one.") from error
+
+
+def check_writable(path: Path) -> None:
+    """Raise :class:`LaunchError` if a file cannot be written, before a long run; leaves no file."""
+    existed = path.exists()
+    try:
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise LaunchError(f"{path} cannot be written: {error.strerror}. Name a different file.") from error
+    if not existed:
+        path.unlink()
 
 
 def show(report: Report, rules: Container[str] | None = None) -> None:
@@ -272,7 +311,7 @@ def show(report: Report, rules: Container[str] | None = None) -> None:
     if report.verdict in ("diverged", "late"):
         width = min(shutil.get_terminal_size().columns, 100)
         sys.stderr.write("-" * width + "\n" + as_text(report, rules))
-    elif report.verdict == "failed":
+    else:
         sys.stderr.write(f"spmdlint: {report.verdict}: {report.message}\n")
     sys.stderr.flush()
 

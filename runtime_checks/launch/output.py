@@ -49,13 +49,11 @@ class Stream:
 
 
 class Output:
-    """All pipes of all processes."""
+    """All pipes of all processes; ``log_folder``, if any, exists."""
 
     def __init__(self, log_folder: Path | None) -> None:
         self._selector = selectors.DefaultSelector()
         self._log_folder = log_folder
-        if log_folder is not None:
-            log_folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, process: int, name: str, pipe: IO[bytes], target: BinaryIO) -> None:
         """Follow one pipe; ``name`` is "out" or "err" and names the log file."""

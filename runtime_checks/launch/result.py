@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from spmdlint.runtime_checks.history import judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording import read, read_programs
-from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, from_data, reported
+from spmdlint.runtime_checks.report import ProcessReport, Report, Verdict, diverged, from_data, reported
 from spmdlint.runtime_checks.sentences import call_words, name_processes, place
 
 TIMEOUT_STATUS = 124
@@ -32,10 +32,14 @@ def conclude(
     ended: Mapping[int, Ended],
     states: Mapping[int, Mapping[str, Any] | None],
     *,
+    joined: Collection[int],
     timed_out: bool,
     interrupted: bool,
 ) -> tuple[Report, int]:
-    """The report of a run, and the exit status of the launcher."""
+    """The report of a run, and the exit status of the launcher.
+
+    ``joined`` are the processes that called ``jax.distributed.initialize``.
+    """
     if left is not None:
         return from_data(left), DIVERGED_STATUS
     statuses = {number: one.status for number, one in sorted(ended.items())}
@@ -50,14 +54,33 @@ def conclude(
         return Report("failed", "the run was interrupted.", processes=processes), INTERRUPTED_STATUS
     failed = {number: status for number, status in statuses.items() if status != 0}
     if not failed:
-        verdict, message = "clean", f"{name_processes(statuses)} made the same parallel calls and ended."
-        if mode == "off":
-            verdict, message = "unchecked", f"{name_processes(statuses)} ended; nothing was compared (mode off)."
-        return Report(verdict, message, processes=processes), 0  # type: ignore[arg-type]
+        verdict, message = _agreed(mode, states, joined)
+        return Report(verdict, message, processes=processes), 0
     words = ", ".join(f"process {number} {_status_words(status)}" for number, status in failed.items())
     first = min(failed, key=lambda number: ended[number].when)
     status = failed[first]
     return Report("failed", f"{words}.", processes=processes), status if status > 0 else 128 - status
+
+
+def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: Collection[int]) -> tuple[Verdict, str]:
+    """The verdict and its sentence if every process ended well: how much was compared."""
+    processes = name_processes(states)
+    if mode == "off":
+        return "unchecked", f"{processes} ended; nothing was compared (mode off)."
+    if len(states) == 1:
+        return "clean", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
+    if not joined:
+        return "unchecked", (
+            f"{processes} ended, but none of them called jax.distributed.initialize(), so each ran as a separate job "
+            "and nothing was compared. Call it before the first computation."
+        )
+    counts = [sum(dict(state.get("counts") or {}).values()) for state in states.values() if state is not None]
+    if not any(counts):
+        return "clean", f"{processes} ended; they made no parallel calls."
+    made = f"{counts[0]} parallel calls" if counts[0] != 1 else "1 parallel call"
+    if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
+        made = "parallel calls"
+    return "clean", f"{processes} made the same {made}."
 
 
 def after_death(

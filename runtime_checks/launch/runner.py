@@ -14,7 +14,7 @@ from typing import Any
 from spmdlint.runtime_checks.api import enable, left_by
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
 from spmdlint.runtime_checks.launch.ledgers import explain
-from spmdlint.runtime_checks.options import MODE_VARIABLE
+from spmdlint.runtime_checks.options import MODE_VARIABLE, choose
 
 USAGE = """usage: python -m spmdlint.runtime_checks (script.py | -m module) [args...]
        python -m spmdlint.runtime_checks --explain LEDGER_FOLDER"""
@@ -28,6 +28,11 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     if words[0] == "--explain" and len(words) == 2:
         return explain(Path(words[1]))
+    try:
+        choose(None, None)
+    except ValueError as error:  # here, instead of a traceback from the middle of the program's imports
+        sys.stderr.write(f"spmdlint: {error}\n")
+        return 2
     die_with_launcher()
     when_imported("jax", _begin)
     try:

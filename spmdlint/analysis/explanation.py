@@ -102,6 +102,7 @@ class Explainer:
         reach: Reach,
         effects: Effects,
         facets: Facets,
+        orders: tuple[Origins, ...],
         divergences: Divergences,
         told: frozenset[Site],
     ) -> None:
@@ -110,6 +111,7 @@ class Explainer:
         self.reach = reach
         self.effects = effects
         self.facets = facets
+        self.orders = orders
         self.divergences = divergences
         self.told = told
         """The conditions at which a divergence is found, perhaps by the way that a caller enters the function."""
@@ -167,13 +169,14 @@ class Explainer:
                 asked = varies.facets and site not in self.told
                 silence = self.divergences.why_none(frame, branch.block) if asked else None
                 yield Guard(site, block in branch.yes, varies, silence)
-        for number, found in enumerate(function.blocks):
-            test = function.operations[found.test] if found.test is not None else None
+        for number, each in enumerate(function.blocks):
+            test = function.operations[each.test] if each.test is not None else None
             if isinstance(test, s.Next) and block in self.ev.flow(frame.ref).loop_body(number) and block != number:
                 reason = self.facets.of_loop(frame, test.iterable)
-                facets = (("number of steps", reason),) if reason is not None else ()
+                facets = [("number of steps", reason)] if reason is not None else []
+                facets += (("order", found) for order in self.orders if (found := order.of(frame, test.iterable)))
                 site = Site(frame.ref, test.iterable)
-                yield Guard(site, None, Variation(site, facets, self.facets.length.cut))
+                yield Guard(site, None, Variation(site, tuple(facets), self.facets.length.cut))
 
     def _values(self, frame: Frame, numbers: list[int]) -> Iterator[Variation]:
         """The names and attributes on the line, each once, and what is stored there."""
@@ -203,6 +206,9 @@ class Explainer:
             cut = cut or walk.cut
             if reason is not None and all(reason.source != other.source for _, other in found):
                 found.append((name, reason))
+        step = frame.code.operations[frame.code.root_of(number)]
+        if isinstance(step, s.Next):
+            found += (("order", reason) for order in self.orders if (reason := order.of(frame, step.iterable)))
         return Variation(Site(frame.ref, number), tuple(found), cut, self.uniform.stored(frame.ref, number))
 
     def _walks(self) -> Iterator[tuple[str, Origins]]:
@@ -210,6 +216,8 @@ class Explainer:
         yield "presence", self.facets.presence
         yield "length", self.facets.length
         yield "shape", self.facets.shape
+        for order in self.orders:
+            yield "order", order
 
     def _call(self, frame: Frame, number: int, operation: s.Call) -> CallNote:
         values = self.ev.value(frame, operation.function)

@@ -453,7 +453,8 @@ class Program:
         """What the analyses know of a line, counted from 1."""
         told = frozenset(found.branch for found in self._branches)
         check = self._divergence_check
-        return Explainer(self.evaluator, self.reach, self.effects, self._facets, check, told).line(path, row)
+        orders = (self.set_order, self.listing_order)
+        return Explainer(self.evaluator, self.reach, self.effects, self._facets, orders, check, told).line(path, row)
 
     def function_name(self, site: Site) -> str:
         """The function that an operation stands in; empty for the top level of a module."""

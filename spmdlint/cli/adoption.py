@@ -48,6 +48,25 @@ def file_of(options: argparse.Namespace, config: Config) -> Path | None:
     return path
 
 
+def refuse_with_fixes(options: argparse.Namespace) -> None:
+    """Refuse fixes together with comments or baselines for the remaining findings: these take two runs.
+
+    Raises:
+        UsageError: they are asked for in one.
+
+    """
+    asked = {
+        "--add-ignore": options.add_ignore is not None,
+        "--write-baseline": options.write_baseline,
+        "--prune-baseline": options.prune_baseline,
+    }
+    fixing = {"--diff": options.diff, "--fix": options.fix, "--fix-only": options.fix_only}
+    for adopting in (name for name, given in asked.items() if given):
+        for other in (name for name, given in fixing.items() if given):
+            reason = "changes no file" if other == "--diff" else "leaves fewer findings"
+            raise UsageError(f"{other} {reason}, and {adopting} records them: run {other} first, then {adopting}.")
+
+
 class Known:
     """A run compared with a baseline.
 

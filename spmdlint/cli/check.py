@@ -11,6 +11,7 @@ from typing import get_args
 
 from spmdlint.cli import adoption, fixing, keeping
 from spmdlint.cli.commands import FAILURE, complain, wants_traceback
+from spmdlint.cli.numbers import count
 from spmdlint.cli.progress import ProgressBar
 from spmdlint.cli.writing import Wanted, write
 from spmdlint.config import Config, override
@@ -72,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
     keeping.add_arguments(parser)
     parser.add_argument(
-        "-j", "--jobs", type=_count, metavar="N", help="number of worker processes (default: chosen by project size)"
+        "-j", "--jobs", type=count, metavar="N", help="number of worker processes (default: chosen by project size)"
     )
     said = parser.add_argument_group("output")
     said.add_argument("--output-format", choices=sorted(FORMATS), default="full", metavar="FORMAT", help=_one_of())
@@ -97,6 +98,7 @@ def main(options: argparse.Namespace) -> int:
     stdin = _stdin(options)
     if options.statistics and options.output_format not in _COUNTED:
         raise UsageError(f"--statistics has no format {options.output_format}; use full, concise or json.")
+    adoption.refuse_with_fixes(options)
     paths = [] if stdin else list(_absolute(options.paths))
     config = configure([stdin.path] if stdin else paths, options.config, force_exclude=options.force_exclude)
     config = override(config, {name: getattr(options, name) for name in _OVERRIDES})
@@ -199,12 +201,6 @@ def _absolute(paths: Iterable[str | Path]) -> Iterator[Path]:
         else:
             folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  (resolve also follows the last link)
             yield Path(os.path.realpath(folder), name)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes; give one of at least 1")
-    return int(text)
 
 
 def _list(text: str) -> list[str]:

@@ -10,23 +10,26 @@ from spmdlint.cli.commands import SUCCESS
 from spmdlint.errors import UsageError
 from spmdlint.output.rules import as_object, listing, page
 from spmdlint.rule import load_rules
-from spmdlint.selection import suggestion
+from spmdlint.selection import matches, suggestion
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("rule", nargs="?", metavar="RULE", help="a code or a name, such as SPMD901 or syntax-error")
-    which.add_argument("--all", action="store_true", help="list all rules")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "rule", nargs="?", metavar="RULE", help="a code or a name, such as SPMD301, or a family, such as SPMD3"
+    )
+    which.add_argument("--all", action="store_true", help="list all rules (default)")
     parser.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
 
 
 def main(options: argparse.Namespace) -> int:
     """Write the description."""
     rules = load_rules()
-    if options.all:
-        as_json: object = [as_object(rule) for rule in rules]
-        text = listing(rules)
+    family = rules if options.rule is None else [r for r in rules if r.code in matches(options.rule, rules)]
+    if options.rule is None or len(family) > 1:
+        as_json: object = [as_object(rule) for rule in family]
+        text = listing(family)
     else:
         found = next((rule for rule in rules if options.rule in (rule.code, rule.name)), None)
         if found is None:

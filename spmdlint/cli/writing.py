@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -64,6 +64,14 @@ def describe(rule: Rule) -> Description:
     return Description(rule.code, rule.name, rule.severity, rule.summary(), rule.page(), rule.preview, rule.url)
 
 
+def _nothing(checked: Checked, rules: Sequence[Rule]) -> str:
+    """Why a run without findings proves nothing, or ""."""
+    if not checked.asked:
+        return "No files were checked."
+    always = {rule.code for rule in rules if rule.always}
+    return "" if checked.ran - always or checked.crashes else "No rules ran."
+
+
 def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:
     rules = load_rules()
     report = Report(
@@ -74,6 +82,7 @@ def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:
         rules=tuple(describe(rule) for rule in rules),
         color=wanted.file is None and wants_color(wanted.stream),
         complete=not checked.crashes,
+        nothing=_nothing(checked, rules),
         known=wanted.known,
         fixed=wanted.fixed,
         unsafe_fixes=wanted.unsafe_fixes,

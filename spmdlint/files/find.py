@@ -70,10 +70,17 @@ def walk(folder: Path, ignores: Ignores, *, descend: bool = True, linked_from: P
             wanted = descend or os.path.isfile(os.path.join(entry.path, "__init__.py"))  # noqa: PTH113, PTH118
             if wanted and not ignores.ignores(entry.path, is_folder=True):
                 yield from walk(folder / entry.name, ignores, descend=descend, linked_from=linked_from)
-        elif entry.name.endswith(SUFFIX) and entry.is_file() and not ignores.ignores(entry.path, is_folder=False):
+        elif entry.name.endswith(SUFFIX) and _is_file(entry) and not ignores.ignores(entry.path, is_folder=False):
             linked = entry.is_symlink() and linked_from in Path(os.path.realpath(entry.path)).parents
             if not linked:
                 yield folder / entry.name
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _own_name(path: Path, project: set[Path]) -> Path:

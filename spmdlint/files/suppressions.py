@@ -85,8 +85,12 @@ class Suppressions:
                     continue
                 if item.code is None or item.code in ran:
                     known = _DIRECTIVES if item.is_directive else words
-                    near = nearest(item.selector, known) if item.code is None and item.selector else None
-                    yield UnusedSuppression(item.place, item.selector, item.code, near, item.removal, item.is_directive)
+                    family = item.code is None and any(code.startswith(item.selector or " ") for code in words)
+                    unknown = item.code is None and item.selector and not family
+                    near = nearest(item.selector, known) if unknown else None
+                    yield UnusedSuppression(
+                        item.place, item.selector, item.code, near, item.removal, item.is_directive, family
+                    )
 
 
 def collect(

@@ -47,7 +47,8 @@ class Writer:
         yield "findings"
         for finding in findings:
             trial = " (with --preview only)" if finding in self.on_trial else ""
-            yield f"  {finding.code} {finding.name}{trial}: {finding.message}"
+            at = f"{finding.place.path.name}:{finding.place.start.row}"
+            yield f"  {finding.code} {finding.name}{trial} ({at}): {finding.message}"
         if not findings:
             yield "  none on this line"
 
@@ -121,7 +122,16 @@ class Writer:
             "row": explained.row,
             "parts": [self._part_object(part) for part in explained.parts],
             "findings": [
-                {"code": f.code, "name": f.name, "message": f.message, "preview": f in self.on_trial} for f in findings
+                {
+                    "code": f.code,
+                    "name": f.name,
+                    "message": f.message,
+                    "preview": f in self.on_trial,
+                    "filename": str(f.place.path),
+                    "row": f.place.start.row,
+                    "column": f.place.start.column,
+                }
+                for f in findings
             ],
         }
 

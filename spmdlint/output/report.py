@@ -38,6 +38,8 @@ class Report(Struct, frozen=True):
     color: bool = False
     complete: bool = True
     """Whether all rules ran to their end."""
+    nothing: str = ""
+    """Why nothing was checked, as a sentence; empty if something was."""
     known: int = 0
     """How many findings are not shown because they are in a baseline."""
     fixed: int = 0
@@ -56,6 +58,8 @@ def summary(report: Report) -> str:
     """The last lines of the text formats."""
     count = len(report.diagnostics)
     known = f"{report.known} more in the baseline" if report.known else ""
+    if report.nothing and not count:
+        return report.nothing
     if not count and not report.fixed and report.complete:
         return f"All checks passed!{f' ({known}.)' if known else ''}"
     total = count + report.fixed

@@ -40,7 +40,7 @@ class JobItem(pytest.Item):
         try:
             job = Job.from_mark(mark.args, mark.kwargs)
         except TypeError as error:
-            pytest.fail(f"@pytest.mark.{MARK} is used wrongly: {error}.", pytrace=False)
+            raise JobFailedError(f"@pytest.mark.{MARK} is used wrongly: {str(error).rstrip('.')}.") from None
         try:
             job.run(self._words(), self.config.invocation_params.dir)
         except JobSkippedError as skipped:

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,22 @@ class Job:
     @classmethod
     def from_mark(cls, args: Sequence[Any], named: Mapping[str, Any]) -> Job:
         """The job of a marker; raises :class:`TypeError` if an argument is invalid."""
+        known = [each.name for each in fields(cls)]
+        for name in named:
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                raise TypeError(
+                    f"there is no argument {name!r}; "
+                    + (f"did you mean {near[0]!r}?" if near else f"the arguments are {', '.join(known)}")
+                )
+        if len(args) > len(known) or set(known[: len(args)]) & set(named):
+            raise TypeError(f"its arguments are {', '.join(known)}, each once")
         job = cls(*args, **named)
         for name in ("processes", "devices"):
             if type(getattr(job, name)) is not int or getattr(job, name) < 1:
-                raise TypeError(f"{name} must be a number from 1, and is {getattr(job, name)!r}")
+                raise TypeError(f"{name} must be an integer of at least 1, not {getattr(job, name)!r}")
         if job.mode not in MODES:
-            raise TypeError(f"mode must be one of {', '.join(MODES)}, and is {job.mode!r}")
+            raise TypeError(f"mode must be one of {', '.join(MODES)}, not {job.mode!r}")
         return job
 
     def run(self, words: Sequence[str], folder: Path) -> None:

@@ -1,0 +1,97 @@
+"""What the launcher takes, what it refuses before it starts anything, and what it says of a run that went well."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.jobs import rehearse
+
+ALONE = "import jax\nimport jax.numpy as jnp\nprint(jax.process_count(), float(jnp.ones(2).sum()))\n"
+
+
+def launched(folder: Path, *words: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "spmdlint", "run", *words],
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+
+
+def test_processes_that_never_join_a_job_are_not_called_clean(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text(ALONE)
+    run = rehearse(tmp_path, tmp_path / "alone.py")
+    assert (run.status, run.report["verdict"]) == (0, "unchecked"), run.output
+    assert "none of them called jax.distributed.initialize()" in run.report["message"]
+    assert f"spmdlint: unchecked: {run.report['message']}" in run.output
+
+
+def test_how_much_was_compared_is_said(tmp_path: Path) -> None:
+    program = "step = jax.jit(jnp.sum)\nfor _ in range(int(sys.argv[1])):\n    value(step(everywhere([1, 2])))\n"
+    (tmp_path / "none").mkdir()
+    without = rehearse(tmp_path / "none", "print('joined')")
+    assert (without.status, without.report["verdict"]) == (0, "clean"), without.output
+    assert without.report["message"] == "processes 0-1 ended; they made no parallel calls."
+    run = rehearse(tmp_path, program.replace("int(sys.argv[1])", "3"))
+    assert run.report["message"] == "processes 0-1 made the same 3 parallel calls.", run.output
+
+
+def test_a_module_needs_no_double_dash(tmp_path: Path) -> None:
+    (tmp_path / "shown.py").write_text("import sys\nprint('module', sys.argv[1:])\n")
+    done = launched(tmp_path, "-n", "1", "-m", "shown", "--steps", "3", "-m", "x")
+    assert done.returncode == 0, done.stderr
+    assert "[0] module ['--steps', '3', '-m', 'x']" in done.stdout
+    script = launched(tmp_path, "-n", "1", "shown.py", "-m", "x")
+    assert "[0] module ['-m', 'x']" in script.stdout, script.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--report", "missing/report.json"), "missing/report.json cannot be written"),
+        (("--sarif", "missing/report.sarif"), "missing/report.sarif cannot be written"),
+        (("--log-dir", "file.txt/logs"), "file.txt/logs cannot be created"),
+        (("--ledger", "file.txt/ledger"), "file.txt/ledger cannot be created"),
+        (("--timeout", "0"), "'0' is not a number of seconds above 0"),
+        (("--timeout", "soon"), "'soon' is not a number of seconds above 0"),
+        (("--devices-per-process", "0"), "'0' is not an integer of at least 1"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_starts(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    (tmp_path / "alone.py").write_text("print('started')\n")
+    (tmp_path / "file.txt").touch()
+    done = launched(tmp_path, "-n", "2", *words, "alone.py")
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "started" not in done.stdout
+    assert "Internal error" not in done.stderr
+
+
+def test_a_time_out_counts_the_start(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text("import time\ntime.sleep(60)\n")
+    done = launched(tmp_path, "-n", "9999", "--timeout", "1", "alone.py")
+    assert done.returncode == 2
+    assert "of 9999 processes had been started" in done.stderr
+
+
+def test_a_mode_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text("print('started')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "spmdlint.runtime_checks", "alone.py"],
+        cwd=tmp_path,
+        env={**os.environ, "SPMDLINT_RUNTIME_CHECKS": "lockstpe"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "spmdlint: SPMDLINT_RUNTIME_CHECKS is 'lockstpe': use one of lockstep, background, off.\n"
