@@ -62,7 +62,7 @@ def test_a_guarded_call(explain):
     for words in (
         "in train: it runs on the host",
         "if lead and debug (train.py:16): its content varies (identity)",
-        "(train.py:7) jax.process_index() is different on every process",
+        "(train.py:7) jax.process_index() differs between processes",
         "leads() returns it",
         "save(state): save (line 10 of train.py)",
         "extent: none of its own",
@@ -123,10 +123,10 @@ def save(x):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (9, "no finding, because neither way makes a parallel call"),
-        (11, "no finding, because what it asks is never zero or empty"),
-        (13, "no finding, because both ways make the same parallel calls"),
-        (17, "no finding, because one way ends in an exception"),
+        (9, "no finding, because neither branch makes a parallel call"),
+        (11, "no finding, because the value that it tests is never zero or empty"),
+        (13, "no finding, because both branches make the same parallel calls"),
+        (17, "no finding, because one branch ends in an exception"),
         (19, "SPMD301 varying-condition"),
     ],
 )
@@ -213,7 +213,7 @@ def test_what_is_shared_out(project):
     project.write({"data.py": SHARED})
     (finding,) = json.loads(project.check().out)
     steps = {each["message"]: each["location"]["row"] for each in finding["related"]}
-    assert steps["This is what is shared out."] == 17
+    assert steps["The data that is shared out is made here."] == 17
 
 
 SAVES = """import time

@@ -73,6 +73,7 @@ class Known(Struct, frozen=True):
     ``runs``: of what is applied, that its function runs as it is, on each leaf or element, and is not traced.
     ``fills``: of a call by which processes agree, the parameter that is the buffer which it puts the result into.
     ``rooted``: the parameter that counts on one process alone, so that others may pass something of another form.
+    ``cappable``: a property of the machine that decides nothing any more where a cap is put on it.
     ``among``: the parameter that names the processes which take part; without it, all do.
     """
 
@@ -116,6 +117,7 @@ class Known(Struct, frozen=True):
     any_shape: bool = False
     gathers: bool = False
     source: Source | None = None
+    cappable: bool = False
     attribute: bool = False
     listing: bool = False
     shuffles: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Loops over objects of which some processes have more: what those do that only some have, and no more."""
+"""Loops over objects of which some processes have more: what the additional objects do, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PUTTING = frozenset(("append", "add", "insert", "appendleft"))
 
 
 def are_silent(effects: Effects, frame: Frame, element: int, reason: Reason, calls: Sequence[ParallelCall]) -> bool:
-    """Do the objects that only some processes have make none of the calls that a loop makes by methods of its objects.
+    """Whether the objects that only some processes have make none of the calls that a loop makes by their methods.
 
-    ``element``: what the loop gets in a round.
+    ``element``: the element of the loop.
     """
     added = _added(effects, reason)
     if not added or not all(isinstance(value, Instance) for value in added):
@@ -36,7 +36,7 @@ def are_silent(effects: Effects, frame: Frame, element: int, reason: Reason, cal
 
 
 def _added(effects: Effects, reason: Reason) -> Values:
-    """What only some processes put into the collection, if that is the reason: all that a branch puts there."""
+    """The values that only some processes put into the collection of a reason: all that a branch puts there."""
     for step in reason.chain():
         where = effects.ev.free_frame(step.site.ref)
         first = _put(where, step.site.number)
@@ -50,7 +50,7 @@ def _added(effects: Effects, reason: Reason) -> Values:
 
 
 def _put(where: Frame, number: int) -> tuple[str, int] | None:
-    """The name of a collection that a call puts something into, and what it puts."""
+    """The name of the collection that a call puts something into, and the value that it puts."""
     call = where.code.operations[number]
     method = where.code.operations[call.function] if isinstance(call, s.Call) else None
     base = where.code.operations[method.base] if isinstance(method, s.Attribute) else None

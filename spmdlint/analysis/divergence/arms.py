@@ -1,4 +1,4 @@
-"""How the arm of a branch ends: in an exception, which stops the job, or by leaving it to the other processes."""
+"""How the arm of a branch ends: in an exception that stops the job, or in leaving the job to the other processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LEAVES = frozenset(("sys.exit", "os._exit", "builtins.exit", "builtins.quit", "
 
 
 def fails(ev: Evaluator, frame: Frame, arm: int, branch: int) -> bool:
-    """Does this arm always end in an exception, which stops the job. One that comes back to its branch does not."""
+    """Whether this arm always ends in an exception that stops the job; an arm that returns to its branch does not."""
     if _asserts(frame, arm):
         return True
     reached = ev.flow(frame.ref).reachable(arm)
@@ -19,7 +19,7 @@ def fails(ev: Evaluator, frame: Frame, arm: int, branch: int) -> bool:
 
 
 def leaves_quietly(ev: Evaluator, frame: Frame, arm: int) -> bool:
-    """Does an arm that fails end its process without an error: ``sys.exit(0)``, ``raise SystemExit``."""
+    """Whether an arm that fails ends its process without an error: ``sys.exit(0)``, ``raise SystemExit``."""
     operations = frame.code.operations
     blocks = (frame.code.function.blocks[block].operations for block in ev.flow(frame.ref).reachable(arm))
     last = [operations[numbers[-1]] for numbers in blocks if numbers]
@@ -38,7 +38,7 @@ def _is_quiet(ev: Evaluator, frame: Frame, number: int) -> bool:
 
 
 def _asserts(frame: Frame, arm: int) -> bool:
-    """Is an arm that of an `assert` that does not hold: nobody counts on that, whoever may catch it."""
+    """Whether an arm is that of a failing `assert`: no program relies on that, whoever may catch it."""
     function = frame.code.function
     numbers = function.blocks[arm].operations
     last = function.operations[numbers[-1]] if numbers else None

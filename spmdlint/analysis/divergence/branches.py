@@ -1,7 +1,7 @@
-"""The divergence check: a branch on a value that varies, whose arms make different parallel calls.
+"""The divergence check: a branch on a varying value whose arms make different parallel calls.
 
-As PARCOACH does for MPI: for each branch, compare the ordered calls from either arm up to where they meet (the
-immediate post-dominator). Equal calls in both arms are no divergence. An arm that always raises ends the job.
+As PARCOACH does for MPI: for each branch, compare the ordered calls on both arms up to where they meet (the immediate
+post-dominator). Equal calls in both arms are not a divergence. An arm that always raises ends the job.
 """
 
 from __future__ import annotations
@@ -43,16 +43,17 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT
 
-# Sources that differ by chance, if they do: preview tells of them.
+# Sources that differ by chance, if at all: only --preview reports them.
 _UNSURE = ("files", "thread", "callback")
-_FAILS = "one way ends in an exception, which stops the job"
+_FAILS = "one branch ends in an exception, which stops the job"
 MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5}
-"""Steps over which what depends on time is followed, by the kind of the source.
+"""The most steps over which what depends on time is followed, by the kind of the source.
 
-What is only not there yet on one process has come everywhere in the end; what a clock has decided is often forgotten.
+What is merely not there yet on one process is there on all in the end; what a clock has decided often no longer
+matters.
 """
 MAX_ENTERED = 8
-"""Ways to enter one function with others to call that are looked at."""
+"""The most ways of entering one function, with different functions to call, that are checked."""
 Hazard = Literal["condition", "loop", "data", "unsteady", "checkpoint"]
 
 
@@ -66,11 +67,11 @@ class Divergence(Struct, frozen=True):
     early_exit: bool
     loop: bool
     handler: bool = False
-    """The branch is a clause of a `try`, which an exception on one process leads to."""
+    """The branch is a clause of a `try`, reached by an exception on one process."""
 
     @property
     def hazard(self) -> Hazard:
-        """Which hazard it is, so that one fault has one code: what the call does comes first, then the source."""
+        """The hazard, so that one fault has one code: what the call does takes precedence over the source."""
         if self.call.checkpoint:
             return "checkpoint"
         if self.reason.kind in ("identity", "group"):
@@ -79,7 +80,7 @@ class Divergence(Struct, frozen=True):
 
 
 class Divergences:
-    """Runs the check over the functions that run outside of traced code."""
+    """Runs the check over all functions outside traced code."""
 
     def __init__(
         self,
@@ -107,7 +108,7 @@ class Divergences:
         self.files = FileTests(evaluator, effects, facets.content)
 
     def branches(self) -> Iterator[Divergence]:
-        """Every divergence by a condition, innermost branches first; one per branch."""
+        """Every divergence at a condition, innermost branches first; one per branch."""
         for ref in self.ev.project.functions():
             if ref in self.reach.host:
                 told: set[Site] = set()
@@ -122,14 +123,14 @@ class Divergences:
                         yield divergence
 
     def _makes_calls(self, frame: Frame) -> bool:
-        """Is there any parallel call to differ about: far faster to ask than what varies."""
+        """Whether there are any parallel calls that may differ: far cheaper to find out than what varies."""
         return self.effects.reads_properties(frame) or any(
             next(self.effects.of_call(frame, number, call), None) is not None
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame)))
         )
 
     def _entered(self, frame: Frame) -> list[Frame]:
-        """The ways in which a function is entered with functions to call, where a branch of it varies."""
+        """The frames in which a function is passed functions to call, and one of its branches varies."""
         makes_calls = (entered for entered in self.entries.of(frame.ref) if self._makes_calls(entered))
         frames = list(islice(makes_calls, MAX_ENTERED))
         if not frames:
@@ -147,7 +148,7 @@ class Divergences:
         ]
 
     def why_none(self, frame: Frame, number: int) -> str | None:
-        """Why nothing is told of the branch that a block ends in; None where something is, or it is no such branch."""
+        """Why the branch at the end of a block is not reported; None if it is, or if there is no such branch."""
         block = self.ev.function(frame).blocks[number]
         arms = _arms(block)
         if arms is None or not self.ev.live_blocks(frame).issuperset(arms):
@@ -180,7 +181,7 @@ class Divergences:
             if isinstance(divergence, Divergence):
                 size = len(self.ev.flow(ref).reachable(number, without=self.ev.flow(ref).joins_at(number)))
                 found.append((size, divergence))
-        # The innermost guard of a call is the one to mend; the outer ones say nothing new of it.
+        # The innermost guard of a call is the one to fix; the outer ones add nothing new.
         for _, divergence in sorted(found, key=lambda pair: pair[0]):
             if divergence.call.site not in told:
                 told.update(call.site for call in (divergence.call, *divergence.others))
@@ -193,28 +194,28 @@ class Divergences:
         assert test is not None
         join = self.ev.flow(frame.ref).joins_at(number)
         failed = [fails(self.ev, frame, arm, number) for arm in (yes, no)]
-        failing = failed.index(True) if any(failed) else None  # what that arm calls stands in `finally`
+        failing = failed.index(True) if any(failed) else None  # calls in that arm are in `finally`
         until = join if failing is None else None
         again = None if self._leaves_a_loop(frame, number) else number
         first = self._calls(frame, yes, until, again)
         second = self._calls(frame, no, until, again)
         if same_calls(first, second) or all(failed):
-            same = "both ways make the same parallel calls" if first else "neither way makes a parallel call"
-            return same if not all(failed) else "both ways end in an exception"
+            same = "both branches make the same parallel calls" if first else "neither branch makes a parallel call"
+            return same if not all(failed) else "both branches end in an exception"
         quiet = failing is not None and leaves_quietly(self.ev, frame, (yes, no)[failing])
         if failing is not None and not quiet and not (first, second)[failing]:
             return _FAILS
         reason = self._why(frame, number, test, (first, second))
         if isinstance(reason, str):
             return reason
-        if quiet:  # of one process it is known that the job goes on without it
+        if quiet:  # only for the process index is it known that the job goes on without this process
             if reason.kind != "identity":
                 return _FAILS
             failing = None
         loop = any(edge.kind in ("back", "continue") for edge in self._edges_to(function, number))
         ways = self._ways(frame, number, test)
         if ways is None:
-            return "no two processes part here: another condition decides it, or makes up for it"
+            return "no two processes take different branches here: another condition decides it, or compensates for it"
         if any(ways):
             first, second = (
                 self._calls(frame, arm, until, again, way) for arm, way in zip((yes, no), ways, strict=True)
@@ -223,13 +224,13 @@ class Divergences:
         if again is not None and not any(failed):
             terms = self._terms(frame, (yes, no), join, again, ways)
             if equal(*terms) or one_serves(self.ev, self.effects, frame, first, second):
-                return "both ways come to the same calls, or one serves the other"
+                return "both branches make the same calls in the end, or one serves the other"
             sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
         for pair in sides:
             one, other = (self._counting(frame, calls, reason, loop) for calls in pair)
             if dealt_by(self.facets.content, frame, test):
                 one, other = (tuple(c for c in calls if c.strength == "strong") for calls in (one, other))
-            if failing is not None:  # after the last call of the arm that fails, the job stops
+            if failing is not None:  # after the last call of the failing arm, the job stops
                 made, missed = (one, other) if failing == 0 else (other, one)
                 surely = self._made_at_once(frame, (no, yes)[failing], ways[1 - failing], missed[: len(made)], made)
                 one, other = self._counting(frame, surely, reason, loop)[: len(made)], made
@@ -238,35 +239,35 @@ class Divergences:
                 call, more = different
                 early = join == EXIT or quiet
                 return Divergence(Site(frame.ref, test), reason, call, more, early_exit=early, loop=loop)
-        return "the calls behind it span processes only if their arguments do, which is not known"
+        return "the calls after it span processes only if their arguments do, which is not known"
 
     def _why(
         self, frame: Frame, number: int, test: int, arms: tuple[tuple[ParallelCall, ...], tuple[ParallelCall, ...]]
     ) -> Reason | str:
-        """Why a condition is not the same on every process, or why that is not told."""
+        """Why a condition differs between processes, or why that is not reported."""
         reason = of_truth(self.facets.content, frame, test) or self.rows.of(frame, test)
         reason = reason or of_question(self.facets.emptiness, frame, test)
         if reason is None:
             return "no source of variance is known for it"
         if self._is_unsure(frame, reason) and not self.files.differs(frame, number, reason, *arms):
-            return "that it varies is not sure enough" + ("" if self.preview else "; --preview may tell it")
+            return "it is not certain enough that it varies" + ("" if self.preview else "; --preview may report it")
         if reason.kind in ("clock", "host") and always_true(self.ev, frame, test):
-            return "what it asks is never zero or empty, so it holds on every process"
+            return "the value that it tests is never zero or empty, so it holds on every process"
         return reason
 
     def _made_at_once(
         self, frame: Frame, arm: int, way: Closed, found: tuple[ParallelCall, ...], made: tuple[ParallelCall, ...]
     ) -> tuple[ParallelCall, ...]:
-        """The calls of an arm; of those that are the same as the other arm's, the ones that it makes in any case."""
+        """The calls of an arm; if they equal those of the other arm, only the ones that it makes in any case."""
         if _first_difference(found, made) is not None:
             return found
         return surely_first(self.terms.between(frame, arm, EXIT, way), made)
 
     def _ways(self, frame: Frame, number: int, test: int) -> list[Closed] | None:
-        """What is closed where a condition holds, and where not; None if no two processes part there."""
+        """The edges closed if a condition holds, and if not; None if no two processes take different arms."""
         known = self.conditions.assumed(frame, number)
         if known is None or self.conditions.holds(frame, test, known, first=True) is not None:
-            return None  # nobody comes here, or whoever does goes one way
+            return None  # no process gets here, or all that do take the same arm
         content = self.facets.content
         heart, others = self.conditions.heart(frame, test, lambda n: content.of(frame, n) is not None)
         known.update(others)
@@ -276,7 +277,7 @@ class Divergences:
         return [self.conditions.closed(frame, {**known, **fact}, first=True) for fact in facts]
 
     def _at_choice(self, frame: Frame, chosen: ChosenCall) -> Divergence | None:
-        """A call of a function that was chosen by what varies."""
+        """A call of a function that a varying condition chose."""
         if self._is_unsure(frame, chosen.reason):
             return None
         ways = (self._global(frame, way) for way in chosen.ways)
@@ -289,19 +290,19 @@ class Divergences:
     def _counting(
         self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason, loop: bool
     ) -> tuple[ParallelCall, ...]:
-        """The calls that count behind a condition which varies for a reason."""
+        """The calls that count behind a condition which varies for this reason."""
         if reason.kind not in ("identity", "group"):
             # A clock or a file differs by chance. A bare jit behind it is local as often as not.
             return self._surely_parallel(frame, calls, reason)
         if reason.kind == "group" and not loop:
-            # Processes without devices of a group leave its calls out, and may.
+            # Processes without devices in a group skip the group's calls, and may do so.
             return tuple(c for c in calls if c.everyone and not c.of_devices)
         if told_by_others(self.ev, self.multi, frame.ref.path, reason):
             return tuple(filter(waits_for_others, calls))
         return calls
 
     def _terms(self, frame: Frame, arms: tuple[int, int], join: int, branch: int, ways: list[Closed]) -> list[Term]:
-        """The effect terms of two arms: equal for some that are written otherwise, as `if x: f() else: f()` is."""
+        """The effect terms of two arms: equal for arms that differ only in writing, as in `if x: f() else: f()`."""
         by_hand = self._maps_by_hand(frame.ref)
         return [
             only(
@@ -312,64 +313,64 @@ class Divergences:
         ]
 
     def _leaves_a_loop(self, frame: Frame, branch: int) -> bool:
-        """Does one arm of a branch leave a loop that the other stays in: how often it runs depends on it."""
+        """Whether one arm of a branch leaves a loop that the other stays in: it decides the number of iterations."""
         flow = self.ev.flow(frame.ref)
         return any(flow.leaves(branch, header) for header in flow.loops)
 
     def _complementary(self, frame: Frame, branch: int, test: int, known: Assumptions) -> bool:
-        """Do the processes make the same calls in the whole function, whichever way they go at one condition."""
+        """Whether all processes make the same calls in the whole function, whichever arm they take at one condition."""
         key = self.conditions.key(frame, test)
         flow = self.ev.flow(frame.ref)
         if key is None or self._leaves_a_loop(frame, branch) or flow.loops.get(branch):
             return False
         if branch not in flow.order(ENTRY, caught=True):
-            return False  # in a handler, to which only exceptions lead
+            return False  # in a handler, which only exceptions reach
         closed = [self.conditions.closed(frame, {**known, key[0]: answer}) for answer in (True, False)]
         return same_calls(*(self._calls(frame, ENTRY, None, None, each) for each in closed))
 
     def _surely_parallel(
         self, frame: Frame, calls: tuple[ParallelCall, ...], reason: Reason
     ) -> tuple[ParallelCall, ...]:
-        """The calls that span processes whatever they are given, and steps of training in a multi-process program.
+        """The calls that span processes whatever their arguments, and training steps in a multi-process program.
 
-        A bare jit over a process's own data is at home in it; behind a clock or a file it may well not be.
+        A bare jit over a process's own data belongs there; behind a clock or a file it may well be local.
         """
         several = self.multi.written_for(frame.ref.path)
         if several and self.preview and reason.kind not in ("data", "ragged", "named"):
             return calls
         if not self.preview and not self.multi.around(frame.ref.path):
-            calls = tuple(c for c in calls if not c.checkpoint)  # programs of one process save, too
+            calls = tuple(c for c in calls if not c.checkpoint)  # single-process programs save as well
         return tuple(c for c in calls if c.strength == "strong" or (c.carried and (several or self.preview)))
 
     def _is_unsure(self, frame: Frame, reason: Reason) -> bool:
-        """May it well be that what varies does not, so that only a preview tells."""
+        """Whether it is likely that nothing varies after all, so that only --preview reports it."""
         if reason.kind == "ragged":
             paths = (frame.ref.path, reason.source.site.ref.path)
             return not self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
         if reason.kind == "files" and reason.source.site.ref.index == 0:
-            return True  # a configuration that is read once, when the module is imported
+            return True  # a configuration that is read once, at import
         if len(reason.chain()) > MAX_STEPS.get(reason.kind, len(reason.chain())):
             return True
         if reason.kind == "named":
             return not self.preview and not self.multi.written_for(frame.ref.path)
-        if reason.kind == "host":  # a program for one process counts its processors
+        if reason.kind == "host":  # a single-process program counts its processors
             return not self.preview and not self.multi.around(frame.ref.path)
         return reason.kind == STAMP or (reason.kind in _UNSURE and not self.preview)
 
     def _at_loop(self, frame: Frame, number: int, test: s.Next) -> Divergence | None:
-        """A `for` that makes another number of steps on every process, with parallel calls in its body."""
+        """A `for` loop with parallel calls whose number of iterations differs between processes."""
         body = self.ev.flow(frame.ref).loop_body(number)
         order = [b for b in self.ev.flow(frame.ref).order(number) if b in body and b in self.ev.live_blocks(frame)]
         return self._in_loop(frame, number, test.iterable, order)
 
     def _in_loop(self, frame: Frame, number: int, iterable: int, order: list[int]) -> Divergence | None:
-        """A loop that goes on as long as an iterator gives something."""
+        """A loop that runs as long as an iterator gives elements."""
         calls = self.effects.of_blocks(frame, order)
         if not calls or (calls[0].strength == "weak" and self._maps_by_hand(frame.ref)):
             return None
         reason = self.facets.of_loop(frame, iterable)
         if reason is None or reason.kind == "files" or self._is_unsure(frame, reason):
-            return None  # of a listing, its order is the surer finding
+            return None  # for a listing, the finding about its order is more certain
         element = self.ev.function(frame).blocks[number].test
         if self.conditions.alone(frame, number) or (
             element is not None and are_silent(self.effects, frame, element, reason, calls)
@@ -382,7 +383,7 @@ class Divergences:
         return Divergence(Site(frame.ref, iterable), reason, calls[0], calls[1:], early_exit=False, loop=True)
 
     def _at_end(self, frame: Frame, number: int, test: s.Caught) -> Divergence | None:
-        """``except StopIteration`` that leaves a loop: the iterator ends after another number of steps everywhere."""
+        """``except StopIteration`` that leaves a loop: the iterator's number of elements differs between processes."""
         if test.kind is None or not any(
             isinstance(v, External) and v.name == "builtins.StopIteration" for v in self.ev.value(frame, test.kind)
         ):
@@ -405,7 +406,7 @@ class Divergences:
         return None
 
     def _at_handler(self, frame: Frame, number: int) -> Divergence | None:
-        """A handler that leaves out calls behind its `try`. Those inside the `try`, or its own, are another hazard."""
+        """A handler that skips calls after its `try`. Calls in the `try`, or in the handler, are another hazard."""
         function, flow = self.ev.function(frame), self.ev.flow(frame.ref)
         found, test = ways(function, flow, number), function.blocks[number].test
         if found is None or test is None or fails(self.ev, frame, found[0], number):
@@ -431,21 +432,21 @@ class Divergences:
     def _calls(
         self, frame: Frame, arm: int, join: int | None, branch: int | None, closed: Closed = frozenset()
     ) -> tuple[ParallelCall, ...]:
-        """The calls from an arm on up to ``join``; those in the block of the branch itself have been made before."""
+        """The calls from an arm up to ``join``; those in the block of the branch itself were made before it."""
         order = self.ev.flow(frame.ref).order(arm, join, closed, caught=True)
         live = self.ev.live_blocks(frame)
         calls = self.effects.of_blocks(frame, [block for block in order if block in live and block != branch])
         return self._global(frame, calls)
 
     def _global(self, frame: Frame, calls: tuple[ParallelCall, ...]) -> tuple[ParallelCall, ...]:
-        """Those of some calls that are no bare `jit` in a module that maps by hand."""
+        """The given calls, without bare `jit` calls in a module that maps by hand."""
         by_hand = self._maps_by_hand(frame.ref)
         return tuple(call for call in calls if call.strength == "strong" or not by_hand)
 
     def _maps_by_hand(self, ref: FunctionRef) -> bool:
-        """Does the module map by hand, as with `pmap`: a bare `jit` beside it works on what one process holds.
+        """Whether the module maps by hand, as with `pmap`: a bare `jit` beside it works on what one process holds.
 
-        So it does in any module of a program that uses several devices in no other way.
+        The same holds for every module of a program that uses several devices in no other way.
         """
         return ref.path in self._by_hand or self.effects.spreading.maps_alone(ref.path)
 
@@ -461,7 +462,7 @@ class Divergences:
 
 
 def _arms(block: s.Block) -> tuple[int, int] | None:
-    """Where control goes for true and for false."""
+    """The targets of a branch for true and for false."""
     arms = {edge.kind: edge.target for edge in block.edges if edge.kind in ("true", "false")}
     return (arms["true"], arms["false"]) if block.test is not None and len(arms) == 2 else None
 
@@ -469,7 +470,7 @@ def _arms(block: s.Block) -> tuple[int, int] | None:
 def _first_difference(
     first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]
 ) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
-    """The first call at which two sequences part, and which others only that sequence has."""
+    """The first call at which two sequences differ, and the later calls that only its sequence has."""
     length = max(len(first), len(second))
     for position in range(length):
         a = first[position] if position < len(first) else None

@@ -1,6 +1,6 @@
-"""Calls of one of several functions that were chosen by what varies: ``step = a if mine else b``, and a no-op on most.
+"""Calls of one of several functions that a varying condition chose: ``step = a if mine else b``, with a no-op on most.
 
-The arms of the branch make no calls themselves, so comparing them tells nothing; what is called later does.
+The arms of the branch make no calls themselves, so comparing them shows nothing; what is called later does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spmdlint.analysis.variance.origins import Reason
 
 
 class ChosenCall(Struct, frozen=True):
-    """A call whose function was chosen at a branch, why that varies, and the parallel calls of each two choices."""
+    """A call whose function a branch chose, why the choice varies, and the parallel calls of two of the choices."""
 
     branch: Site
     reason: Reason
@@ -26,7 +26,7 @@ class ChosenCall(Struct, frozen=True):
 
 
 class ChosenCalls:
-    """Looks at calls that run one of several functions. One per run."""
+    """Checks calls that run one of several functions. One per run."""
 
     def __init__(self, evaluator: Evaluator, effects: Effects, facets: Facets) -> None:
         self.ev = evaluator
@@ -34,7 +34,7 @@ class ChosenCalls:
         self.facets = facets
 
     def of(self, frame: Frame) -> Iterator[ChosenCall]:
-        """Those of a function that make other parallel calls, depending on a choice that varies."""
+        """The calls in a function whose parallel calls depend on a choice that varies."""
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             callees = self.ev.value(frame, call.function)
             if len(callees) < 2 or not all(isinstance(callee, (Applied, FunctionValue)) for callee in callees):

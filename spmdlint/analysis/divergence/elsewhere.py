@@ -1,8 +1,8 @@
-"""Parallel calls that run at a time of their own: in threads of the host, callbacks from the device, and finalizers.
+"""Parallel calls that run at their own times: in threads of the host, callbacks from the device, and finalizers.
 
-A thread launches its calls between those of the main thread, somewhere else on every process. A callback runs while
-the devices are still in the computation that called it, so that a call of all processes inside it waits for itself.
-A finalizer runs when the garbage collector comes to its object.
+A thread launches its calls between those of the main thread, at a different position on each process. A callback runs
+while the devices are still in the computation that called it, so a call of all processes inside it waits for itself. A
+finalizer runs when the garbage collector gets to its object.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from spmdlint.program import summary as s
 
 _POOLED = "submit"
 _DEPTH = 3
-"""Calls that lead to where a function is handed over."""
+"""How many levels of callers above the place where a function is passed on are searched."""
 
 
 class CallElsewhere(Struct, frozen=True):
-    """A call that hands over a function, or a finalizer, and the first parallel call that this function makes."""
+    """A call that passes on a function, or a finalizer, and the first parallel call that the function makes."""
 
     site: Site
     starter: str
@@ -37,7 +37,7 @@ class CallElsewhere(Struct, frozen=True):
 
 
 class CallsElsewhere:
-    """Looks at every function that is handed over."""
+    """Checks every function that is passed to a thread, a callback or the like."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class CallsElsewhere:
         self.preview = preview
 
     def found(self) -> Iterator[CallElsewhere]:
-        """Function by function."""
+        """Every such call, function by function."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             if frame.code.function.name == "__del__" and self.ev.project.enclosing_class(ref) is not None:
@@ -66,7 +66,7 @@ class CallsElsewhere:
                 yield from self._handed(frame, number, operation)
 
     def _finalizer(self, frame: Frame) -> Iterator[CallElsewhere]:
-        """What ``__del__`` calls, that all processes must call together."""
+        """The call in ``__del__`` that all processes must make together."""
         for call in self.effects.of_function(frame):
             if call.everyone:
                 yield CallElsewhere(call.path[0], "__del__", call, "finalizer")
@@ -87,18 +87,18 @@ class CallsElsewhere:
 
     def _counts(self, frame: Frame, call: ParallelCall, how: str) -> bool:
         if how == "callback":
-            # Where there is one process, a checkpoint waits for nobody.
+            # In a single-process job, a checkpoint waits for nobody.
             alone = call.checkpoint and not self.preview and not self.multi.around(frame.ref.path)
             return call.everyone and not alone
         # Barriers and checkpoints in a thread are how asynchronous savers work.
         if call.everyone:
             known = self.ev.knowledge.get(call.same) if isinstance(call.same, str) else None
             return self.preview and known is not None and known.agreement and not known.checkpoint
-        # A bare jit on one device of its own is what actors of reinforcement learning run in threads.
+        # Actors in reinforcement learning run a bare jit on their own device in threads.
         return self.preview and call.strength == "strong"
 
     def _meets_others(self, frame: Frame, number: int, starter: Known, call: ParallelCall) -> bool:
-        """Does the program launch calls over all devices in a pool of threads, and others beside them."""
+        """Whether the program launches calls over all devices in a thread pool, and others beside them."""
         if call.everyone or call.strength != "strong" or starter.name != _POOLED:
             return False
         waits = (read for _, read in frame.code.of_kind(s.Attribute) if read.name == "result")
@@ -107,7 +107,7 @@ class CallsElsewhere:
         return self.multi.surely_around(frame.ref.path) and self._launches_beside(Site(frame.ref, number), _DEPTH)
 
     def _launches_beside(self, site: Site, depth: int) -> bool:
-        """Does a function launch calls beside one that it makes, or one that calls it."""
+        """Whether a function launches other calls beside one that it makes, or one of its callers does."""
         frame = self.ev.free_frame(site.ref)
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             launched = self.effects.of_call(frame, number, call) if number != site.number else ()
@@ -117,7 +117,7 @@ class CallsElsewhere:
         return any(edge.target.way == "call" and self._launches_beside(edge.site, depth - 1) for edge in edges)
 
     def _starter(self, frame: Frame, operation: s.Call) -> Known | None:
-        """What is known of a callee that runs functions at times of their own."""
+        """What is known of a callee that runs functions at their own times."""
         callees = self.ev.value(frame, operation.function)
         for callee in ordered(callees):
             if isinstance(callee, External):

@@ -1,7 +1,7 @@
-"""Exceptions on one process only: parallel calls in handlers, and handlers that go on as if nothing had been missed.
+"""Exceptions on one process only: parallel calls in handlers, and handlers that go on as if nothing had been skipped.
 
-Only handlers count that catch everything, or what comes from outside (see `variance/raised.py`). A handler that leaves
-out calls *behind* its `try` is a branch like any other, and `branches.py` looks at it.
+Only handlers that catch everything, or what comes from outside (see `variance/raised.py`), count. A handler that skips
+calls *after* its `try` is a branch like any other, and `branches.py` checks it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from spmdlint.program.summary import ENTRY, EXIT
 class ExceptionPath(Struct, frozen=True):
     """A parallel call that an exception on one process adds or skips; ``handler`` is the clause, or the function.
 
-    ``reason`` says why it is raised on one process, where the project raises it itself.
+    ``reason`` says why it is raised on one process only, if the project raises it itself.
     """
 
     call: ParallelCall
@@ -37,7 +37,7 @@ class ExceptionPath(Struct, frozen=True):
 
 
 class ExceptionPaths:
-    """Looks at every handler, and at the way out of every context manager."""
+    """Checks every handler, and the exit of every context manager."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ExceptionPaths:
         self.raised = Raised(evaluator)
 
     def found(self) -> Iterator[ExceptionPath]:
-        """Function by function."""
+        """Every such path, function by function."""
         for ref in self.ev.project.functions():
             if ref not in self.reach.host:
                 continue
@@ -74,7 +74,7 @@ class ExceptionPaths:
                     yield from self._in_frames(frame, number, Site(ref, block.test), caught)
 
     def _in_frames(self, frame: Frame, block: int, site: Site, caught: s.Caught) -> Iterator[ExceptionPath]:
-        """What a handler does to calls: as nobody knows who calls, or as the first does who passes functions."""
+        """What a handler does to calls: with unknown arguments, else with the first caller that passes functions."""
         for each in (frame, *self.entries.of(frame.ref)):
             if block in self.ev.live_blocks(each):
                 found = list(self._handler(each, block, site, caught))
@@ -83,9 +83,9 @@ class ExceptionPaths:
                     return
 
     def _way_out(self, frame: Frame, ref: FunctionRef) -> Iterator[ExceptionPath]:
-        """A barrier that ``__exit__`` always comes to, whether an exception is on its way or not.
+        """A barrier that ``__exit__`` always reaches, whether or not an exception is being raised.
 
-        What it calls is for a preview, and only if it hears nothing of the exception.
+        Barriers in functions that it calls are for --preview, and only if it ignores the exception's arguments.
         """
         told = {formal.name for formal in self.ev.function(frame).formals[1:]}
         deaf = self.preview and not any(load.name in told for _, load in frame.code.of_kind(s.Load))
@@ -96,7 +96,7 @@ class ExceptionPaths:
 
     def _handler(self, frame: Frame, block: int, site: Site, caught: s.Caught) -> Iterator[ExceptionPath]:
         outside = caught.kind is None or self.raised.happens_to_one(self.ev.value(frame, caught.kind))
-        # What the program raises itself, it raises for what it finds in this process's own data.
+        # What the program raises itself, it raises because of this process's own data.
         reason = self.content.of(frame, site.number) if not outside else None
         if not outside and reason is None:
             return
@@ -122,12 +122,12 @@ class ExceptionPaths:
             yield ExceptionPath(tried[0], site, "skipped", reason)
 
     def _goes_on(self, frame: Frame, start: int) -> bool:
-        """Does control come from a block to the end of the function; it does not through `assert False`."""
+        """Whether control can get from a block to the end of the function; not through `assert False`."""
         live = self.ev.live_blocks(frame)
         return EXIT in self.ev.flow(frame.ref).reachable_by(start, lambda block, _: block in live)
 
     def _ends(self, frame: Frame, blocks: list[int]) -> bool:
-        """Does a handler end the process: then the others fail with it, and nothing goes on."""
+        """Whether a handler ends the process: then the others fail with it, and nothing goes on."""
         for _, operation in frame.code.calls_in(blocks):
             callees = self.ev.value(frame, operation.function)
             method = frame.code.operations[operation.function]
@@ -139,7 +139,7 @@ class ExceptionPaths:
         return False
 
     def _interrupted(self, frame: Frame, caught: s.Caught, handler: set[int]) -> ParallelCall | None:
-        """What a handler of Ctrl-C calls: a signal comes to one process, while the others are in their next step."""
+        """What a handler of Ctrl-C calls: a signal reaches one process, while the others are in their next step."""
         if caught.kind is None or not self.preview:
             return None
         kinds = self.ev.value(frame, caught.kind)
@@ -148,13 +148,13 @@ class ExceptionPaths:
         return next((call for call in self._calls(frame, sorted(handler)) if call.everyone), None)
 
     def _fails(self, frame: Frame, number: int, operation: s.Call) -> bool:
-        """May a call fail on one process: it is no parallel call, and does not only compute."""
+        """Whether a call may fail on one process: it is not a parallel call, and does more than compute."""
         if any(self.effects.of_call(frame, number, operation)):
             return False
         return not self.raised.is_calm(self.ev.value(frame, operation.function))
 
     def _reads_own(self, frame: Frame, number: int, operation: s.Call) -> bool:
-        """Does a call read a file that is one process's own: no other process meets what happens to that."""
+        """Whether a call reads a file of this process's own, so that no other process meets the same failure."""
         if not self.raised.reads(frame, number, operation):
             return False
         found = self.content.any_of(frame, [argument.value for argument in operation.arguments[:1]])
@@ -166,7 +166,7 @@ class ExceptionPaths:
         return [call for call in calls if call.strength == "strong" or (call.carried and several)]
 
     def _only_through(self, frame: Frame, block: int, target: int) -> set[int]:
-        """The blocks that control comes to through one clause only."""
+        """The blocks that control reaches only through one clause."""
         flow = self.ev.flow(frame.ref)
         others = flow.reachable_by(ENTRY, lambda one, other: (one, other) != (block, target))
         return flow.reachable(target) - others

@@ -1,4 +1,4 @@
-"""Tests of files that processes may well see otherwise: by what the function around such a test does about it."""
+"""Tests of files that processes may well see differently, judged by what the function around the test does about it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
 _NEAR = 3
-"""Steps from a look at the files to a condition over which what is broadcast behind it may still be about these."""
+"""The most steps from a file test to a condition for a later broadcast to be taken to concern that file."""
 _DEPTH = 6
 _WRITERS = WRITERS | set("dump write touch mkdir makedirs copytree snapshot_download extractall open".split())
-"""Those that make a file or a folder, or write to what is open already."""
+"""Functions that make a file or a folder, or write to one that is open already."""
 
 
 class FileTests:
-    """Asks why the processes may see other files, where the test alone says little. One per run."""
+    """Decides whether processes may see different files, where the test alone says little. One per run."""
 
     def __init__(self, evaluator: Evaluator, effects: Effects, content: Origins) -> None:
         self.ev = evaluator
@@ -32,7 +32,7 @@ class FileTests:
         self.control = Control(evaluator)
 
     def differs(self, frame: Frame, branch: int, reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
-        """May the processes see other files at a branch, for all that the function says."""
+        """Whether the processes may see different files at a branch, judging by the function around it."""
         if reason.kind != "files":
             return False
         if is_looked_for_again(self.ev, self.effects, frame, branch, reason):
@@ -40,7 +40,7 @@ class FileTests:
         return self._agreed_later(frame) or self._told_by_one(reason, *arms) or self._made_by_one(frame, reason.source)
 
     def _agreed_later(self, frame: Frame) -> bool:
-        """Does the function have the processes agree on what they saw of the files: so they may see other ones."""
+        """Whether the function makes the processes agree on what they saw of the files, so that they may differ."""
         for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             if self.effects.agrees(frame, call):
                 seen = self.content.any_of(frame, [argument.value for argument in call.arguments])
@@ -50,13 +50,13 @@ class FileTests:
 
     @staticmethod
     def _told_by_one(reason: Reason, *arms: tuple[ParallelCall, ...]) -> bool:
-        """Does one process tell the others what it has, where each has looked for the file: so they may not see it."""
+        """Whether one process broadcasts what it has after each has looked for the file: some may not see it."""
         if len(reason.chain()) > _NEAR:
             return False
         return any(call.same == BROADCAST and len(call.path) == 1 for calls in arms for call in calls)
 
     def _made_by_one(self, frame: Frame, looked: Reason) -> bool:
-        """Does the function have one process make the file that all look for: the others look before or behind that."""
+        """Whether the function has one process make the file that all look for: others look before or after that."""
         if looked.site.ref != frame.ref:
             return False
         wanted = [names for names in _told_by(frame.code, looked.site.number) if names]
@@ -68,9 +68,9 @@ class FileTests:
         return False
 
     def _all_meet(self, frame: Frame, looked: int, made: int) -> bool:
-        """Do all processes meet behind the look and before the file is made: then none looks too late.
+        """Whether all processes meet after the test and before the file is made, so that none looks too late.
 
-        In a loop they look again for what may have been made in a round before.
+        In a loop, they look again for what may have been made in an earlier iteration.
         """
         block = frame.code.function.block_of[looked]
         if any(block in body for body in frame.code.flow.loops.values()):
@@ -95,7 +95,7 @@ def _name(code: Code, call: s.Call) -> str:
 
 
 def _told_by(code: Code, number: int) -> tuple[set[str], set[str]]:
-    """The variables that a call is told a file by: as they are written, and those that they are made of."""
+    """The variables that name the file of a call: as written, and those that they are computed from."""
     written = set(_variables(code, number, _DEPTH, through=False))
     return written, set(_variables(code, number, _DEPTH, through=True))
 

@@ -1,4 +1,4 @@
-"""Objects that are handed to a library, which may call their methods: an evaluator that is given a model to ask."""
+"""Objects passed to a library, which may call their methods: an evaluator that is given a model to call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HandedOver:
         self._speaking: dict[Instance, bool] = {}
 
     def may_call(self, frame: Frame, operation: s.Call, callees: Values) -> bool:
-        """Is a call of what the project does not define given an object with methods that all processes must call."""
+        """Whether a call of unknown code is given an object with methods that make parallel calls."""
         if not any(map(self._is_foreign, callees)):
             return False
         given = (value for argument in operation.arguments for value in self.ev.value(frame, argument.value))

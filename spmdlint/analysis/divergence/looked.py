@@ -1,7 +1,7 @@
-"""Files that a loop looks for in every round, as to stop when somebody makes one: each process sees it when it looks.
+"""Files that a loop looks for in every iteration, to stop when one appears: each process sees it when it looks.
 
-The processes make the same parallel calls until one of them sees the file, and nothing says that all see it between the
-same two of these, on whatever file system it lies.
+The processes make the same parallel calls until one of them sees the file, and nothing makes all of them see it between
+the same two calls, whatever the file system.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DEPTH = 8
 
 
 def is_looked_for_again(evaluator: Evaluator, effects: Effects, frame: Frame, branch: int, reason: Reason) -> bool:
-    """Does a branch in a loop with parallel calls look for one file, the same in every round."""
+    """Whether a branch in a loop with parallel calls looks for one file, the same in every iteration."""
     function = frame.code.function
     test = function.blocks[branch].test
     around = [body for body in evaluator.flow(frame.ref).loops.values() if branch in body]
@@ -27,14 +27,14 @@ def is_looked_for_again(evaluator: Evaluator, effects: Effects, frame: Frame, br
     body = min(around, key=len)
     first = next((step.site.number for step in reason.chain() if step.site.ref == frame.ref), None)
     if first is None or function.block_of[first] not in body or not isinstance(frame.code.operations[first], s.Call):
-        return False  # it was asked once, before
+        return False  # it was tested once, before the loop
     calls = effects.of_blocks(frame, sorted(body & evaluator.live_blocks(frame)))
     lasting = any(call.strength == "strong" or call.carried for call in calls)
     return lasting and _is_steady(evaluator, frame, test, body, _DEPTH)
 
 
 def _looks(evaluator: Evaluator, reason: Reason) -> bool:
-    """Is it asked whether there is a file, not what is in a folder or in the file."""
+    """Whether the source tests if a file exists, not what is in a folder or in the file."""
     source = reason.source.site
     where = evaluator.free_frame(source.ref)
     call = where.code.operations[source.number]
@@ -48,7 +48,7 @@ def _looks(evaluator: Evaluator, reason: Reason) -> bool:
 
 
 def _is_steady(evaluator: Evaluator, frame: Frame, number: int, body: frozenset[int], depth: int) -> bool:
-    """Is a value made of nothing that a round of the loop changes."""
+    """Whether a value is computed from nothing that an iteration of the loop changes."""
     operation = frame.code.operations[number]
     if depth == 0 or isinstance(operation, (s.Next, s.Item)):
         return False

@@ -1,4 +1,4 @@
-"""Which calls write or read the file at a path, and when two paths are the same for all that is written."""
+"""Which calls write or read the file at a path, and when two paths are the same, as far as is written."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _READERS = frozenset(
     "from_pretrained TFRecordDataset load_model".split()
 )
 _OF_PATHS = frozenset("read_bytes read_text write_bytes write_text".split())
-"""Methods that paths alone have."""
+"""Methods that only paths have."""
 _DEPTH = 8
 _CALLS = 2
-"""Calls of the project's functions that are looked into."""
+"""How many levels of calls into the project's functions are followed."""
 
 Shape = tuple[object, ...]
-"""A path as it is made: equal for two that are made alike of the same values."""
+"""How a path is made: equal for two paths that are made from the same values in the same way."""
 
 
 class PathUse(Struct, frozen=True):
-    """A call that writes the file at a path, or reads it, itself or in a function of the project."""
+    """A call that writes or reads the file at a path, itself or in a function of the project."""
 
     number: int
     path: Shape
@@ -42,24 +42,24 @@ class PathUse(Struct, frozen=True):
 
 
 class PathUses:
-    """Finds them in a function, and in those of the project that it hands a path to. One per run."""
+    """Finds such calls in a function, and in those functions of the project that it passes a path to. One per run."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
 
     def makes_any(self, frame: Frame) -> bool:
-        """May a function write a file at all: far faster to ask than what it does in which order."""
+        """Whether a function may write a file at all: far cheaper to find out than what it does in which order."""
         return any(
             True for block in sorted(self.ev.live_blocks(frame)) for use in self.of_block(frame, block) if use.writes
         )
 
     def of_block(self, frame: Frame, block: int, calls: int = _CALLS) -> Iterator[PathUse]:
-        """What the calls of a block write and read, in order."""
+        """The paths that the calls of a block write and read, in order."""
         for number, call in frame.code.calls_in([block]):
             yield from self.of_call(frame, number, call, calls)
 
     def of_call(self, frame: Frame, number: int, call: s.Call, calls: int = _CALLS) -> Iterator[PathUse]:
-        """What one call writes and reads."""
+        """The paths that one call writes and reads."""
         callee = certain(self.ev.value(frame, call.function))
         if isinstance(callee, FunctionValue):
             if calls:
@@ -79,7 +79,7 @@ class PathUses:
                 yield PathUse(number, path, writes)
 
     def _through(self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, calls: int) -> Iterator[PathUse]:
-        """What a function of the project does with a path that it is given as it is."""
+        """The uses of a path in a function of the project that it is passed to unchanged."""
         function, inside = self.ev.project.function(callee.ref), self.ev.free_frame(callee.ref)
         given: dict[Shape, Shape] = {}
         for formal in function.formals:
@@ -94,7 +94,7 @@ class PathUses:
 
 
 def shape(frame: Frame, number: int, depth: int = _DEPTH) -> Shape | None:
-    """How a path is made; None for what names nothing that varies from call to call, and for what is not followed."""
+    """How a path is made; None for a constant, which names nothing that varies, and for what is not followed."""
     made = _shape(frame, number, depth)
     return made if made is not None and made[0] != "constant" else None
 
@@ -127,7 +127,7 @@ def _shape(frame: Frame, number: int, depth: int) -> Shape | None:
 
 
 def _name(frame: Frame, number: int, load: s.Load) -> Shape:
-    """A name, with the stores that it may have its value from: one that was set anew is another one."""
+    """A name, with the stores that may give its value: a name that is stored anew is a different one."""
     scope = frame.code.scope_of(load.name)
     if scope is None:
         return ("global", load.name)
@@ -136,7 +136,7 @@ def _name(frame: Frame, number: int, load: s.Load) -> Shape:
 
 
 def _opens_to_write(frame: Frame, call: s.Call) -> bool:
-    """Is a file opened with a mode that makes it."""
+    """Whether a file is opened with a mode that creates it."""
     modes = [a.value for place, a in enumerate(call.arguments) if a.keyword == "mode" or (place == 1 and not a.keyword)]
     said = [frame.code.operations[mode] for mode in modes]
     return any(isinstance(mode, s.Const) and isinstance(mode.value, str) and mode.value[:1] in "wax" for mode in said)

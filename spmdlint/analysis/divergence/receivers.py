@@ -1,4 +1,4 @@
-"""Calls of a method of one object among several, behind a condition that asks the same object."""
+"""Calls of a method on one object among several, under a condition that uses the same object."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from spmdlint.program import summary as s
 
 
 def chosen_by(evaluator: Evaluator, frame: Frame, test: int, call: ParallelCall) -> bool:
-    """Does a condition tell the objects apart whose method makes the call: it may let in others than those that do.
+    """Whether a condition distinguishes the objects whose method makes the call: those it lets in may be others.
 
-    As ``if hook.runs_everywhere or process_index() == 0: hook.run()`` does, over hooks of several classes.
+    As in ``if hook.runs_everywhere or process_index() == 0: hook.run()``, over hooks of several classes.
     """
     operations = frame.code.operations
     made = operations[call.site.number]
@@ -24,7 +24,7 @@ def chosen_by(evaluator: Evaluator, frame: Frame, test: int, call: ParallelCall)
 
 
 def _names_in(frame: Frame, number: int) -> set[str]:
-    """The names that an expression is written with."""
+    """The names that occur in an expression."""
     operations = frame.code.operations
     found: set[str] = set()
     pending = [number]

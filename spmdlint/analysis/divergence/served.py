@@ -1,6 +1,6 @@
-"""Processes that serve another one: in a loop they wait for its word, do what it says, and leave when it says so.
+"""Processes that serve another one: in a loop they wait for its message, follow it, and leave when it says so.
 
-What the other one sends, and how often, stands somewhere in what it does meanwhile: neither copies the other.
+What that process sends, and how often, depends on what it does meanwhile: neither repeats the other's code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DEPTH = 6
 def one_serves(
     ev: Evaluator, effects: Effects, frame: Frame, one: Sequence[ParallelCall], other: Sequence[ParallelCall]
 ) -> bool:
-    """Does one of two arms serve the other, which makes such a call as well."""
+    """Whether one of two arms serves the other: it waits in a loop for a call that the other arm makes as well."""
     return any(
         _is_word(ev, effects, frame, call) and any(call.matches(answer) for answer in theirs)
         for ours, theirs in ((one, other), (other, one))
@@ -28,7 +28,7 @@ def one_serves(
 
 
 def _is_word(ev: Evaluator, effects: Effects, frame: Frame, call: ParallelCall) -> bool:
-    """Does a loop around a call, by which processes agree, go on or end as what it gives says.
+    """Whether a call makes processes agree, and its result decides whether a loop around it goes on or ends.
 
     The loop may be in the arm, or in any function on the way to the call.
     """
@@ -44,7 +44,7 @@ def _is_word(ev: Evaluator, effects: Effects, frame: Frame, call: ParallelCall) 
 
 
 def _decides_a_loop(ev: Evaluator, frame: Frame, number: int) -> bool:
-    """Is an operation in a loop that is left or not as its result says."""
+    """Whether an operation is in a loop that ends or goes on depending on its result."""
     function, flow = frame.code.function, ev.flow(frame.ref)
     for header in flow.loops:
         body = flow.loop_body(header)

@@ -1,12 +1,12 @@
-"""What a piece of code does as the other processes see it: a term over parallel calls.
+"""What a piece of code does as seen by the other processes: a term over parallel calls.
 
 A *behaviour* in the sense of Nielson and Nielson ("Higher-order concurrent programs with finite communication
 topology", POPL 1994): calls in sequence, a choice between two terms, a term repeated by a loop. Terms are made in a
-normal form, so that what cannot be told apart is equal: a choice between equal terms is that term, an arm that always
-raises stops the job and chooses nothing, a loop without calls is nothing.
+normal form, so that what cannot be distinguished is equal: a choice between equal terms is that term, an arm that
+always raises stops the job and is no choice, a loop without calls is nothing.
 
-An unresolved call is `Unknown`. It never counts as a call, so it does not make two terms differ. One that is given an
-object which makes parallel calls is `Handed`: it counts as whatever calls the other term has.
+An unresolved call is `Unknown`. It never counts as a call, so it does not make two terms differ. An unresolved call
+that is given an object which makes parallel calls is `Handed`: it counts as whatever calls the other term has.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from spmdlint.program import summary as s
 from spmdlint.program.summary import EXIT, FAILURE
 
 MAX_STEPS = 400
-"""Blocks walked for one term; beyond, it is unknown."""
+"""The most blocks walked for one term; beyond that, it is unknown."""
 MAX_NESTING = 40
-"""Branches and loops inside of one another that a term tells apart; what lies deeper is unknown."""
+"""The most nested branches and loops that a term distinguishes; deeper ones are unknown."""
 
 
 class Call(Struct, frozen=True):
-    """A parallel call: ``same`` is equal for two that are one call to the other processes."""
+    """A parallel call; its ``same`` is equal for two that the other processes see as one call."""
 
     call: ParallelCall
 
 
 class Sequence(Struct, frozen=True):
-    """One term after another; nothing where there is none."""
+    """One term after another; empty if nothing is called."""
 
     parts: tuple[Term, ...] = ()
 
 
 class Choice(Struct, frozen=True):
-    """One of two terms. ``condition`` is equal for two choices that surely go the same way, None if unknown."""
+    """One of two terms. ``condition`` is equal for two choices that certainly go the same way, None if unknown."""
 
     condition: object
     yes: Term
@@ -52,13 +52,13 @@ class Choice(Struct, frozen=True):
 
 
 class Star(Struct, frozen=True):
-    """A term as often as a loop makes it."""
+    """A term repeated by a loop."""
 
     body: Term
 
 
 class Leave(Struct, frozen=True):
-    """Control leaves the piece of code early: a return, a break, the next round of a loop."""
+    """Control leaves the piece of code early: a return, a break, the next iteration of a loop."""
 
 
 class Fail(Struct, frozen=True):
@@ -70,7 +70,7 @@ class Unknown(Struct, frozen=True):
 
 
 class Handed(Struct, frozen=True):
-    """A library is handed an object that makes parallel calls: it may make any of them, in any order."""
+    """A library is given an object that makes parallel calls: it may make any of them, in any order."""
 
 
 Term: TypeAlias = Call | Sequence | Choice | Star | Leave | Fail | Unknown | Handed
@@ -80,7 +80,7 @@ Counts: TypeAlias = Callable[[ParallelCall], bool]
 
 
 class Terms:
-    """Makes terms. One per run; ``conditions`` tells which choices are the same."""
+    """Makes terms. One per run; ``conditions`` says which choices are the same."""
 
     def __init__(self, effects: Effects, conditions: Conditions) -> None:
         self.ev = effects.ev
@@ -90,7 +90,7 @@ class Terms:
         self._functions: Memo[Term] = Memo(NOTHING, Unknown())
 
     def of_function(self, frame: Frame) -> Term:
-        """What a call of a function does, after which it is back at its caller."""
+        """The term of a call of a function, which returns to its caller."""
         if self.effects.is_silent(frame):
             return NOTHING
         return self._functions.once(frame, lambda: _returned(self.between(frame, s.ENTRY, EXIT)))
@@ -98,20 +98,20 @@ class Terms:
     def between(
         self, frame: Frame, start: int, until: int, closed: Closed = frozenset(), without: int | None = None
     ) -> Term:
-        """What the code from one block on does, up to another one; ``closed`` edges are not taken.
+        """The term of the code from one block up to another; ``closed`` edges are not taken.
 
-        The calls of the block ``without`` count as made before.
+        The calls in the block ``without`` count as made before.
         """
         return _Walk(self, frame, closed, without).region(start, until, None)
 
     def of_running(self, frame: Frame, number: int, operation: s.Call | s.Attribute) -> Term:
-        """What one call does, or a property that is read."""
+        """The term of one call, or of a property that is read."""
         if isinstance(operation, s.Attribute):
             return sequence(*map(Call, self.effects.of_read(frame, number, operation)))
         return NOTHING if operation.decorator else self.of_call(frame, number, operation)
 
     def of_call(self, frame: Frame, number: int, operation: s.Call) -> Term:
-        """What one call does."""
+        """The term of one call."""
         callees = self.ev.value(frame, operation.function)
         callee = certain(callees)
         own = [callee] if isinstance(callee, FunctionValue) else self.effects.one_of(frame, callees)
@@ -128,7 +128,7 @@ class Terms:
         return Unknown() if UNKNOWN in callees else NOTHING
 
     def _of_own(self, frame: Frame, number: int, operation: s.Call, callee: FunctionValue) -> Term:
-        """What a call of a function of the project does."""
+        """The term of a call of a function of the project."""
         arguments = self.ev.arguments(frame, operation)
         targets = self.effects.calls.targets(callee, arguments, frame.depth + 1)
         inner = (self.of_function(target.frame) for target in targets if target.way in ("call", "transform"))
@@ -136,7 +136,7 @@ class Terms:
 
 
 class _Walk:
-    """One walk over the graph of a function, with what bounds it."""
+    """One walk over the control-flow graph of a function, with its limits."""
 
     def __init__(self, terms: Terms, frame: Frame, closed: Closed, without: int | None) -> None:
         self.terms = terms
@@ -150,7 +150,7 @@ class _Walk:
         self.nesting = 0
 
     def region(self, start: int, until: int, within: frozenset[int] | None) -> Term:
-        """The term of the blocks from ``start`` to ``until``, leaving early where control leaves ``within``."""
+        """The term of the blocks from ``start`` to ``until``, leaving early if control leaves ``within``."""
         if self.nesting == MAX_NESTING:
             return Unknown()
         self.nesting += 1
@@ -184,7 +184,7 @@ class _Walk:
         return sequence(*parts)
 
     def _after(self, block: int, parts: list[Term], until: int, within: frozenset[int] | None) -> int | None:
-        """Where control goes on behind a block, with what lies between added to ``parts``; None where it ends."""
+        """The block where control goes on after this one, adding what lies between to ``parts``; None if it ends."""
         targets = [
             edge.target
             for edge in self.function.blocks[block].edges
@@ -219,7 +219,7 @@ class _Walk:
 
 
 def sequence(*parts: Term) -> Term:
-    """Terms one after another; what follows a way out is never come to."""
+    """Terms one after another; nothing after an early exit is reached."""
     found: list[Term] = []
     for part in parts:
         found.extend(part.parts if isinstance(part, Sequence) else (part,))
@@ -231,7 +231,7 @@ def sequence(*parts: Term) -> Term:
 
 
 def choice(condition: object, yes: Term, no: Term) -> Term:
-    """Either of two terms."""
+    """A choice between two terms."""
     if fails(yes) and not fails(no):
         return no
     if equal(yes, no) or fails(no):
@@ -240,18 +240,18 @@ def choice(condition: object, yes: Term, no: Term) -> Term:
 
 
 def star(body: Term) -> Term:
-    """A term again and again."""
+    """A term repeated by a loop."""
     inner = _returned(body)
     return NOTHING if all(isinstance(part, Unknown) for part in _parts(inner)) else Star(inner)
 
 
 def fails(term: Term) -> bool:
-    """Does it always end in an exception."""
+    """Whether a term always ends in an exception."""
     return any(isinstance(part, Fail) for part in _parts(term)[-1:])
 
 
 def only(term: Term, counts: Counts) -> Term:
-    """The term of those calls alone that count."""
+    """The term with only those calls that count."""
     if isinstance(term, Call):
         return term if counts(term.call) else NOTHING
     if isinstance(term, Sequence):
@@ -262,7 +262,7 @@ def only(term: Term, counts: Counts) -> Term:
 
 
 def surely_first(term: Term, expected: tuple[ParallelCall, ...]) -> tuple[ParallelCall, ...]:
-    """The calls that it makes first in any case; where these may be any calls at all, they are those expected."""
+    """The calls that a term certainly makes first; if these may be any calls at all, the expected ones."""
     found: list[ParallelCall] = []
     for part in _parts(term):
         if _hands(part):
@@ -275,10 +275,10 @@ def surely_first(term: Term, expected: tuple[ParallelCall, ...]) -> tuple[Parall
 
 
 def equal(first: Term, second: Term) -> bool:
-    """Can nobody else tell them apart."""
+    """Whether the other processes cannot distinguish two terms."""
     one = [part for part in _parts(first) if not isinstance(part, Unknown)]
     other = [part for part in _parts(second) if not isinstance(part, Unknown)]
-    # What both do in the end may be anything, but is as much for either.
+    # What both end with is the same for both, whatever it is.
     while one and other and one[-1] == other[-1]:
         one.pop()
         other.pop()
@@ -292,7 +292,7 @@ def equal(first: Term, second: Term) -> bool:
 
 
 def _hands(term: Term) -> bool:
-    """May it be any calls at all."""
+    """Whether a term may be any calls at all."""
     if isinstance(term, Choice):
         return _hands(term.yes) or _hands(term.no)
     return any(map(_hands, _parts(term.body))) if isinstance(term, Star) else isinstance(term, Handed)
@@ -314,7 +314,7 @@ def _parts(term: Term) -> tuple[Term, ...]:
 
 
 def _returned(term: Term) -> Term:
-    """A term whose way out at its end leads to what comes next anyway."""
+    """A term without the early exit at its end, which leads to what comes next anyway."""
     parts = _parts(term)
     if parts and isinstance(parts[-1], Leave):
         parts = parts[:-1]
@@ -325,7 +325,7 @@ def _returned(term: Term) -> Term:
 
 
 def calls_in(term: Term) -> tuple[ParallelCall, ...]:
-    """The calls of a term in order, those of both arms and of loops once."""
+    """The calls of a term in order; those of both arms, and those of loops once."""
     if isinstance(term, Call):
         return (term.call,)
     if isinstance(term, Choice):
@@ -336,7 +336,7 @@ def calls_in(term: Term) -> tuple[ParallelCall, ...]:
 
 
 def _through(term: Term, site: Site) -> Term:
-    """A term as it is reached through one more call."""
+    """A term as reached through one more call."""
     if isinstance(term, Call):
         return Call(replace(term.call, path=(site, *term.call.path)))
     if isinstance(term, Sequence):

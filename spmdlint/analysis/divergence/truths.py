@@ -1,4 +1,4 @@
-"""Conditions that hold on every process although what they ask differs: a name or a time is never empty or zero."""
+"""Conditions that hold on every process although their value differs: a name or a time is never empty or zero."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, Member, Value
 from spmdlint.program import summary as s
 
-# What gives a name, a number or a time that is never empty or zero, or keeps it so.
+# Functions that give a name, number or time that is never empty or zero, or that keep it so.
 _ASKED = ("time.", "datetime.", "socket.", "platform.", "os.", "uuid.")
 _KEEPS = frozenset(("builtins.str", "builtins.float", "builtins.repr"))
 _METHODS = frozenset("strftime isoformat timestamp total_seconds hex strip lower upper split".split())
@@ -14,7 +14,7 @@ _CUTS = ("%", "//", "&", ">>")
 
 
 def always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
-    """Is a condition a time or a name as such, or computed from one: it differs everywhere, but is never zero."""
+    """Whether a condition is a time or a name, or computed from one: it differs everywhere, but is never zero."""
     function = evaluator.function(frame)
     operation = function.operations[test]
     if isinstance(operation, s.Unary) and operation.operator == "not":

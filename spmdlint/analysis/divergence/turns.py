@@ -1,7 +1,7 @@
 """Blocks that processes enter in turn: a context manager that waits before its block on some, and after it on others.
 
-Such a manager is right in itself: every process makes the same calls. A parallel call in its block is not: process 0
-makes it while the others still wait for the block to end.
+Such a manager is correct in itself: every process makes the same calls. A parallel call inside its block is not:
+process 0 makes it while the others still wait for that block to end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spmdlint.program.summary import ENTRY
 
 
 class Turn(Struct, frozen=True):
-    """A parallel call in such a block; ``manager`` is where it is entered, ``branch`` what decides whose turn it is."""
+    """A parallel call in such a block; ``manager`` is where it is entered, ``branch`` decides whose turn it is."""
 
     call: ParallelCall
     manager: Site
@@ -32,7 +32,7 @@ class Turn(Struct, frozen=True):
 
 
 class Turns:
-    """Looks at every ``with`` block of a context manager that is written as a generator."""
+    """Checks every ``with`` block of a context manager that is written as a generator."""
 
     def __init__(self, evaluator: Evaluator, reach: Reach, effects: Effects, facets: Facets) -> None:
         self.ev = evaluator
@@ -68,7 +68,7 @@ class Turns:
             yield Turn(own[0], Site(frame.ref, entered.manager), branch, reason, name)
 
     def _manager(self, frame: Frame, entered: s.Enter) -> Frame | None:
-        """The generator behind ``with manager(...)``."""
+        """The frame of the generator behind ``with manager(...)``."""
         operation = self.ev.function(frame).operations[entered.manager]
         callee = certain(self.ev.value(frame, operation.function)) if isinstance(operation, s.Call) else None
         if not isinstance(operation, s.Call) or not isinstance(callee, Applied):
@@ -96,7 +96,7 @@ class Turns:
         return max(leaves, default=0)
 
     def _whose_turn(self, frame: Frame) -> tuple[Site, Reason] | None:
-        """The condition on the process by which the calls of a generator come before its ``yield`` or after it."""
+        """The process condition that decides whether a generator makes its calls before its ``yield`` or after it."""
         function = self.ev.function(frame)
         yields = [n for n, o in enumerate(function.operations) if isinstance(o, s.Yield)]
         if len(yields) != 1:
@@ -117,7 +117,7 @@ class Turns:
     def _parts(
         self, frame: Frame, place: int, closed: frozenset[tuple[int, int]]
     ) -> tuple[tuple[object, ...], tuple[object, ...]]:
-        """What is called before a ``yield`` and after it."""
+        """The calls made before a ``yield``, and those after it."""
         order = self.ev.flow(frame.ref).order(ENTRY, None, closed)
         live = self.ev.live_blocks(frame)
         calls = self.effects.of_blocks(frame, [block for block in order if block in live])

@@ -1,7 +1,7 @@
-"""Files that one process makes and all read, where nothing makes the others wait for the one.
+"""Files that one process makes and all read, where nothing makes the others wait for that process.
 
-The reading stands behind the branch that only some processes take, on every way on, and is of the very path that is
-written there. Whatever all processes do together in between counts as waiting, and so does a loop that sleeps.
+The read comes after the branch that only some processes take, on every path, and is of the same path that is written
+there. Anything that all processes do together in between counts as waiting, and so does a loop that sleeps.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from spmdlint.program.summary import EXIT
 
 _WAITS = frozenset("sleep wait wait_until_finished barrier Barrier".split())
 _MAX_BLOCKS = 200
-"""Blocks behind a branch that are looked at."""
+"""The most blocks after a branch that are searched."""
 
 
 class UnawaitedFile(Struct, frozen=True):
-    """Where a file is read, where some processes made it before, and the branch that lets only those do so."""
+    """Where a file is read, where some processes made it before, and the branch that guards the making."""
 
     site: Site
     made: Site
@@ -35,7 +35,7 @@ class UnawaitedFile(Struct, frozen=True):
 
 
 class UnawaitedFiles:
-    """Looks behind every branch on the number of the process. ``content`` tells which conditions vary."""
+    """Searches after every branch on the process index. ``content`` says which conditions vary."""
 
     def __init__(
         self, evaluator: Evaluator, reach: Reach, effects: Effects, multi: MultiProcess, content: Origins
@@ -48,7 +48,7 @@ class UnawaitedFiles:
         self.uses = PathUses(evaluator)
 
     def found(self) -> Iterator[UnawaitedFile]:
-        """Function by function."""
+        """Every such read, function by function."""
         for ref in self.ev.project.functions():
             if ref in self.reach.host and self.multi.says(ref.path):
                 frame = self.ev.free_frame(ref)
@@ -73,7 +73,7 @@ class UnawaitedFiles:
                     break
 
     def _made(self, frame: Frame, arms: list[int], join: int) -> list[PathUse]:
-        """What one arm writes, where the other one does nothing; nothing if the first waits for others itself."""
+        """The files that one arm writes while the other does nothing; none if the first arm itself waits for others."""
         flow, live = frame.code.flow, self.ev.live_blocks(frame)
         for arm, other in (arms, reversed(arms)):
             order = [block for block in flow.order(arm, join) if block in live]
@@ -85,7 +85,7 @@ class UnawaitedFiles:
         return []
 
     def _read_behind(self, frame: Frame, join: int, made: list[PathUse]) -> Iterator[tuple[PathUse, PathUse]]:
-        """What every way on from a block reads of that, as long as nobody waits."""
+        """The reads of those files on every path from a block, up to the first wait."""
         flow, live = frame.code.flow, self.ev.live_blocks(frame)
         block, seen = join, {EXIT}
         while block not in seen and len(seen) < _MAX_BLOCKS:
@@ -107,7 +107,7 @@ class UnawaitedFiles:
         return any(True for _ in clauses_around(frame.code.function, number))
 
     def _waits(self, frame: Frame, blocks: list[int]) -> bool:
-        """Do some blocks make a parallel call, or wait for something."""
+        """Whether some of these blocks make a parallel call, or wait for something."""
         return any(self._call_waits(frame, number) for number, _ in frame.code.calls_in(blocks))
 
     def _call_waits(self, frame: Frame, number: int) -> bool:

@@ -1,1 +1,1 @@
-"""What parallel calls, programs and keys are given, and must be given alike."""
+"""The inputs of parallel calls, programs and keys that must be the same on every process."""

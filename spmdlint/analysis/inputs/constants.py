@@ -1,4 +1,4 @@
-"""What differs between processes and becomes part of the program that JAX traces: the programs differ then."""
+"""Varying values that become part of the program JAX traces, so that processes compile different programs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "jax.experimental.xla_metadata.")
-# What an optimizer does that was made outside: its settings are constants of the program.
+# An optimizer made outside of traced code: its settings become constants of the program.
 _STEPS = frozenset(("update",))
-# They make or change the shape of an array by what they are given.
+# Functions that make an array, or change its shape, as their arguments say.
 _SHAPING = frozenset(
     "zeros ones full empty arange linspace eye identity tri broadcast_to broadcast_in_dim broadcasted_iota iota tile "
     "repeat reshape resize pad split".split()
@@ -32,9 +32,9 @@ _KINDS = ("identity", "group", "clock", "entropy", "host")
 
 
 class TracedConstant(Struct, frozen=True):
-    """An operation of JAX's in traced code that is given a value of this process, and the way by which it is traced.
+    """A JAX operation in traced code that is given a value of this process, and the path by which it is traced.
 
-    ``shapes``: what it gives has a shape by that value, so that the programs are of different form.
+    ``shapes``: the shape of its result depends on that value, so that the programs differ in form.
     """
 
     site: Site
@@ -50,10 +50,10 @@ class TracedConstant(Struct, frozen=True):
 def traced_constants(
     evaluator: Evaluator, calls: Calls, reach: Reach, facets: Facets, multi: MultiProcess, *, preview: bool
 ) -> Iterator[TracedConstant]:
-    """Every operation in surely traced code whose argument differs between processes, because of something in it.
+    """Every operation in certainly traced code whose argument differs between processes because of traced code.
 
-    Also because of something that the host computed, where the program is for the devices of several processes, by its
-    shardings. In preview in any: the function may well be one for local devices.
+    Also because of what the host computed, if the program's shardings show that it is for the devices of several
+    processes; with ``preview``, in any program, although the function may well be for local devices.
     """
     over_all = _over_all(evaluator, calls, reach)
     told: dict[Site, TracedConstant] = {}
@@ -64,7 +64,7 @@ def traced_constants(
             if preview or _inside(reach, reason) or (ref in over_all and _several(multi, ref, reason)):
                 way = way_from_tracing(reach, ref)
                 source = reason.source.site
-                # One value may go on to many functions: the one to mend is where it comes in.
+                # One value may be passed on to many functions: the place to fix is where it comes in.
                 if way is not None and (source not in told or source.ref == ref):
                     told[source] = TracedConstant(at, name, reason, way)
                 break
@@ -72,17 +72,17 @@ def traced_constants(
 
 
 def _several(multi: MultiProcess, ref: FunctionRef, reason: Reason) -> bool:
-    """Is the function written for several processes, or any file that the value has come through."""
+    """Whether a function is written for several processes, or any file that the value passes through is."""
     return any(map(multi.surely_written_for, {ref.path, *(step.site.ref.path for step in reason.chain())}))
 
 
 def _in_function(
     evaluator: Evaluator, reach: Reach, facets: Facets, frame: Frame, kinds: tuple[str, ...], *, over_all: bool
 ) -> Iterator[tuple[Site, str, Reason]]:
-    """Each operation of a function that is given such a value, its name, and why it differs.
+    """Each operation of a function that is given such a value, its name, and why the value differs.
 
-    Arithmetic and the state of a library's object count only where the function is for all devices: in a map that runs
-    at once on the host they are numbers, static ones, tables.
+    Arithmetic and the state of a library's object count only if the function is for all devices: in a map that the host
+    runs at once, they are numbers, static arguments or tables.
     """
     function = evaluator.function(frame)
     certain_blocks = reach.certainty.blocks(frame)
@@ -95,22 +95,22 @@ def _in_function(
                 reason = facets.content.of(frame, value)
                 if reason is None or reason.kind not in kinds:
                     continue
-                # Some setting chooses the block; that it asks for the process there is a fault under that setting.
+                # A setting chooses the block; testing for the process inside it is a fault under that setting.
                 if block in certain_blocks or (reason.kind == "identity" and reason.source.site.ref == frame.ref):
                     yield Site(frame.ref, number), name, reason
 
 
 def _given_to_jax(evaluator: Evaluator, frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:
-    """The name of an operation of JAX's and what it is given."""
+    """The name of a JAX operation, and its arguments."""
     callee = certain(evaluator.value(frame, operation.function)) if isinstance(operation, s.Call) else None
     if not isinstance(operation, s.Call) or not isinstance(callee, External) or not callee.name.startswith(_TRACED):
         return "", []
-    told = {given for _, given in says_who(evaluator, frame, operation)}  # a hazard of its own
+    told = {given for _, given in says_who(evaluator, frame, operation)}  # reported as a different hazard
     return callee.name, [a.value for a in operation.arguments if a.value not in told]
 
 
 def _worked_on(frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:
-    """The two sides of arithmetic with what the function is given, or the object of a library that makes a step."""
+    """Both operands of arithmetic with the function's arguments, or the library object that makes a step."""
     if isinstance(operation, s.Binary):
         sides = [operation.left, operation.right]
         given = any(_is_given(frame, side) for side in sides)
@@ -124,12 +124,12 @@ def _worked_on(frame: Frame, operation: s.Operation) -> tuple[str, list[int]]:
 
 
 def _is_given(frame: Frame, number: int) -> bool:
-    """Is a value a parameter of the function, so that it is traced."""
+    """Whether a value is a parameter of the function, and therefore traced."""
     return isinstance(frame.code.operations[frame.code.root_of(number)], s.Parameter)
 
 
 def _over_all(evaluator: Evaluator, calls: Calls, reach: Reach) -> set[FunctionRef]:
-    """The functions over devices of all processes: of jits that are told how, and of maps whose axis has a name."""
+    """The functions over the devices of all processes: in jits with shardings, and in maps with a named axis."""
     found: set[FunctionRef] = set()
     for use in reach.uses:
         known = evaluator.knowledge.get(use.applied.name)
@@ -143,5 +143,5 @@ def _over_all(evaluator: Evaluator, calls: Calls, reach: Reach) -> set[FunctionR
 
 
 def _inside(reach: Reach, reason: Reason) -> bool:
-    """Do all steps of a reason lie in code that only runs while JAX traces."""
+    """Whether all steps of a reason are in code that runs only while JAX traces."""
     return all(step.site.ref in reach.traced and step.site.ref not in reach.host for step in reason.chain())

@@ -1,4 +1,4 @@
-"""What parallel calls are given: arrays of a shape that differs, and static arguments that do.
+"""Arguments of parallel calls that must agree: arrays whose shape differs, and static arguments that differ.
 
 A jitted function is compiled anew for every shape and every static argument, so processes that pass different ones run
 different programs.
@@ -35,17 +35,17 @@ from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 _SHAPED = (".zeros", ".ones", ".full", ".empty")
-# What may or may not differ: one has to know the data to say.
+# Sources that may or may not differ: one would have to know the data.
 _UNSURE = ("files", "named", "thread")
 _NEAR = 6
-"""Steps from what a process sees of the files to what it gathers."""
+"""The most steps from what a process sees of the files to what it gathers."""
 
 
 class Given(Struct, frozen=True):
-    """An argument of a parallel call that differs between processes; ``static`` is the parameter's name if it is.
+    """An argument of a parallel call that differs between processes; ``static`` is the name of a static parameter.
 
-    ``cause`` is the step of the reason that is to be mended, where that is not its source. ``structure``: it is the
-    tree structure that differs, not the shape of an array.
+    ``cause`` is the step of the reason that has to be fixed, if that is not its source. ``structure``: the tree
+    structure differs, not the shape of an array.
     """
 
     site: Site
@@ -57,7 +57,7 @@ class Given(Struct, frozen=True):
 
 
 class Inputs:
-    """Looks at every parallel call of the program."""
+    """Checks every parallel call of the program."""
 
     def __init__(
         self,
@@ -89,20 +89,20 @@ class Inputs:
                     break
 
     def _rooted(self, operation: s.Call, call: ParallelCall) -> int | None:
-        """What counts on one process alone: all others may pass None there."""
+        """The argument that counts on one process only, so that all others may pass None for it."""
         known = self._known(call)
         return None if known is None or known.rooted is None else passed(operation, known.rooted, known.positional)
 
     def _shape(self, frame: Frame, operation: s.Call, value: int, call: ParallelCall) -> Given | None:
-        """Why an argument has another shape, or another structure, on every process."""
+        """Why the shape or the structure of an argument differs between processes."""
         for facet in (self.facets.structure, self.facets.shape):
             reason = facet.of(frame, value)
             if reason is None or (reason.kind == SELECTED and not self._is_own(frame, operation, value)):
-                continue  # of whose data it is selected is not known
+                continue  # it is not known whose data it is selected from
             if told_by_others(self.ev, self.multi, frame.ref.path, reason) and not is_of_others(call):
                 continue
-            # What is broadcast because the processes see other files must not have a shape taken from them; what is
-            # gathered may well be made of as many files everywhere.
+            # What is broadcast because processes see different files must not determine a shape; what is gathered may
+            # well be made from the same number of files everywhere.
             near = call.same == BROADCAST or len(reason.chain()) <= _NEAR
             agreed = reason.kind == "files" and near and self.effects.agrees(frame, operation)
             if agreed or (reason.kind != "files" and self._sure(frame, reason)):
@@ -110,14 +110,14 @@ class Inputs:
         return None
 
     def _is_own(self, frame: Frame, operation: s.Call, value: int) -> bool:
-        """Is an argument one process's part: it goes to a call that gathers such, or was cut by its number."""
+        """Whether an argument is one process's part: a call gathers it as such, or it is sliced by process index."""
         if self.effects.agrees(frame, operation):
             return True
         own = self.facets.content.of(frame, value)
         return own is not None and own.kind == "data"
 
     def short_batches(self) -> Iterator[Given]:
-        """Arguments that are short by another number of rows on every process, when the data ends."""
+        """Arguments with too few rows when the data ends, by a different number on each process."""
         for frame, operation, call in self._calls:
             if call.strength == "weak" and not self._counts(frame, call):
                 continue
@@ -158,7 +158,7 @@ class Inputs:
         return call.carried and (self.preview or self.multi.written_for(frame.ref.path))
 
     def _takes_any(self, call: ParallelCall) -> bool:
-        """May processes give a call arrays of other shapes: it sends objects, or is told the sizes."""
+        """Whether processes may give a call arrays of different shapes: it sends objects, or is told the sizes."""
         known = self._known(call)
         return known is not None and known.any_shape
 
@@ -170,7 +170,7 @@ class Inputs:
             paths = (frame.ref.path, reason.source.site.ref.path)
             return self.multi.counts_lengths(*paths, len(reason.chain()), preview=self.preview)
         if not self.preview and not self.multi.around(frame.ref.path):
-            # A program for one process makes a row for each of its processors, and pads its texts as it likes.
+            # A single-process program makes a row for each of its processors, and pads its texts as it likes.
             guessed = reason.kind == LONGEST and reason.source.kind == "named"
             if reason.kind == "host" or guessed:
                 return False
@@ -186,7 +186,7 @@ class Inputs:
                 yield name, value
 
     def _bound(self, frame: Frame, operation: s.Call) -> Iterator[tuple[Frame, str, int]]:
-        """What a `partial` under a jit or map was given when it was made: part of the program, as what is static."""
+        """What a `partial` under a jit or map was made with: part of the program, like a static argument."""
         callee = certain(self.ev.value(frame, operation.function))
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
         if known is None or not isinstance(callee, Applied):
@@ -204,7 +204,7 @@ class Inputs:
                     yield where, name, argument.value
 
     def _all_formals(self, partial: Applied) -> list[str]:
-        """The parameters of what a `partial` is of."""
+        """The parameters of the function that a `partial` wraps."""
         function = certain(partial.arguments.positional[0]) if partial.arguments.positional else None
         if isinstance(function, FunctionValue):
             return [formal.name for formal in self.ev.project.function(function.ref).formals]

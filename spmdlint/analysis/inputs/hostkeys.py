@@ -1,18 +1,19 @@
-"""Keys that are split for the devices of this process from one that all processes have: every process draws the same.
+"""Keys that are split for this process's devices from a key that all processes share: every process draws the same.
 
-A key comes from a seed, of the settings or by its name, or a constant, and on its way it is split, or the number of a
-step is folded into it; where anything else is done to it, or where it comes from a caller, nothing is said.
+A key comes from a seed, which is a setting or is named so, or from a constant; on its way it is split, or a step number
+is folded into it. If anything else is done to it, or if it comes from a caller, nothing is reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.receivers import is_receiver
-from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.inputs.localkeys import split_for_own_devices
 from spmdlint.analysis.variance.alone import Alone
 from spmdlint.analysis.variance.origins import Origins
@@ -30,7 +31,7 @@ _CREATE = frozenset(("create",))
 
 
 class SharedSplit(Struct, frozen=True):
-    """The split, the call of a map that takes its keys, and where the key is made that is split."""
+    """The split, the call of a map that takes its keys, and where the split key is made."""
 
     site: Site
     given: Site
@@ -59,26 +60,48 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
 
 
 def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
-    """The same of a state that splits a key of its own, where it is given to the devices: ``state.replicate()``."""
+    """Such splits in a method of a state, where it is given to the devices: ``state.replicate()``.
+
+    The key is a field of the state, or an argument of the method. A method that nobody calls splits nothing.
+    """
     search, project = _Search(evaluator, content), evaluator.project
     for ref in project.functions():
         cls, frame = project.enclosing_class(ref), evaluator.free_frame(ref)
         for number, call in frame.code.of_kind(s.Call) if cls is not None else ():
-            field = frame.code.operations[call.arguments[0].value] if call.arguments else None
-            if not isinstance(field, s.Attribute) or not is_receiver(frame.code.function, field.base):
+            key = call.arguments[0].value if call.arguments else None
+            if key is None or split_for_own_devices(table, evaluator.value(frame, number)) != Site(ref, number):
                 continue
-            site = split_for_own_devices(table, evaluator.value(frame, number))
-            if site != Site(ref, number) or cls is None:
-                continue
-            for where, created, value in _creations(evaluator, cls, field.name):
+            calls = list(_calls_by_name(evaluator, ref))
+            field, origin = frame.code.operations[key], frame.code.operations[frame.code.root_of(key)]
+            given: Iterable[tuple[Frame, int, int]] = ()
+            if isinstance(field, s.Attribute) and is_receiver(frame.code.function, field.base):
+                given = _creations(evaluator, cls, field.name) if calls and cls is not None else ()
+            elif isinstance(origin, s.Parameter):
+                passes = ((w, n, passed_to(frame.code.function, c, origin.name, bound=True)) for w, n, c in calls)
+                given = [(where, place, value) for where, place, value in passes if value is not None]
+            for where, place, value in given:
                 made = search.made(where, value, _DEPTH)
                 if made is not None:
-                    yield SharedSplit(site, Site(where.ref, created), made)
+                    yield SharedSplit(Site(ref, number), Site(where.ref, place), made)
                     break
 
 
+def _calls_by_name(evaluator: Evaluator, method: FunctionRef) -> Iterator[tuple[Frame, int, s.Call]]:
+    """The calls of what has a method's name and is not known to be something else."""
+    name = frozenset((evaluator.project.function(method).name,))
+    for ref in evaluator.project.functions():
+        frame = evaluator.free_frame(ref)
+        for number, call in frame.code.calls_named(name).items():
+            callees = evaluator.value(frame, call.function)
+            attribute = isinstance(frame.code.operations[call.function], s.Attribute)
+            own = any(isinstance(callee, FunctionValue) and callee.ref == method for callee in callees)
+            other = any(isinstance(callee, (External, FunctionValue)) for callee in callees)
+            if own or (attribute and not other):
+                yield frame, number, call
+
+
 def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[tuple[Frame, int, int]]:
-    """The calls of ``create`` of a class, which a library gives it, with what they pass as a field."""
+    """The calls of ``create`` on a class, a method from a library, and what they pass for a field."""
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_named(_CREATE).items():
@@ -90,7 +113,7 @@ def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[t
 
 
 def _initializes(evaluator: Evaluator, mapped: Applied) -> bool:
-    """Is it a map of a model's ``init``: each process is to make the same parameters, of which one copy is kept."""
+    """Whether it is a map of a model's ``init``: each process must make the same parameters, to keep one copy."""
     operations = evaluator.free_frame(mapped.site.ref).code.operations
     call = operations[mapped.site.number]
     given = operations[call.arguments[0].value] if isinstance(call, s.Call) and call.arguments else None
@@ -104,7 +127,7 @@ class _Search:
         self._open: set[tuple[Frame, int]] = set()
 
     def made(self, frame: Frame, number: int, depth: int) -> Site | None:
-        """Where a key is made that surely every process has; what leads back to itself counts by its other ways."""
+        """Where a key is made that certainly every process has; a path back to the key itself does not count."""
         operation = frame.code.operations[number]
         if depth == 0:
             return None
@@ -135,7 +158,7 @@ class _Search:
         return None
 
     def _counts(self, frame: Frame, number: int) -> bool:
-        """Is what is folded into a key a number that is written there, or that of a step."""
+        """Whether the number folded into a key is a literal, or the number of a step."""
         operation = frame.code.operations[resolved(self.ev, frame, number)]
         if self.content.of(frame, number) is not None:
             return False
@@ -152,7 +175,7 @@ class _Search:
         return isinstance(call, s.Call) and certain(self.ev.value(frame, call.function)) == External(name)
 
     def _is_alike(self, frame: Frame, seed: int) -> bool:
-        """Is a seed a constant, one of the settings, or a parameter with a default or called the seed."""
+        """Whether a seed is a constant, a setting, or a parameter that has a default or is named a seed."""
         operation = frame.code.operations[frame.code.root_of(seed)]
         if self.content.of(frame, seed) is not None:
             return False

@@ -1,4 +1,4 @@
-"""Keys, or draws, for the devices of this process, chosen by a place among the devices of all processes."""
+"""Keys or draws for this process's devices, chosen by an index among the devices of all processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COPIES = frozenset(("jax.numpy.broadcast_to", "jax.numpy.asarray", "jax.numpy.a
 
 
 class GlobalIndex(Struct, frozen=True):
-    """The choice, the call that tells the place, and where the keys are split, or the rows drawn."""
+    """The choice, the call that gives the index, and where the keys are split or the rows drawn."""
 
     site: Site
     place: Site
@@ -51,7 +51,7 @@ def global_indices(evaluator: Evaluator, table: Typing) -> Iterator[GlobalIndex]
 
 
 def split_for_own_devices(table: Typing, values: Values) -> Site | None:
-    """Where keys may be split for the devices of this process, and for no other number."""
+    """Where keys may be split into as many as this process has devices, and into no other number."""
     own = [v.site for v in values if isinstance(v, Applied) and v.name in table.rows.split_own]
     if own:
         return own[0]
@@ -87,7 +87,7 @@ class _Search:
         self.table = table
 
     def at(self, frame: Frame, number: int) -> tuple[Site, Site] | None:
-        """The place and the split, if an operation is a choice by one of the other."""
+        """The index and the split, if an operation chooses by such an index from such keys."""
         operation = self.ev.function(frame).operations[number]
         if isinstance(operation, s.Subscript):
             base, index = operation.base, operation.index
@@ -102,7 +102,7 @@ class _Search:
         return (place.site, split) if split is not None else None
 
     def _for_own_devices(self, values: Values) -> Site | None:
-        """Where rows are made for the devices of this process; copies of them have these rows, too."""
+        """Where rows are made for the devices of this process; copies of such rows count as well."""
         value = certain(values)
         if isinstance(value, Applied) and value.name in _COPIES and value.arguments.positional:
             values = value.arguments.positional[0]
@@ -113,7 +113,7 @@ class _Search:
         return isinstance(callee, External) and callee.name in self.table.rows.pick
 
     def _of_field(self, frame: Frame, number: int) -> Values:
-        """What the one class of the module that has such a field is made with."""
+        """The values that such a field is made with, if only one class in the module has the field."""
         operation = self.ev.function(frame).operations[number]
         for _ in LINKS:
             if not isinstance(operation, s.Load):

@@ -1,4 +1,4 @@
-"""Numbers of this process's rows alone, which process 0 tells as those of all.
+"""Numbers from this process's rows only, which process 0 reports as if they were those of all processes.
 
 The outputs of a map over rows, and the addressable shards of an array, are what the devices of this process hold. What
 the host computes from them is a number of this process, whatever the name of the metric says.
@@ -29,25 +29,31 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 MAX_STEPS = 4
-"""Steps over which rows are followed from one file to a condition in another."""
+"""The most steps over which rows are followed from one file to a condition in another."""
 _CARRIERS = frozenset(f"builtins.{name}" for name in "int float list tuple dict sum min max sorted zip".split())
 _CARRIERS |= {"collections.Counter"}
 _CARRYING = ("numpy.", "jax.device_get", "jax.numpy.", "jax.tree")
-# What an array is, and not what is in it.
+# The form of an array, and not its contents.
 _FORM = frozenset("shape dtype ndim size nbytes sharding".split())
 _FILLERS = frozenset(("append", "extend", "insert", "add", "update", "setdefault"))
 _STATISTICS = frozenset("mean average std var cov median percentile quantile corrcoef histogram".split())
+# What shows some examples to a person: no statistic, so nothing to reduce.
+_SAMPLES = frozenset(
+    "Image Video Audio Html Table Histogram imshow imsave imwrite savefig add_image add_images add_figure "
+    "add_video add_audio add_histogram write_image write_images write_videos write_histograms".split()
+)
 _HELD = "these are the parts that this process holds"
 PARTS = "parts"
 LISTED = "listed parts"
 NAMED = "named"
-"""Kinds of reasons: parts of an array over the devices of all processes, parts of one that is most likely so, and what
-is a process's own by its name."""
+"""Kinds of reasons: parts of an array over the devices of all processes, parts of an array that most likely is such,
+and a process's own part by its name.
+"""
 _PARTS = frozenset(("addressable_shards", "addressable_data"))
 
 
 class LocalNumber(Struct, frozen=True):
-    """A number of this process's rows that only some processes tell: the call, the branch, and where it comes from."""
+    """A number from this process's rows that only some processes report: the call, the branch, and its origin."""
 
     site: Site
     guard: Site
@@ -55,7 +61,7 @@ class LocalNumber(Struct, frozen=True):
 
 
 class LocalRows(Property):
-    """Is computed from rows of this process's devices, and from no others."""
+    """The value is computed only from rows of this process's devices."""
 
     def __init__(self, outputs: Outputs, reads: Reads, control: Control) -> None:
         self.control = control
@@ -63,7 +69,7 @@ class LocalRows(Property):
         self.reads = reads
 
     def components(self, evaluator: Evaluator) -> frozenset[int]:
-        """The components in which there can be such values: those with maps over rows, or that ask for parts."""
+        """The components that can have such values: those with maps over rows, or that ask for parts."""
         project = evaluator.project
         refs = [mapped.use.frame.ref for mapped in self.outputs.bodies.mapped()]
         for ref in project.functions():
@@ -79,14 +85,14 @@ class LocalRows(Property):
         if isinstance(operation, (s.Call, s.Item, s.Subscript, s.Attribute)):
             differs = self.outputs.differs(frame, number)
             if differs is not None:
-                text = "a process gets the rows of its own devices only"
+                text = "a process gets only the rows of its own devices"
                 return Reason(Site(frame.ref, number), text, "rows") if differs else None
         if isinstance(operation, s.Attribute) and operation.name in _PARTS:
             if self.reads.spans(origins.ev.value(frame, operation.base)):
                 return Reason(Site(frame.ref, number), _HELD, PARTS)
             return None
         if isinstance(operation, s.Next):
-            # Whoever goes over all parts of an array wants its rows, not one of its copies.
+            # A loop over all parts of an array wants its rows, not one of its copies.
             parts = frame.code.operations[frame.code.root_of(operation.iterable)]
             if isinstance(parts, s.Attribute) and parts.name == "addressable_shards":
                 return Reason(Site(frame.ref, operation.iterable), _HELD, LISTED)
@@ -104,16 +110,16 @@ class LocalRows(Property):
         return origins.any_of(frame, inside) if inside else CONTINUE
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
-        """A parameter that its author called local, where nobody is seen to pass anything."""
+        """Why a parameter that its author called local is this process's own, if no call of its function is known."""
         if not isinstance(operation, s.Parameter) or not is_called_own_part(operation.name):
             return None
         if any(edge.target.way == "call" for edge in origins.reach.callers.get(frame.ref, ())):
             return None
-        text = f"{operation.name!r} is this process's own part, by its name"
+        text = f"{operation.name!r} is this process's own part, judging by its name"
         return Reason(Site(frame.ref, number), text, NAMED)
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
-        """A field that is set where such a number says so: how often one got no better."""
+        """Why a field is set only where such a number says so: for example, for how long there was no improvement."""
         frame = origins.frame_of(ref)
         is_field = isinstance(origins.ev.function(frame).operations[number], s.StoreAttribute)
         return guarded(origins, self.control, frame, number) if is_field else None
@@ -131,13 +137,13 @@ class LocalRows(Property):
                 found = origins.any_of(frame, arguments) if carries else None
                 if found is None or callee.name.rpartition(".")[2] not in _STATISTICS:
                     return found
-                return origins.step(frame, number, f"{callee.name}() of them is that of this process's rows", found)
+                return origins.step(frame, number, f"{callee.name}() of them covers this process's rows only", found)
             if isinstance(callee, (FunctionValue, Instance)):
                 return CONTINUE
-            # What is compiled for one device runs there, and on this process's part where it is given that.
+            # A function compiled for one device runs there, on this process's part if it is given that.
             if isinstance(callee, Applied) and (on_local_devices(callee) or callee.arguments.keyword("device")):
                 return origins.any_of(frame, arguments)
-            if isinstance(callee, Member) and isinstance(callee.base, (Applied, Called)):  # an object of a library's
+            if isinstance(callee, Member) and isinstance(callee.base, (Applied, Called)):  # an object of a library
                 found = origins.any_of(frame, arguments)
                 if found is not None:
                     return found
@@ -150,7 +156,7 @@ class LocalRows(Property):
 
 
 def _filled(origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
-    """What a loop has put into a list, or an array, that the name still stands for."""
+    """Why a list or an array has such rows: a loop has put them into it, and the name still refers to it."""
     if not frame.code.function.binds(load.name):
         return None
     for place in filling_of(origins.ev, frame, number):
@@ -174,7 +180,7 @@ def _operands(operation: s.Operation) -> tuple[int, ...]:
     if isinstance(operation, s.Binary):
         return (operation.left, operation.right)
     if isinstance(operation, s.Compare) and any(test in ("is", "is not") for test in operation.operators):
-        return ()  # whether there is a value is another question than which one it is
+        return ()  # whether there is a value is a separate question from which value it is
     if isinstance(operation, (s.Compare, s.BoolOp)):
         return tuple(operation.operands)
     if isinstance(operation, s.Display):
@@ -197,7 +203,7 @@ class RowConditions:
         self._component = evaluator.project.component
 
     def of(self, frame: Frame, test: int) -> Reason | None:
-        """Why a condition is one; a reason of the kind of a process's own data."""
+        """Why a condition is one on such rows; the reason has the kind of a process's own data."""
         if self._component[frame.ref.path] not in self._possible:
             return None
         found = self.rows.of(frame, test)
@@ -205,13 +211,13 @@ class RowConditions:
             return None
         steps = list(found.chain())
         if found.source.site.ref.path != frame.ref.path and len(steps) > MAX_STEPS:
-            return None  # in a library that is given such rows among much else
+            return None  # in a library that is given such rows among many other values
         kind = NAMED if found.source.kind == NAMED else "data"
-        return Reason(Site(frame.ref, test), "it is computed from these rows alone", kind, found)
+        return Reason(Site(frame.ref, test), "it is computed from these rows only", kind, found)
 
 
 class LocalNumbers:
-    """Finds what is told of them under a branch on the process's number."""
+    """Finds such numbers that are reported under a branch on the process index."""
 
     def __init__(
         self,
@@ -231,21 +237,21 @@ class LocalNumbers:
         self.control = Control(evaluator)
 
     def found(self) -> Iterator[LocalNumber]:
-        """Every call, but of the project's own functions, that only some processes make with such a number."""
+        """Every call, except of the project's own functions, that only some processes make with such a number."""
         possible = self.what.components(self.ev)
         component = self.ev.project.component
         for ref in self.ev.project.functions():
             if component[ref.path] not in possible or ref in self.reach.traced:
                 continue
             if not self.multi.written_for(ref.path):
-                continue  # nobody asks for the number of a process there
+                continue  # no code there asks for the process index
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
             innermost: dict[int, tuple[int, LocalNumber]] = {}
             for branch in self.control.branches(ref):
                 if branch.block not in live:
                     continue
-                # Few branches ask who one is: that is told sooner than which calls are given rows.
+                # Few branches test for the process, and that is cheaper to find out than which calls are given rows.
                 guard = self.variance.of(frame, branch.test)
                 if guard is None or guard.kind != "identity":
                     continue
@@ -258,21 +264,25 @@ class LocalNumbers:
             yield from (found for _, (_, found) in sorted(innermost.items()))
 
     def _told(self, frame: Frame, blocks: list[int]) -> Iterator[tuple[int, Reason]]:
-        """The calls in some blocks that are given rows of this process, and why these are."""
+        """The calls in some blocks that are given rows of this process, and the reasons of these rows."""
         for number, operation in frame.code.calls_in(blocks):
             if operation.decorator or not self._tells(frame, operation):
                 continue
             found = self.rows.any_of(frame, [argument.value for argument in operation.arguments])
             if found is None or found.source.kind == NAMED:
-                continue  # one process's examples may well be shown
+                continue  # a program may well show the examples of one process
             if found.source.kind != LISTED or found.source.site.ref.path == frame.ref.path:
                 yield number, found
 
     def _tells(self, frame: Frame, operation: s.Call) -> bool:
-        """Does it end there: a call of what nobody here knows, as a writer of logs."""
+        """Whether a call ends the flow of a number: its function is unknown, as a writer of logs is."""
         if _fills(frame, operation):
             return False
         callees = self.ev.value(frame, operation.function)
+        method = frame.code.operations[operation.function]
+        names = [callee.name.rpartition(".")[2] for callee in callees if isinstance(callee, External)]
+        if not _SAMPLES.isdisjoint((getattr(method, "name", ""), *names)):
+            return False
         return not any(
             isinstance(callee, FunctionValue)
             or (isinstance(callee, External) and callee.name.startswith((*_CARRYING, "builtins.")))
@@ -286,7 +296,7 @@ class LocalNumbers:
 
 
 def _fills(frame: Frame, call: s.Call) -> bool:
-    """Does a call put something into a list or dictionary that the function has made."""
+    """Whether a call puts something into a list or dictionary that the function has made."""
     method = frame.code.operations[call.function]
     base = frame.code.operations[method.base] if isinstance(method, s.Attribute) else None
     if not isinstance(method, s.Attribute) or method.name not in _FILLERS or not isinstance(base, s.Load):
@@ -296,8 +306,8 @@ def _fills(frame: Frame, call: s.Call) -> bool:
 
 
 def _made_in(frame: Frame, arm: frozenset[int], reason: Reason) -> bool:
-    """Are the rows computed behind the branch: the other processes have none that could be left out."""
+    """Whether the rows are computed under the branch, so that the other processes have none that could be missing."""
     if reason.source.kind in (PARTS, LISTED):
-        return False  # they are only asked for there
+        return False  # they are merely accessed there
     here = [step.site.number for step in reason.chain() if step.site.ref == frame.ref]
     return bool(here) and all(frame.code.function.block_of[number] in arm for number in here)

@@ -1,7 +1,7 @@
-"""Where numbers of processes, of all devices and of this process's devices are taken for one another.
+"""Where counts of processes, of all devices and of this process's devices are mistaken for one another.
 
-On one process they are equal, or nearly so; the program that was tried there reads too few rows, devices of another
-process or past the end on many.
+On one process they are equal, or nearly so; a program that was tried there reads too few rows, devices of a different
+process, or past the end when it runs on many.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ORDERS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 
 class Mixup(Struct, frozen=True):
-    """Two quantities of different units that meet at a site; ``other`` is None where the site itself has the unit."""
+    """Two quantities of different units that meet at a site; ``other`` is None if the site itself has the unit."""
 
     kind: MixupKind
     site: Site
@@ -48,7 +48,7 @@ class Mixup(Struct, frozen=True):
 
 
 class Mixups:
-    """Finds them, operation by operation."""
+    """Finds such mix-ups, operation by operation."""
 
     def __init__(self, calls: Calls, reach: Reach, quantities: Quantities, multi: MultiProcess) -> None:
         self.ev = calls.ev
@@ -100,7 +100,7 @@ class Mixups:
         return Mixup("element", Site(frame.ref, number), listed, place)
 
     def _first(self, frame: Frame, number: int, operation: s.Subscript, index: s.Slice) -> Mixup | None:
-        """``jax.devices()[:jax.local_device_count()]``: those of process 0."""
+        """A slice ``jax.devices()[:jax.local_device_count()]``, which has the devices of process 0."""
         if index.lower is not None or index.upper is None or index.step is not None:
             return None
         count = self.quantities.of(frame, index.upper)
@@ -112,7 +112,7 @@ class Mixups:
         return Mixup("first", Site(frame.ref, number), listed, count)
 
     def _share(self, frame: Frame, number: int, place: int, count: int) -> Mixup | None:
-        """Every count-th element from a place on."""
+        """A share that takes every count-th element, starting at an index."""
         one, other = self.quantities.of(frame, place), self.quantities.of(frame, count)
         if one is None or other is None or (one.role, other.role) != ("place", "count") or one.unit == other.unit:
             return None
@@ -169,14 +169,14 @@ class Mixups:
         return None
 
     def _read_in(self, ref: FunctionRef) -> frozenset[str]:
-        """The names that a function reads, or a function inside of it."""
+        """The names that a function, or a function defined in it, reads."""
         functions = self.ev.project.modules[ref.path].summary.functions
         inside = functions[ref.index].qualname + "."
         refs = (FunctionRef(ref.path, f.index) for f in functions if f.qualname.startswith(inside))
         return frozenset(load.name for each in (ref, *refs) for _, load in self.ev.code(each).of_kind(s.Load))
 
     def _named_share(self, frame: Frame, number: int, operation: s.Call, callee: object) -> Mixup | None:
-        """A place and a count that are passed by names which belong together."""
+        """A share whose index and count are passed by names that belong together."""
         given = {argument.keyword: argument.value for argument in operation.arguments if argument.keyword}
         if isinstance(callee, FunctionValue):
             formals = [formal.name for formal in self.ev.project.function(callee.ref).formals]
@@ -184,7 +184,7 @@ class Mixups:
             positional = [argument.value for argument in operation.arguments if not argument.keyword]
             given.update(zip(formals, positional, strict=False))
             read = self._read_in(callee.ref)
-            given = {name: value for name, value in given.items() if name in read}  # what is not read makes no parts
+            given = {name: value for name, value in given.items() if name in read}  # only what is read makes parts
         for place, count in sorted(self.table.shares):
             if place in given and count in given:
                 found = self._share(frame, number, given[place], given[count])
@@ -193,7 +193,7 @@ class Mixups:
         return None
 
     def _mesh(self, frame: Frame, number: int, operation: s.Call) -> Mixup | None:
-        """A mesh over all devices that has room for those of one process."""
+        """A mesh over all devices with room for those of one process only."""
         if any(argument.keyword == self.table.devices for argument in operation.arguments):
             return None
         sizes = self.ev.function(frame).operations[resolved(self.ev, frame, operation.arguments[0].value)]
@@ -208,7 +208,7 @@ class Mixups:
         return None
 
     def _rows(self, frame: Frame, operation: s.Call, callee: Applied) -> Mixup | None:
-        """Rows for all devices, given to a map over those of this process."""
+        """Rows for all devices, passed to a map over those of this process."""
         known = self.ev.knowledge.get(callee.name)
         if known is None or not known.by_hand or not self.multi.acts_for(frame.ref.path):
             return None
@@ -225,7 +225,7 @@ class Mixups:
         return None
 
     def _part(self, frame: Frame, operation: s.Call, name: str) -> Mixup | None:
-        """Rows for all devices, handed over as what this process has."""
+        """Rows for all devices, passed as what this process has."""
         known = self.ev.knowledge.get(name)
         if known is None or known.local is None:
             return None
@@ -241,7 +241,7 @@ class Mixups:
         return Mixup("part", Site(frame.ref, part), count)
 
     def _mean(self, frame: Frame, number: int, operation: s.Binary) -> Mixup | None:
-        """A sum over all devices, divided by the number of this process's."""
+        """A sum over all devices, divided by the number of this process's devices."""
         count = self.quantities.of(frame, operation.right)
         if count is None or (count.role, count.unit) != ("count", "local"):
             return None
@@ -253,7 +253,7 @@ class Mixups:
         return Mixup("mean", Site(frame.ref, number), count)
 
     def _twice(self, frame: Frame, number: int, operation: s.Binary) -> Mixup | None:
-        """What one process has of something, divided by the number of all devices."""
+        """One process's portion of something, divided by the number of all devices."""
         whole = self._whole.of(frame, operation.right)
         portion = self._portion.of(frame, operation.left) if whole is not None else None
         if whole is None or portion is None:
@@ -264,13 +264,13 @@ class Mixups:
 
 
 def _arrays(frame: Frame, number: int) -> list[int]:
-    """What is passed: an array, or those in a tuple that is written there."""
+    """The arrays that are passed: one, or those in a tuple that is written there."""
     passed = frame.code.operations[number]
     return list(passed.elements) if isinstance(passed, s.Display) and not passed.starred else [number]
 
 
 def _is_first(axes: Values, position: int) -> bool:
-    """Is an argument mapped over its first axis, by what is known of `in_axes`."""
+    """Whether an argument is mapped over its first axis, as far as `in_axes` is known."""
     given = certain(axes)
     if isinstance(given, Collection) and not given.open and position < len(given.elements):
         given = certain(given.elements[position])

@@ -1,4 +1,4 @@
-"""Arguments that are the same on all devices by their spec, and that every process gives a value of its own."""
+"""Arguments that are the same on all devices by their spec, but for which each process passes its own value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPECS = "in_specs"
 
 
 class OwnArgument(Struct, frozen=True):
-    """The argument, the map whose call is given it, where its spec stands, and why the argument differs."""
+    """The argument, the map that is called with it, its spec, and why the argument differs."""
 
     site: Site
     map: Site
@@ -27,7 +27,7 @@ class OwnArgument(Struct, frozen=True):
 
 
 def own_arguments(evaluator: Evaluator, reach: Reach, content: Origins) -> Iterator[OwnArgument]:
-    """Each such argument by position, of maps with specs that are called on the host."""
+    """Each such positional argument of maps with specs that the host calls."""
     told: set[Site] = set()
     for use in reach.uses:
         known = evaluator.knowledge.get(use.applied.name)
@@ -48,7 +48,7 @@ def own_arguments(evaluator: Evaluator, reach: Reach, content: Origins) -> Itera
 
 
 def _replicating(evaluator: Evaluator, use: MapUse, position: int) -> Site | None:
-    """The spec of an argument, if it is one that names no axis."""
+    """The spec of an argument, if it names no axis."""
     given = evaluator.argument(use.applied, _SPECS)
     spec: Value | None = certain(given) if given is not None else None
     if isinstance(spec, Collection):

@@ -1,4 +1,4 @@
-"""Keys that every process means to have for itself, or that the processes agree on once they are made."""
+"""Keys that each process is meant to have for itself, or that the processes agree on after they are made."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _FOLDS = "jax.random.fold_in"
 
 
 class Meant:
-    """Tells them by what the function that makes a key does with it."""
+    """Recognises such keys by what the function that makes a key does with it."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
 
     def is_own(self, frame: Frame, key: int, seed: int) -> bool:
-        """Is the number of the process in the seed, or folded into the key; or is the key given to all by one."""
+        """Whether the process index is in the seed or folded into the key, or one process gives the key to all."""
         if self._names_process(frame, seed, _DEPTH) or self._is_noise(frame, key) or self._is_fetched(frame, key):
             return True
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
@@ -37,14 +37,14 @@ class Meant:
                 return True
             if known is not None and known.name == _FOLDS:
                 own = any(self._names_process(frame, argument.value, _DEPTH) for argument in call.arguments)
-                # What is folded in by the way makes another key, which may be the process's own further on.
+                # Folding in anything else makes a different key, which may become the process's own later.
                 return own or (number != key and self.is_own(frame, number, seed))
             if self._folded_in_helper(frame, call, key):
                 return True
         return False
 
     def _is_noise(self, frame: Frame, key: int) -> bool:
-        """Is the key put under a name of its own that says noise: a dictionary of keys by what they are for."""
+        """Whether the key is stored under a name that says noise, in a dictionary of keys by purpose."""
         for _, made in frame.code.of_kind(s.DictDisplay):
             for name, value in zip(made.keys, made.values, strict=True):
                 known = frame.code.operations[name] if name is not None else None
@@ -53,7 +53,7 @@ class Meant:
         return False
 
     def _is_fetched(self, frame: Frame, key: int) -> bool:
-        """Does all that is drawn with a key go into NumPy's arrays at once, as data of this process's own."""
+        """Whether everything drawn with a key goes straight into NumPy arrays, as data of this process's own."""
         code = frame.code
         names = [each.name for _, each in code.of_kind(s.Store) if each.value == key]
         loads = [n for n, load in code.of_kind(s.Load) if names == [load.name] and code.function.binds(load.name)]
@@ -61,7 +61,7 @@ class Meant:
         return bool(loads) and all(self._goes_to_numpy(frame, taken, load) for load in loads)
 
     def _goes_to_numpy(self, frame: Frame, taken: Mapping[int, int], key: int) -> bool:
-        """Is a key given to a function that draws, and what that gives to one of NumPy's."""
+        """Whether a key is given to a function that draws, and the result of that to one of NumPy's."""
         drawn = taken.get(key)
         return (
             drawn is not None and self._calls(frame, drawn, _DRAWS) and self._calls(frame, taken.get(drawn), _FETCHES)
@@ -73,7 +73,7 @@ class Meant:
         return isinstance(callee, External) and callee.name.startswith(names)
 
     def _folded_in_helper(self, frame: Frame, call: s.Call, key: int) -> bool:
-        """Does a function of the project that gets the key fold the number of the process into it."""
+        """Whether a function of the project that gets the key folds the process index into it."""
         helper = certain(self.ev.value(frame, call.function))
         if not isinstance(helper, FunctionValue):
             return False
@@ -97,7 +97,7 @@ class Meant:
         return None
 
     def _is(self, frame: Frame, number: int, key: int) -> bool:
-        """Is a value the key, or a name that it is stored to."""
+        """Whether a value is the key, or a name that it is stored to."""
         operation = frame.code.operations[number]
         if not isinstance(operation, s.Load) or number == key:
             return number == key
@@ -105,7 +105,7 @@ class Meant:
         return any(isinstance(store, s.Store) and store.value == key for store in stores)
 
     def _names_process(self, frame: Frame, number: int, depth: int) -> bool:
-        """Is the number of the process, as a library tells it, among what a value is computed from."""
+        """Whether a value is computed from, among others, the process index that a library gives."""
         operation = frame.code.operations[number]
         if depth == 0:
             return False

@@ -1,4 +1,4 @@
-"""What calls pass for a parameter that the knowledge base names."""
+"""Arguments that calls pass for a parameter which the knowledge base names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spmdlint.knowledge.load import Known
 
 
 def passing(ev: Evaluator, key: str) -> Iterator[tuple[Frame, int, Known, int]]:
-    """Calls of library functions of which a key of :class:`Known` names a parameter, and what they pass for it."""
+    """The calls of library functions of which a key of :class:`Known` names a parameter, with the argument for it."""
     for ref in ev.project.functions():
         frame = ev.free_frame(ref)
         for number, operation in frame.code.calls_in(sorted(ev.live_blocks(frame))):

@@ -1,7 +1,7 @@
-"""What a process puts on devices that are not its own, or not its own alone.
+"""Values that a process puts on devices which are not its own, or not its own only.
 
-A device of another process cannot be given anything, and `jax.device_put` to a sharding over the devices of all
-processes takes what it is given for the whole array, which each of them has to hold alike.
+Nothing can be put on a device of a different process, and `jax.device_put` to a sharding over the devices of all
+processes takes its argument for the whole array, which has to be the same on each of them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _OWN = ("data", "identity")
 
 
 class Placed(Struct, frozen=True):
-    """Something that is put on the first of all devices, or on all devices although it is a process's own.
+    """A value that is put on the first of all devices, or on all devices although it is a process's own.
 
-    ``devices`` says where these are listed, or their mesh is made; ``reason``, in the second case, why it differs.
+    ``devices`` says where these are listed, or where their mesh is made; ``reason``, in the second case, why the value
+    differs.
     """
 
     site: Site
@@ -41,7 +42,7 @@ class Placed(Struct, frozen=True):
 
 
 class Placements:
-    """Finds them. ``content`` tells what differs between processes."""
+    """Finds such values. ``content`` says what differs between processes."""
 
     def __init__(
         self, evaluator: Evaluator, reach: Reach, quantities: Quantities, content: Origins, multi: MultiProcess
@@ -55,7 +56,7 @@ class Placements:
         self.control = Control(evaluator)
 
     def found(self) -> Iterator[Placed]:
-        """Each such call of code that all processes run, once."""
+        """Each such call, once, in code that all processes run."""
         told: set[Site] = set()
         for use in self.reach.applications:
             names = self.quantities.table.placers.get(use.applied.name)
@@ -85,7 +86,7 @@ class Placements:
         return Placed(use.site, mesh, reason)
 
     def _first_of_all(self, frame: Frame, number: int) -> Site | None:
-        """Where all devices are listed, if this is one of them by a number that is written."""
+        """Where all devices are listed, if this is one of them by a literal index."""
         element = frame.code.operations[resolved(self.ev, frame, number)]
         if not isinstance(element, s.Subscript) or not isinstance(frame.code.operations[element.index], s.Const):
             return None
@@ -97,7 +98,7 @@ class Placements:
         return listed.site if listed is not None and (listed.role, listed.unit) == ("list", "device") else None
 
     def _over_all(self, given: Values | None) -> Site | None:
-        """Where the mesh of a sharding is made, if it is one over the devices of all processes."""
+        """Where the mesh of a sharding is made, if it is over the devices of all processes."""
         sharding = certain(given) if given is not None else None
         if not isinstance(sharding, Applied) or sharding.name not in _SHARDINGS:
             return None
@@ -113,7 +114,7 @@ class Placements:
         return mesh.site if devices is not None and self._are_all(made, devices, _DEPTH) else None
 
     def _are_all(self, frame: Frame, number: int, depth: int) -> bool:
-        """Are these all devices, in whatever arrangement."""
+        """Whether these are all devices, in any arrangement."""
         listed = self.quantities.of(frame, number)
         if listed is not None:
             return (listed.role, listed.unit) == ("list", "device")
@@ -127,11 +128,11 @@ class Placements:
         return False
 
     def _takes_all(self, made: Applied) -> bool:
-        """Does what makes a mesh, or lists devices for one, take all: it is told none."""
+        """Whether the function that makes a mesh, or lists devices for one, takes all devices: it is given none."""
         return self.ev.argument(made, self.quantities.table.devices) is None
 
     def _by_some(self, frame: Frame, number: int) -> bool:
-        """Does only one process, or a job of one, come to a call."""
+        """Whether only one process, or a single-process job, reaches a call."""
         if self.conditions.alone(frame, frame.code.function.block_of[number]):
             return True
         guard = guarded(self.content, self.control, frame, number)

@@ -1,7 +1,8 @@
-"""What a process has of something, and numbers that count the devices of all processes: they do not divide.
+"""One process's portion of something, divided by a number that counts the devices of all processes.
 
-A number that was divided by that of the processes is one process's portion. To share it among the devices it has to be
-divided by those of this process; divided by all of them, the number of the processes has gone into it twice.
+A number that was divided by the number of processes is one process's portion. To share it among the devices, it must be
+divided by the number of this process's devices; if it is divided by the number of all devices, the number of processes
+is divided out twice.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _CARRIES = (s.Load, s.Store, s.Parameter, s.Attribute, s.IfExp, s.BoolOp, s.Impo
 
 
 class Portion(Property):
-    """Is as much of something as one process has: it was divided by the number of processes."""
+    """The value is one process's portion of something: it was divided by the number of processes."""
 
     def __init__(self, quantities: Quantities) -> None:
         self.quantities = quantities
@@ -38,7 +39,7 @@ class Portion(Property):
 
 
 class Whole(Property):
-    """Counts the devices of all processes, once or several times."""
+    """The value counts the devices of all processes, once or several times."""
 
     def __init__(self, quantities: Quantities) -> None:
         self.quantities = quantities
@@ -58,7 +59,7 @@ class Whole(Property):
 
 
 def _kept(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
-    """A call that gives a number back, rounded or one of several; the project's own functions are looked into."""
+    """Why a call that returns an argument, perhaps rounded, has the property; the project's functions are followed."""
     for callee in ordered(origins.ev.value(frame, operation.function)):
         if isinstance(callee, External):
             kept = callee.name in _KEEPS

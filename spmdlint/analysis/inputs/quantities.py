@@ -1,7 +1,7 @@
-"""What a number counts, or is the number of: processes, the devices of all, or the devices of this process.
+"""The units of counts and indices: processes, the devices of all processes, or the devices of this process.
 
-As units are checked in physics: `jax.process_index()` is the number of a process, and says nothing in a list of
-devices. A value is known to have a unit or is of none; what is computed from two units is of none.
+As units are checked in physics: `jax.process_index()` is the index of a process, and has no meaning in a list of
+devices. A value has a known unit or none; what is computed from two units has none.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SHAPED = frozenset("astype copy".split())
 
 
 class Quantity(Struct, frozen=True):
-    """A count, the place of one, or a list of them; ``text`` is how the program writes it."""
+    """A count, an index, or a list of what is counted; ``text`` is how the program writes it."""
 
     role: Role
     unit: Unit
@@ -42,14 +42,14 @@ class Quantity(Struct, frozen=True):
 
 
 class Quantities:
-    """Tells the unit of a value, where it has one."""
+    """Finds the unit of a value, if it has one."""
 
     def __init__(self, evaluator: Evaluator, table: Units) -> None:
         self.ev = evaluator
         self.table = table
 
     def of(self, frame: Frame, number: int, depth: int = _DEPTH) -> Quantity | None:
-        """The unit of a value."""
+        """The quantity of a value; None if it has no unit."""
         if depth == 0:
             return None
         made = certain(self.ev.value(frame, number))
@@ -72,7 +72,7 @@ class Quantities:
         return None
 
     def _kept(self, frame: Frame, field: s.Attribute, depth: int) -> Quantity | None:
-        """What an object keeps, where its class stores it in one place."""
+        """The quantity in an object's field, if its class stores it in only one place."""
         owner = certain(self.ev.value(frame, field.base))
         objects, project = self.ev.objects, self.ev.project
         if not isinstance(owner, Instance) or field.name in project.fields_of_others:
@@ -89,7 +89,7 @@ class Quantities:
 
     def _made(self, made: Applied) -> Quantity | None:
         if made.arguments.positional or made.arguments.keywords or made.arguments.open:
-            return None  # of one platform, or of another process
+            return None  # only those of one platform, or of a different process
         roles: tuple[Role, Role, Role] = ("count", "place", "list")
         for role, names in zip(roles, (self.table.counts, self.table.places, self.table.lists), strict=True):
             if made.name in names:
@@ -97,7 +97,7 @@ class Quantities:
         return None
 
     def _of_call(self, frame: Frame, call: s.Call, depth: int) -> Quantity | None:
-        """``len(devices)``, and an array or list of devices."""
+        """The quantity of ``len(devices)``, or of an array or list of devices."""
         if len(call.arguments) != 1 or call.arguments[0].star:
             return None
         argument = call.arguments[0].value
@@ -112,7 +112,7 @@ class Quantities:
         return None
 
     def _of_round(self, frame: Frame, iterable: int, depth: int) -> Quantity | None:
-        """The places that ``for i in range(count)`` goes through."""
+        """The indices that ``for i in range(count)`` goes through."""
         call = self.ev.function(frame).operations[resolved(self.ev, frame, iterable)]
         if (
             isinstance(call, s.Call)
@@ -133,7 +133,7 @@ class Quantities:
         listed = self.of(frame, call.arguments[0].value, depth - 1) if len(call.arguments) == 1 else None
         if listed is None or listed.role != "list":
             return None
-        return Quantity("place", listed.unit, listed.site, f"a place in {listed.text}")
+        return Quantity("place", listed.unit, listed.site, f"an index into {listed.text}")
 
     def _names(self, frame: Frame, callee: int) -> set[str]:
         return {v.name for v in self.ev.value(frame, callee) if isinstance(v, External)}
@@ -141,7 +141,7 @@ class Quantities:
     # -- pieces and rows of arrays
 
     def pieces(self, frame: Frame, number: int) -> Quantity | None:
-        """What a list of pieces has one for each of: ``array_split(rows, jax.local_device_count())``."""
+        """What a list has one piece for each of: ``array_split(rows, jax.local_device_count())``."""
         number = resolved(self.ev, frame, number)
         operation = self.ev.function(frame).operations[number]
         if not isinstance(operation, s.Call) or any(argument.star for argument in operation.arguments):
@@ -154,7 +154,7 @@ class Quantities:
         return Quantity("list", count.unit, Site(frame.ref, number), f"a list of {count.text} pieces")
 
     def rows(self, frame: Frame, number: int, depth: int = _DEPTH) -> Quantity | None:
-        """What an array has a row for each of: the count that its leading size is."""
+        """What an array has a row for each of: the count that is its leading size."""
         if depth == 0:
             return None
         number = resolved(self.ev, frame, number)
@@ -213,7 +213,7 @@ class Quantities:
         return found if found is not None and found.role == "count" else None
 
     def _of_list(self, frame: Frame, number: int, depth: int) -> Quantity | None:
-        """``[x] * count`` and ``[x for _ in range(count)]``."""
+        """The count of rows in ``[x] * count`` or ``[x for _ in range(count)]``."""
         function = self.ev.function(frame)
         operation = function.operations[resolved(self.ev, frame, number)]
         if isinstance(operation, s.Binary) and operation.operator == "*":
@@ -228,7 +228,7 @@ class Quantities:
         return None
 
     def _of_leaf(self, frame: Frame, function: int, depth: int) -> Quantity | None:
-        """What a function, called with each leaf, gives rows for."""
+        """The count of rows in the result of a function that is called with each leaf."""
         callee = certain(self.ev.value(frame, function))
         if not isinstance(callee, FunctionValue):
             return None
@@ -237,7 +237,7 @@ class Quantities:
         return self._returned(inner, depth) if inner is not None else None
 
     def _returned(self, frame: Frame, depth: int) -> Quantity | None:
-        """What a function gives rows for, where it returns at one place."""
+        """The count of rows in the result of a function, if it returns in only one place."""
         returned = [operation.value for _, operation in frame.code.returns]
         if len(returned) != 1 or returned[0] is None:
             return None

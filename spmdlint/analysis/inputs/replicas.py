@@ -1,4 +1,4 @@
-"""State that every process makes for itself and takes to be one: what is replicated, and comes from chance."""
+"""State that each process makes for itself but treats as one: it is replicated, but comes from chance."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _BY_CHANCE = ("clock", "entropy", "host")
 def own_replicas(
     evaluator: Evaluator, table: Typing, content: Origins, multi: MultiProcess, *, preview: bool
 ) -> Iterator[tuple[Site, Reason]]:
-    """The calls that give every device a copy of something by chance, with the reason of the first such array in it.
+    """The calls that give each device a copy of something random, with the reason of the first such array in it.
 
-    `jax.device_put` with a spec that names no axis does in programs whose processes know one another; what copies to
-    the devices of one process, with ``preview``.
+    `jax.device_put` with a spec that names no axis counts in programs whose processes know one another; copying to the
+    devices of one process counts with ``preview``.
     """
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
@@ -43,7 +43,7 @@ def own_replicas(
 
 
 def _replicates(evaluator: Evaluator, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
-    """Is something put on a sharding whose spec names no axis, by one of several processes."""
+    """Whether one of several processes puts something on a sharding whose spec names no axis."""
     place = passed(call, "device", ("x", "device"))
     sharding = certain(evaluator.value(frame, place)) if place is not None else None
     path = frame.ref.path
@@ -83,6 +83,6 @@ def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iter
 
 
 def _fills(frame: Frame, operation: s.StoreSubscript, name: str) -> bool:
-    """Is something stored under a key of the dictionary that a name stands for."""
+    """Whether something is stored under a key of the dictionary that a name refers to."""
     base = frame.code.operations[operation.base]
     return isinstance(base, s.Load) and base.name == name

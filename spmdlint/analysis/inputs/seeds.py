@@ -1,4 +1,4 @@
-"""Seeds and names that have to be the same on every process, and are not."""
+"""Seeds and names that have to be the same on every process, but are not."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from spmdlint.analysis.variance.origins import Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-# A key made from the number of a process is what every process needs for its own noise.
+# A key made from the process index is what every process needs for its own noise.
 _NEVER_MEANT = ("clock", STAMP, "entropy", "host", "hash")
 _USERS = 3
-# Words that a key is called by.
+# Words in the names of keys.
 _KEYS = frozenset("key keys rng rngs prng seed".split())
-# What tells groups of processes apart may name a barrier of each group.
+# What distinguishes groups of processes may name a barrier of each group.
 _SCRATCH = "tempfile."
 _LABELS = (*_NEVER_MEANT, "identity")
 
 
 class VaryingSeed(Struct, frozen=True):
-    """A seed, or a name that processes meet by, that differs between them; ``function`` is what is given it.
+    """A seed, or a name by which processes meet, that differs between them; ``function`` is called with it.
 
-    ``users`` are the calls that get the key, where the function that makes it returns it.
+    ``users`` are the calls that get the key, if the function that makes it returns it.
     """
 
     site: Site
@@ -46,7 +46,7 @@ class VaryingSeed(Struct, frozen=True):
 
 
 class Seeds:
-    """Looks at every call that takes a seed or a name."""
+    """Checks every call that takes a seed or a name."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Seeds:
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason, self._users(frame, number))
 
     def _is_left(self, frame: Frame, number: int) -> bool:
-        """Does nothing ever read the name that a key is kept under."""
+        """Whether the name that a key is stored to is never read."""
         stores = [o for _, o in frame.code.of_kind(s.Store) if o.value == number]
         if len(stores) != 1 or frame.code.function.kind == "class":
             return False
@@ -102,7 +102,7 @@ class Seeds:
         )
 
     def _is_agreed_on(self, frame: Frame, reason: Reason) -> bool:
-        """Does the program broadcast what it makes with the key that this function returns, in place of its seed."""
+        """Whether the program broadcasts what it makes with the key that this function returns, instead of its seed."""
         calls = {edge.site for edge in self.reach.callers.get(frame.ref, ())}
         return any(
             made.source.site == reason.source.site and not calls.isdisjoint(step.site for step in made.chain())
@@ -110,7 +110,7 @@ class Seeds:
         )
 
     def _is_kept_for_all(self, frame: Frame, key: int) -> bool:
-        """Is a key kept in an attribute, from where nobody can follow it, by a program that broadcasts something."""
+        """Whether a key is stored in a field, where it cannot be followed, by a program that broadcasts something."""
         kept = any(frame.code.root_of(o.value) == key for _, o in frame.code.of_kind(s.StoreAttribute))
         component = self.ev.project.component
         return kept and any(
@@ -120,7 +120,7 @@ class Seeds:
 
     @cached_property
     def _broadcast(self) -> tuple[Reason, ...]:
-        """Why what the program broadcasts is another value on every process before."""
+        """The reasons why what the program broadcasts differs between processes before."""
         found: list[Reason] = []
         for ref in self.reach.calling((BROADCAST,)):
             if self._is_forgotten(ref):
@@ -133,7 +133,7 @@ class Seeds:
         return tuple(found)
 
     def _is_forgotten(self, ref: FunctionRef) -> bool:
-        """Is it a method that nobody names, of a class that the program itself makes objects of."""
+        """Whether it is a method that nothing names, of a class that the program itself makes objects of."""
         project = self.ev.project
         cls, name = project.enclosing_class(ref), project.function(ref).name
         makes = project.methods(cls).get("__init__") if cls is not None else None
@@ -143,7 +143,7 @@ class Seeds:
         return not any(self.ev.code(each).mentions(frozenset((name,))) for each in near)
 
     def states(self) -> Iterator[VaryingSeed]:
-        """Keys that parameters are made with, where the process's number is in them. Only with ``preview``."""
+        """Keys that parameters are made with, and that contain the process index. Only with ``preview``."""
         for frame in self._frames() if self.preview else ():
             if not self.multi.written_for(frame.ref.path):
                 continue
@@ -172,7 +172,7 @@ class Seeds:
         return first.value if not first.star and not _KEYS.isdisjoint(words) else None
 
     def _is_layer(self, frame: Frame, number: int) -> bool:
-        """Is a value an object of a class that derives from a library's."""
+        """Whether a value is an object of a class that derives from a library's."""
         values = self.ev.value(frame, number)
         return any(isinstance(v, Instance) and self.ev.objects.library_bases(v.cls) for v in values)
 
@@ -187,24 +187,24 @@ class Seeds:
         """Names of barriers and the like that differ between processes."""
         for frame, number, known, value in passing(self.ev, "label"):
             if known.checkpoint and not self.preview and not self._may_meet(frame.ref.path):
-                continue  # a program of one process names its folders as it likes
+                continue  # a single-process program names its folders as it likes
             call = frame.code.operations[number]
             if isinstance(call, s.Call) and names_participants(self.ev, self.ev.arguments(frame, call)):
-                continue  # so may each process that saves for itself
+                continue  # and so may each process that saves for itself
             reason = self.facets.content.of(frame, value)
             scratch = reason is not None and reason.source.text.startswith(_SCRATCH)
             if scratch and known.checkpoint and not self.preview:
-                continue  # so tests name their folders
+                continue  # tests name their folders in this way
             if reason is not None and reason.kind in _LABELS:
                 yield VaryingSeed(Site(frame.ref, number), known.name, reason)
 
     def _counts(self, frame: Frame, reason: Reason) -> bool:
-        """A program of one process may take its seed from where it likes. A hash of a name never helps anyone."""
+        """Whether a seed matters: a single-process program may take it from anywhere, but a hash helps nobody."""
         several = self.multi.surely_written_for(frame.ref.path) and not self.multi.tests_one_process(frame.ref.path)
         return self.preview or several or reason.kind == "hash"
 
     def _may_meet(self, path: Path) -> bool:
-        """Are there other processes at all that could save into another folder."""
+        """Whether there are other processes at all that could save into a different folder."""
         return self.multi.around(path) and not self.multi.tests_one_process(path)
 
     def _frames(self) -> Iterator[Frame]:

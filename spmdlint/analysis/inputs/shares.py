@@ -1,4 +1,4 @@
-"""Shares by the number of the process of what every process has mixed with a seed of its own: they overlap."""
+"""Shares by process index of data that each process has shuffled with its own seed: the shares overlap."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _STRIDES = frozenset(("islice",))
 
 
 class ShuffledShare(Struct, frozen=True):
-    """One process's share of a list that every process shuffled in its own way."""
+    """One process's share of a list that each process shuffled in its own way."""
 
     site: Site
     shuffle: Reason
 
 
 class Shares:
-    """Looks at every share. ``content`` tells what differs, ``shuffles`` what comes in an order of one's own."""
+    """Checks every share. ``content`` says what varies, ``shuffles`` what is in an order of this process's own."""
 
     def __init__(self, evaluator: Evaluator, content: Origins, shuffles: Origins) -> None:
         self.ev = evaluator
@@ -35,7 +35,7 @@ class Shares:
         self.shuffles = shuffles
 
     def found(self) -> Iterator[ShuffledShare]:
-        """Shares by the process's number of what was shuffled with a seed of the process's own."""
+        """Shares by process index of data that was shuffled with a seed of the process's own."""
         for frame in (self.ev.free_frame(ref) for ref in self.ev.project.functions()):
             live = self.ev.live_blocks(frame)
             for block, number, operation in frame.code.each(_SUBSCRIPT):
@@ -51,7 +51,7 @@ class Shares:
         yield from self._dealt()
 
     def _strides(self, frame: Frame, call: s.Call) -> bool:
-        """``islice(files, start, stop, step)`` takes each of so many."""
+        """Whether a call is ``islice(files, start, stop, step)``, which takes every step-th element."""
         callees = self.ev.value(frame, call.function)
         named = any(isinstance(callee, External) and callee.name == "itertools.islice" for callee in callees)
         return named and len(call.arguments) == 4 and not any(a.keyword or a.star for a in call.arguments)
@@ -65,7 +65,7 @@ class Shares:
             yield ShuffledShare(Site(frame.ref, number), shuffle)
 
     def _dealt(self) -> Iterator[ShuffledShare]:
-        """What a library mixes with a seed, and deals out."""
+        """Shares that a library both shuffles with a seed and deals out."""
         for frame, number, known, seed in passing(self.ev, "deal_seed"):
             call = frame.code.operations[number]
             part = passed(call, known.dealt, known.positional) if isinstance(call, s.Call) and known.dealt else None
@@ -76,7 +76,7 @@ class Shares:
                 yield ShuffledShare(Site(frame.ref, number), found)
 
     def _is_part(self, frame: Frame, number: int) -> bool:
-        """Does an object say which part is this process's, by the name of its class."""
+        """Whether an object says which part is this process's, judging by the name of its class."""
         made = (v.function if isinstance(v, Called) else v for v in self.ev.value(frame, number))
         names = [v.name for v in made if isinstance(v, (Applied, External))]
         return any(name.rpartition(".")[2].startswith("Shard") for name in names)

@@ -1,7 +1,8 @@
-"""Running statistics of normalisation layers that every device keeps for itself, and nobody ever averages.
+"""Running statistics of normalisation layers that each device keeps for itself, and that are never averaged.
 
-The body of a map over rows that asks a flax model for its new statistics gets those of one device's rows. Trained on,
-that is what most programs want; evaluated and saved, they have to be averaged first, or by a layer that knows the axis.
+The body of a map over rows that asks a flax model for its new statistics gets those of one device's rows. For training,
+that is what most programs want; for evaluation and saving, they have to be averaged first, or computed by a layer that
+knows the axis.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _SPREADING = frozenset(("axis_name", "bn_axis_name", "cross_replica_axis"))
 
 
 class OwnStatistics(Struct, frozen=True):
-    """Where a body keeps new statistics, where it asks the model for them, and the map that runs it."""
+    """Where a body stores new statistics, where it asks the model for them, and the map that runs it."""
 
     site: Site
     asked: Site
@@ -45,7 +46,7 @@ class OwnStatistics(Struct, frozen=True):
 
 
 class Statistics:
-    """Finds them where no file that hangs together with theirs averages statistics. One per run."""
+    """Finds such statistics if no file connected with theirs averages statistics. One per run."""
 
     def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
         self.ev = evaluator
@@ -53,7 +54,7 @@ class Statistics:
         self.reach = reach
 
     def found(self) -> Iterator[OwnStatistics]:
-        """Every call in a body that puts new statistics into a state."""
+        """Every call in a body that stores new statistics in a state."""
         kept = dict.fromkeys(found for use in self.reach.uses for found in self._of_use(use))
         component = self.ev.project.component
         averaged = {number: self._averaged(number) for number in {component[each.site.ref.path] for each in kept}}
@@ -72,7 +73,7 @@ class Statistics:
                         yield OwnStatistics(Site(ref, number), asked, use.site)
 
     def _run_by(self, body: FunctionRef) -> list[FunctionRef]:
-        """A function, those that are defined in it, and those that it calls, in the order of the text."""
+        """A function, the functions defined in it, and those that they call, in the order of the text."""
         functions = self.ev.project.modules[body.path].summary.functions
         found = {body}
         for function in functions[body.index + 1 :]:
@@ -93,7 +94,7 @@ class Statistics:
         return found
 
     def _kept(self, ref: FunctionRef) -> Iterator[int]:
-        """Where new statistics are put into a state, or into a tree of variables."""
+        """The places where new statistics are stored in a state, or in a tree of variables."""
         code = self.ev.code(ref)
         for number, call in code.of_kind(s.Call):
             if any(argument.keyword == STATISTICS for argument in call.arguments):
@@ -104,19 +105,19 @@ class Statistics:
             for key, value in zip(table.keys, table.values, strict=True):
                 named = code.operations[key] if key is not None else None
                 if not isinstance(named, s.Const) or named.value != STATISTICS or number in read:
-                    continue  # what a model is given to compute with
+                    continue  # an argument for a model to compute with
                 if self._is_given(ref, value, given) or self._is_result(ref, value):
                     yield value
 
     def _is_result(self, ref: FunctionRef, number: int) -> bool:
-        """Is it one of several results that a call has just given, called statistics."""
+        """Whether it is one of several results that a call has just returned, named as statistics."""
         frame = self.ev.free_frame(ref)
         load = frame.code.operations[number]
         item = frame.code.operations[resolved(self.ev, frame, number)]
         return isinstance(load, s.Load) and _STATES[0] in load.name and isinstance(item, s.Item)
 
     def _is_given(self, ref: FunctionRef, number: int, asked: set[int]) -> bool:
-        """Is it ``new["batch_stats"]`` of what a model has just given."""
+        """Whether it is ``new["batch_stats"]`` of what a model has just returned."""
         frame = self.ev.free_frame(ref)
         read = frame.code.operations[number]
         if not isinstance(read, s.Subscript) or not _reads(frame, number):
@@ -125,17 +126,17 @@ class Statistics:
         return isinstance(item, s.Item) and item.index == 1 and item.value in asked
 
     def _asks(self, ref: FunctionRef) -> Iterator[int]:
-        """The calls of a model that are to give its new statistics."""
+        """The calls of a model that ask for its new statistics."""
         frame = self.ev.free_frame(ref)
         for number, call in frame.code.of_kind(s.Call):
             for argument in call.arguments:
                 if argument.keyword == "mutable" and _names(self.ev.value(frame, argument.value)):
                     yield number
 
-    # -- what averages them
+    # -- code that averages them
 
     def _averaged(self, component: int) -> bool:
-        """Does any of the files that hang together average statistics, or say so."""
+        """Whether any of the connected files averages statistics, or says that it does."""
         project = self.ev.project
         refs = (ref for ref in project.functions() if project.component[ref.path] == component)
         return any(self._averages(self.ev.free_frame(ref)) for ref in refs)
@@ -151,11 +152,12 @@ class Statistics:
             if names & _REDUCTIONS and any(self._is_state(frame, value) for value in given):
                 return True
             spread = any(argument.keyword in _SPREADING for argument in call.arguments)
-            # A layer may be told its axis before it is made: partial(nn.BatchNorm, axis_name="batch").
+            # A layer may be given its axis before it is made: partial(nn.BatchNorm, axis_name="batch").
             told = callees if "functools.partial" not in names else self.ev.value(frame, given[0]) if given else ()
             if spread and not any(self._is_map(callee) for callee in told):
                 return True
-            # A map over them, `pmap(lambda x: pmean(x, axis), axis)(state.batch_stats)`; a derivative is no such map.
+            # A map over them, `pmap(lambda x: pmean(x, axis), axis)(state.batch_stats)`; a derivative is not such a
+            # map.
             mapped = any(self._is_map(callee) and not self._derives(callee) for callee in callees)
             if mapped and any(_reads(frame, value) for value in given):
                 return True
@@ -171,7 +173,7 @@ class Statistics:
 
     @staticmethod
     def _is_state(frame: Frame, number: int) -> bool:
-        """Is what is averaged more than gradients and numbers, by its name."""
+        """Whether more than gradients and numbers is averaged, judging by its name."""
         operation = frame.code.operations[number]
         if isinstance(operation, s.Display):
             return any(Statistics._is_state(frame, element) for element in operation.elements)
@@ -180,7 +182,7 @@ class Statistics:
 
 
 def _reads(frame: Frame, number: int) -> bool:
-    """Is it the statistics of something."""
+    """Whether a value is the statistics of something."""
     operation = frame.code.operations[frame.code.root_of(number)]
     if isinstance(operation, s.Attribute):
         return operation.name == STATISTICS
@@ -189,6 +191,6 @@ def _reads(frame: Frame, number: int) -> bool:
 
 
 def _names(values: Values) -> bool:
-    """Is it the name of the statistics, or a list with it."""
+    """Whether a value is the name of the statistics, or a list with that name."""
     listed = [each for value in values if isinstance(value, Collection) for each in value.elements]
     return Constant(STATISTICS) in values or any(_names(each) for each in listed)

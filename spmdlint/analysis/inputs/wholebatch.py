@@ -1,7 +1,8 @@
 """Batches of a process's own part of the data that are as large as those of all processes together.
 
 A size that is divided by the number of processes somewhere counts the examples of all processes. A process that reads
-its part of the data in batches of that size, undivided, hands over as many times too much as there are processes.
+its part of the data in batches of that size, undivided, passes on too many examples by a factor of the number of
+processes.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from spmdlint.program import summary as s
 _BATCHERS = frozenset(("batch",))
 _SIZE = "batch_size"
 _OWN = ("data", "identity")
-# A value of one function, a field of a class, or of what a name stands for in a file.
+# A value of one function, a field of a class, or a field of what a name refers to in a file.
 _Place: TypeAlias = tuple[object, object]
 
 
 class WholeBatch(Struct, frozen=True):
-    """A call that makes batches of a process's part; ``divided`` is where the size of these is divided."""
+    """A call that makes batches of a process's part; ``divided`` is where their size is divided."""
 
     site: Site
     size: str
@@ -36,7 +37,7 @@ class WholeBatch(Struct, frozen=True):
 
 
 class WholeBatches:
-    """Finds them. ``content`` tells what is a process's own."""
+    """Finds such batches. ``content`` says what is a process's own."""
 
     def __init__(self, evaluator: Evaluator, quantities: Quantities, content: Origins) -> None:
         self.ev = evaluator
@@ -60,7 +61,7 @@ class WholeBatches:
                     yield WholeBatch(Site(ref, number), place[0], divided[place[1]], reason)
 
     def _divisions(self) -> Iterator[tuple[_Place, Site]]:
-        """What is divided by the number of processes, with where."""
+        """Each value that is divided by the number of processes, and where."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             for number, operation in frame.code.of_kind(s.Binary):
@@ -72,7 +73,7 @@ class WholeBatches:
                     yield place[1], Site(ref, number)
 
     def _place(self, frame: Frame, number: int) -> tuple[str, _Place] | None:
-        """What a value is called, and where it is kept: as a parameter, or a field."""
+        """The name of a value, and where it is kept: as a parameter, or in a field."""
         code = frame.code
         number = code.root_of(resolved(self.ev, frame, number))
         operation = code.operations[number]

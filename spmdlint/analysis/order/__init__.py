@@ -1,1 +1,1 @@
-"""What comes in an order that differs between processes, and where that order gets out."""
+"""Data in an order that differs between processes, and where that order has an effect."""

@@ -1,7 +1,7 @@
-"""Dimensions that traced code lists in the order of a set of names: each process then compiles another program.
+"""Dimensions that traced code lists in the order of a set of names: each process then compiles a different program.
 
-``[names.index(n) for n in set(left) & set(right)]``. Sets of numbers come in one order everywhere, so only those count
-whose elements are text for sure: most sets of dimensions hold numbers.
+``[names.index(n) for n in set(left) & set(right)]``. Sets of numbers have the same order everywhere, so only sets whose
+elements are certainly text count: most sets of dimensions hold numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ListedDimensions(Struct, frozen=True):
 
 
 class HeldOrder(SetOrder):
-    """Is a set, lists one in its order, or holds such a list: ``((left, right), ((), ()))``, ``"".join(names)``."""
+    """The value is a set, lists one in its order, or holds such a list: ``((left, right), ())``, ``"".join(names)``."""
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -75,7 +75,7 @@ def listed_dimensions(
 
 
 def _of_text(evaluator: Evaluator, reach: Reach, site: Site) -> bool:
-    """Does what makes a set make it of text: of letters, or of names that were split off."""
+    """Whether a set is made of text: of letters, or of names that were split off."""
     frame = evaluator.free_frame(site.ref)
     made = frame.code.operations[site.number]
     if isinstance(made, s.Call) and len(made.arguments) == 1:
@@ -86,7 +86,7 @@ def _of_text(evaluator: Evaluator, reach: Reach, site: Site) -> bool:
 
 
 def _is_text(evaluator: Evaluator, reach: Reach, frame: Frame, number: int, depth: int) -> bool:
-    """Is a value text, or a list of texts."""
+    """Whether a value is text, or a list of texts."""
     if depth == 0:
         return False
     number = frame.code.root_of(number)
@@ -116,7 +116,7 @@ def _says_text(value: Value) -> bool:
 
 
 def _passed_as_text(evaluator: Evaluator, reach: Reach, frame: Frame, name: str, depth: int) -> bool:
-    """Does some call pass a text, by itself or as one of the results of a function: ``dims(*parse(equation))``."""
+    """Whether some call passes text, directly or as one of the results of a function: ``dims(*parse(equation))``."""
     function = frame.code.function
     position = next((n for n, formal in enumerate(function.formals) if formal.name == name), 0)
     for edge in reach.callers.get(frame.ref, ()):
@@ -133,7 +133,7 @@ def _passed_as_text(evaluator: Evaluator, reach: Reach, frame: Frame, name: str,
 
 
 def _treated_as_text(frame: Frame, number: int) -> bool:
-    """Does a function call a method of its parameter's that only text has."""
+    """Whether a function calls a method of its parameter that only text has."""
     for _, method in frame.code.of_kind(s.Attribute):
         if method.name in _OF_TEXT and frame.code.root_of(method.base) == number:
             return True

@@ -1,4 +1,4 @@
-"""Lists that objects keep and methods of their classes fill: their order is the order in which that is done."""
+"""Lists that objects keep and methods of their classes fill: their order is the order in which they are filled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _APPENDING = frozenset(("append", "appendleft"))
 
 
 def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Reason | None:
-    """Why ``x.field``, or a list in it, ``x.field[i]``, is in an order with the property: who put it there had one."""
+    """Why the order of ``x.field``, or of a list in it, ``x.field[i]``, has the property: it is filled in it."""
     read = frame.code.operations[number]
     inside = isinstance(read, s.Subscript)
     field = frame.code.operations[read.base] if isinstance(read, s.Subscript) else read
@@ -36,17 +36,17 @@ def order_of_field(origins: Origins, frame: Frame, number: int, text: str) -> Re
             found = origins.of(where, source)
             if found is not None:
                 found = origins.step(where, filled, text.format(name=repr(field.name)), found)
-                return origins.step(frame, number, f"{field.name!r} is read", found)
+                return origins.step(frame, number, f"{field.name!r} is read here", found)
     return None
 
 
 def _extends(code: Code, name: str) -> list[tuple[int, int]]:
-    """Where a method puts all elements of something into a field, each with what."""
+    """The places where a method puts all elements of an iterable into a field, each with that iterable."""
     return [(n, put) for n, extended, put in code.extensions if is_own_field(code.function, extended, name)]
 
 
 def _puts(code: Code, name: str, *, inside: bool) -> list[int]:
-    """Where a method puts an element behind the others of a field, or of a list in it."""
+    """The places where a method appends an element to a field, or to a list in it."""
     return [
         number
         for number, call in code.of_kind(s.Call)
@@ -57,7 +57,7 @@ def _puts(code: Code, name: str, *, inside: bool) -> list[int]:
 
 
 def _helped(code: Code, filling: set[str]) -> Iterator[int]:
-    """Where a method calls one of its object that does."""
+    """The places where a method calls a method of the same object that fills the field."""
     for number, call in code.of_kind(s.Call):
         method = code.operations[call.function]
         if isinstance(method, s.Attribute) and method.name in filling and is_receiver(code.function, method.base):
@@ -65,9 +65,9 @@ def _helped(code: Code, filling: set[str]) -> Iterator[int]:
 
 
 def _orders(code: Code, name: str, *, inside: bool) -> bool:
-    """May a method put a field into another order: it sorts it, or stores something else than what is empty.
+    """Whether a method may reorder a field: it sorts it, or stores something that is not empty.
 
-    It sorts it by its name, ``x.f.sort()``, or by another way: ``x.f[:] = ...``, ``sorted(x.f)``, each of
+    It may sort it directly, ``x.f.sort()``, or in another way: ``x.f[:] = ...``, ``sorted(x.f)``, each of
     ``x.f.values()``.
     """
     operations = code.operations
@@ -86,7 +86,7 @@ def _orders(code: Code, name: str, *, inside: bool) -> bool:
 
 
 def _is_kept(code: Code, number: int, name: str, *, inside: bool) -> bool:
-    """Is a value a field of the receiver, or what is in it."""
+    """Whether a value is a field of the receiver, or an element of it."""
     operation = code.operations[number]
     if not inside:
         return is_own_field(code.function, number, name)
@@ -94,7 +94,7 @@ def _is_kept(code: Code, number: int, name: str, *, inside: bool) -> bool:
 
 
 def _is_empty(code: Code, number: int, *, inside: bool) -> bool:
-    """Is it made empty: ``[]``, ``deque()``; or of empty lists: ``[[] for _ in kinds]``, ``defaultdict(list)``."""
+    """Whether it is made empty, ``[]``, ``deque()``, or of empty lists: ``[[] for _ in x]``, ``defaultdict(list)``."""
     made = code.operations[number]
     if inside and isinstance(made, s.Collected):
         return _is_empty(code, made.element, inside=False)

@@ -1,4 +1,4 @@
-"""Lists and dictionaries that a loop fills: their order is the order of what the loop goes over."""
+"""Lists and dictionaries that a loop fills: their order is the order of the loop's iterable."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
     keyed = _has_keys(origins.ev, frame, operation.name)
     for filled, iterable in fillings(origins.ev, frame, load):
         if lists and isinstance(function.operations[filled], s.StoreSubscript):
-            continue  # what is put into a place of its own stands there, whenever that is done
+            continue  # an element stored under an index has its place, whenever it is stored
         if isinstance(function.operations[filled], s.StoreSubscript) and (
             keyed or _own_keys(frame, operation.name, iterable)
         ):
-            continue  # a key that is there already keeps its place
+            continue  # a key that exists already keeps its place
         found = origins.of(frame, iterable)
         if found is not None:
-            found = origins.step(frame, iterable, "this loop goes over it", found)
+            found = origins.step(frame, iterable, "this loop iterates over it", found)
             return origins.step(frame, filled, text.format(name=repr(operation.name)), found)
     for filled, put in frame.code.extending.get(operation.name, ()):
         found = origins.of(frame, put)
@@ -47,7 +47,7 @@ def order_of_filling(origins: Origins, frame: Frame, load: int, text: str) -> Re
 
 
 def _own_keys(frame: Frame, name: str, iterable: int) -> bool:
-    """Is what a loop goes over a part of the keys of a dictionary: ``wanted & rows.keys()``."""
+    """Whether the iterable of a loop is a part of the keys of a dictionary: ``wanted & rows.keys()``."""
     operations = frame.code.operations
     made = operations[frame.code.root_of(iterable)]
     sides = (made.left, made.right) if isinstance(made, s.Binary) and made.operator == "&" else ()
@@ -60,7 +60,7 @@ def _own_keys(frame: Frame, name: str, iterable: int) -> bool:
 
 
 def _has_keys(ev: Evaluator, frame: Frame, name: str) -> bool:
-    """Is a name only ever given dictionaries that have keys where they are made: a comprehension, `dict.fromkeys`."""
+    """Whether a name is only given dictionaries that have keys when they are made: a comprehension, `dict.fromkeys`."""
     made = given_to(frame.code.function, name)
     return bool(made) and all(_is_keyed(ev, frame, each) for each in made)
 
@@ -75,7 +75,7 @@ def _is_keyed(ev: Evaluator, frame: Frame, made: s.Operation) -> bool:
 
 
 def _are_lists(ev: Evaluator, frame: Frame, name: str) -> bool:
-    """Is a name only ever given lists, as far as they are written: ``[...]``, ``list(...)``, and sums of these."""
+    """Whether a name is only given lists, as far as is written: ``[...]``, ``list(...)``, and sums of these."""
     function = frame.code.function
     stores = [function.operations[number] for number in function.stores.get(name, ())]
     return bool(stores) and all(isinstance(o, s.Store) and _is_list(ev, frame, o.value) for o in stores)
@@ -91,7 +91,7 @@ def _is_list(ev: Evaluator, frame: Frame, number: int) -> bool:
 
 
 def order_of_pops(origins: Origins, frame: Frame, blocks: frozenset[int]) -> Reason | None:
-    """Why ``x.pop()`` in some blocks, without an index, takes the elements in such an order."""
+    """Why ``x.pop()`` without an index, in some blocks, takes the elements in such an order."""
     function = origins.ev.function(frame)
     for block in sorted(blocks):
         for number in function.blocks[block].operations:
@@ -107,7 +107,7 @@ def order_of_pops(origins: Origins, frame: Frame, blocks: frozenset[int]) -> Rea
 
 
 def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
-    """Why a generator yields in such an order: because of a loop around a ``yield``, or a place in a list it yields."""
+    """Why a generator yields in such an order: by a loop around a ``yield``, or an index into a list that it yields."""
     function = origins.ev.function(frame)
     yielded = [o for o in function.operations if isinstance(o, s.Yield) and o.value is not None]
     for value in (o.value for o in yielded if o.delegate and o.value is not None):
@@ -120,7 +120,7 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
             found = origins.of(frame, chosen.base)
             if found is not None:
                 return origins.step(
-                    frame, chosen.base, f"{function.name}() yields elements by their place in it", found
+                    frame, chosen.base, f"{function.name}() yields elements by their position in it", found
                 )
     flow = origins.ev.flow(frame.ref)
     yields = {block for block, _, _ in frame.code.each(_YIELD)}
@@ -135,7 +135,7 @@ def order_of_yields(origins: Origins, frame: Frame) -> Reason | None:
 
 
 def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | None:
-    """Why what a call of the project's own generator function gives comes in such an order."""
+    """Why a call of the project's own generator function yields in such an order."""
     for callee in ordered(origins.ev.value(frame, operation.function)):
         if isinstance(callee, FunctionValue):
             found = origins.in_generator(frame, number, operation, callee, partial(order_of_yields, origins))
@@ -145,7 +145,7 @@ def order_of_generator(origins: Origins, frame: Frame, number: int, operation: s
 
 
 def _drained(evaluator: Evaluator, frame: Frame, load: int) -> Iterator[tuple[int, frozenset[int]]]:
-    """Operations that put an element into a name's value inside a ``while``, each with the blocks of that loop."""
+    """The operations in a ``while`` that put an element into a name's value, each with the blocks of that loop."""
     function = evaluator.function(frame)
     flow = evaluator.flow(frame.ref)
     filling = filling_of(evaluator, frame, load)

@@ -1,7 +1,8 @@
-"""Arrays built in an order of this process's own and given to a call in which all processes combine them.
+"""Arrays built in an order of this process's own and passed to a call in which all processes combine them.
 
-``process_allgather(np.array([metrics[name] for name in names]))``: row by row they mean something else. Dictionaries
-as such are no such arrays, for JAX sorts their keys. What a traced program stacks or sends counts, too.
+``process_allgather(np.array([metrics[name] for name in names]))``: each row means something else on each process.
+Dictionaries themselves are not such arrays, since JAX sorts their keys. What a traced program stacks or sends counts as
+well.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ _DEPTH = 4
 
 
 class GatheredOrder(Struct, frozen=True):
-    """A call that combines the processes' values, and an argument whose elements come in an order of this process;
-    or one that ``composes`` a program of its arguments.
+    """A call that combines the processes' values, and an argument whose elements are in an order of this process.
+
+    ``composes``: the call composes a program from its arguments instead.
     """
 
     call: Site
@@ -62,7 +64,7 @@ def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order:
 def _listed_for_program(
     evaluator: Evaluator, frame: Frame, number: int, operation: s.Call, order: Origins
 ) -> Iterator[GatheredOrder]:
-    """Arrays that a compiled function is given in the order of numbers of this process: each gets another's place."""
+    """Arrays passed to a compiled function in the order of hashes or ids: each may take another's place."""
     callee = certain(evaluator.value(frame, operation.function))
     known = evaluator.knowledge.get(callee.name) if isinstance(callee, Applied) else None
     if known is None or known.kind not in ("jit", "map"):
@@ -75,7 +77,7 @@ def _listed_for_program(
 
 
 def _traced(evaluator: Evaluator, frame: Frame, order: Origins) -> Iterator[GatheredOrder]:
-    """Arrays that a program puts together, or sends, in such an order: each process compiles another one."""
+    """Arrays that a program stacks or sends in such an order: each process compiles a different program."""
     for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
         for callee in evaluator.value(frame, call.function) if call.arguments else ():
             known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
@@ -88,9 +90,9 @@ def _traced(evaluator: Evaluator, frame: Frame, order: Origins) -> Iterator[Gath
 
 
 def _picked(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Is it a list with an entry of something else for each name: ``[grads[name] for name in names]``.
+    """Whether it is a list with another container's entry for each name: ``[grads[name] for name in names]``.
 
-    What are elements themselves may well be numbers, whose sets have one order.
+    The elements of a set themselves may well be numbers, and sets of numbers have one order.
     """
     operations = frame.code.operations
     operation = operations[number]
@@ -105,7 +107,7 @@ def _picked(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool
 
 
 def _composed(evaluator: Evaluator, frame: Frame, operation: s.Call) -> str | None:
-    """The library's function that puts a program together of what a call gives it, if it is one."""
+    """The library function called here that composes a program from its arguments; None if it does not."""
     for callee in evaluator.value(frame, operation.function) if operation.arguments else ():
         known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
         if known is not None and known.composes:
@@ -114,7 +116,7 @@ def _composed(evaluator: Evaluator, frame: Frame, operation: s.Call) -> str | No
 
 
 def _stacked(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Is a value a list or an array that is built element by element."""
+    """Whether a value is a list or an array that is built element by element."""
     function = evaluator.function(frame)
     operation = function.operations[number]
     if isinstance(operation, s.Collected):

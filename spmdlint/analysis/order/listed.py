@@ -1,4 +1,4 @@
-"""Where the order of a listing matters: shares by the process's number, parallel calls per entry, numbers of names."""
+"""Where the order of a listing matters: shares by process index, parallel calls per entry, numbers given to names."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _COLLECTED = (s.Collected,)
 _PUTS = (s.StoreSubscript,)
 
 _SKIPPERS = frozenset(("skip",))
-"""Methods of data sets that leave out the part of the processes before."""
+"""Methods of data sets that skip the parts of earlier processes."""
 
 
 class ListingShare(Struct, frozen=True):
-    """A process's share of a listing: a slice of it whose bounds come from the process's number."""
+    """A process's share of a listing: a slice whose bounds come from the process index."""
 
     site: Site
     reason: Reason
@@ -42,7 +42,7 @@ class ListingLoop(Struct, frozen=True):
 
 
 class ListingNumbers(Struct, frozen=True):
-    """Numbers that names get by their place in a listing: where they are given, and where they are kept."""
+    """Numbers that names get by their position in a listing: where they are assigned, and where they are kept."""
 
     site: Site
     reason: Reason
@@ -104,7 +104,7 @@ class Listings:
         if reason is None:
             return
         share = self.variance.any_of(frame, ends)
-        # One place after another of a share of all places is a share, too.
+        # Selecting one index after another from a share of all indices is a share as well.
         chosen = not isinstance(index, s.Slice) and not self._is_slice(frame, operation.index)
         if share is None and isinstance(index, s.Slice):
             share = self._named_share(frame, index)
@@ -114,7 +114,7 @@ class Listings:
             yield ListingShare(Site(frame.ref, number), reason, share)
 
     def _named_share(self, frame: Frame, index: s.Slice) -> Reason | None:
-        """``[shard.index :: shard.num_shards]``: the share of one process, in a program that speaks of processes."""
+        """The share of one process in ``[shard.index :: shard.num_shards]``, in a program for several processes."""
         if index.lower is None or index.step is None or not (self.preview or self.multi.around(frame.ref.path)):
             return None
         operations = frame.code.operations
@@ -123,10 +123,10 @@ class Listings:
             return None
         if not names_a_share(frame.code, place, count):
             return None
-        return Reason(Site(frame.ref, index.lower), f"{place.name!r} is the number of one process's share", "named")
+        return Reason(Site(frame.ref, index.lower), f"{place.name!r} is the index of one process's share", "named")
 
     def _shard(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ListingShare]:
-        """``files.shard(process_count(), process_index())``, ``rows.skip(start).take(size)``."""
+        """Shares by ``files.shard(process_count(), process_index())`` or ``rows.skip(start).take(size)``."""
         method = self.ev.function(frame).operations[operation.function]
         if not isinstance(method, s.Attribute) or method.name not in SHARDERS | _SKIPPERS:
             return
@@ -136,7 +136,7 @@ class Listings:
             yield ListingShare(Site(frame.ref, number), reason, share)
 
     def _numbers(self, frame: Frame, live: frozenset[int]) -> Iterator[ListingNumbers]:
-        """``{name: i for i, name in enumerate(listing)}``, and ``ids[name] = len(ids)`` in a loop over one."""
+        """Numbers in ``{name: i for i, name in enumerate(listing)}``, or by ``ids[name] = len(ids)`` in a loop."""
         for block, number, made in frame.code.each(_COLLECTED):
             if made.kind == "dict" and block in live:
                 for counted in self._counted(frame, made):
@@ -151,7 +151,7 @@ class Listings:
                         yield from self._numbered(frame, loop.iterable, number)
 
     def _grows(self, frame: Frame, count: s.Call, put: s.StoreSubscript, body: frozenset[int]) -> bool:
-        """Is what is counted the dictionary itself, or a list that the same loop fills."""
+        """Whether the counted object is the dictionary itself, or a list that the same loop fills."""
         operations, block_of = frame.code.operations, frame.code.function.block_of
         counted = operations[count.arguments[0].value] if count.arguments else None
         kept = operations[put.base]
@@ -164,7 +164,7 @@ class Listings:
         return any(block_of[filled] in body for filled in frame.code.filling.get(counted.name, ()))
 
     def _counted(self, frame: Frame, made: s.Collected) -> Iterator[int]:
-        """What the ``enumerate`` of a comprehension goes over, where the dictionary keeps its numbers."""
+        """The iterable of ``enumerate`` in a comprehension, if the dictionary keeps its numbers."""
         kept = [frame.code.operations[frame.code.root_of(n)] for n in (made.key, made.element) if n is not None]
         for loop in made.loops:
             step = frame.code.operations[loop]
@@ -182,7 +182,7 @@ class Listings:
         return any(isinstance(v, External) and v.name == name for v in self.ev.value(frame, call.function))
 
     def _is_slice(self, frame: Frame, index: int) -> bool:
-        """Is this a ``slice(...)`` that was made elsewhere."""
+        """Whether this is a ``slice(...)`` that was made elsewhere."""
         values = self.ev.value(frame, index)
         return bool(values) and all(isinstance(v, Applied) and v.name == "builtins.slice" for v in values)
 
@@ -193,15 +193,15 @@ class Listings:
         several = self.multi.written_for(frame.ref.path)
         strong = [call for call in calls if call.strength == "strong" or (call.carried and several)]
         if not self.preview and not self.multi.says(frame.ref.path):
-            # Scripts that convert checkpoints run as one process.
+            # Scripts that convert checkpoints run as a single process.
             strong = [call for call in strong if not call.checkpoint]
         weak = calls if several or self.preview else ()
         if strong or weak:
             reason = self.listing.of(frame, test.iterable)
             if reason is None or reason.kind == SHUFFLED:
-                return  # rows that are mixed on purpose: each process has its own
+                return  # rows that are shuffled on purpose: each process has its own
             all_alike = self.multi.needs(frame.ref.path) and self.variance.of(frame, test.iterable) is None
-            if reason.kind == "completion" or self.preview or all_alike:  # of its own share it may be its own work
+            if reason.kind == "completion" or self.preview or all_alike:  # its own share may be its own work
                 strong = strong or list(weak)
             if strong and (self.preview or self.multi.surely_around(frame.ref.path)):
                 yield ListingLoop(Site(frame.ref, test.iterable), reason, strong[0])

@@ -1,4 +1,4 @@
-"""Which values come in an order that nobody promises: listings of folders, and results as they are done."""
+"""Which values come in an order that nothing guarantees: listings of folders, and results in order of completion."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from spmdlint.knowledge.load import Knowledge, Known
 from spmdlint.program import summary as s
 
 DATASET_MAKERS = frozenset(("source", "from_tensor_slices", "from_list", "TFRecordDataset", "TextLineDataset"))
-"""What makes a data set of a list, by the last part of its name."""
-# Methods of data sets that keep its order, or mix it in a way of its own.
+"""What makes a data set from a list, by the last part of its name."""
+# Methods of data sets that keep the order, or shuffle it in their own way.
 _KEEPERS = KEEPERS | {"shuffle", "skip"}
 _OF_TENSORFLOW = ("tensorflow.data.", "tensorflow_datasets.")
 _SEEDS = "tensorflow.random.set_seed"
 SHUFFLED = "shuffled"
-"""The kind of what is mixed by chance."""
+"""The kind of a random order."""
 
 
 class ListingOrder(Property):
-    """Comes in the order in which a file system lists a folder, or in which tasks happen to be done."""
+    """The value is in the order in which a file system lists a folder, or in which tasks are completed."""
 
     def __init__(self, knowledge: Knowledge) -> None:
         self.knowledge = knowledge
@@ -80,7 +80,7 @@ class ListingOrder(Property):
                     return Reason(Site(frame.ref, number), f"{callee.name}() promises no order", "listing")
                 if known is not None and known.completion:
                     return Reason(
-                        Site(frame.ref, number), f"{callee.name}() gives first what is done first", "completion"
+                        Site(frame.ref, number), f"{callee.name}() returns results in order of completion", "completion"
                     )
                 if known is not None and known.shuffles:
                     return self._shuffled(origins, frame, number, operation, known)
@@ -97,18 +97,20 @@ class ListingOrder(Property):
         if method.name in DATASET_MAKERS:
             return origins.any_of(frame, [argument.value for argument in operation.arguments])
         if method.name == "shuffle" and self._mixes(origins, frame, operation, method):
-            return Reason(Site(frame.ref, number), ".shuffle() mixes in a way of its own, without a seed", SHUFFLED)
+            return Reason(Site(frame.ref, number), ".shuffle() uses its own random order, as it has no seed", SHUFFLED)
         if method.name in _KEEPERS or (method.name in VIEWS and not operation.arguments):
             return origins.of(frame, method.base)
         known = self.knowledge.methods.get(method.name)
         if known is not None and known.shuffles:
             return self._shuffled(origins, frame, number, operation, known)
         if known is not None and known.completion:
-            return Reason(Site(frame.ref, number), f".{method.name}() gives first what is done first", "completion")
+            return Reason(
+                Site(frame.ref, number), f".{method.name}() returns results in order of completion", "completion"
+            )
         return CONTINUE
 
     def _mixes(self, origins: Origins, frame: Frame, operation: s.Call, method: s.Attribute) -> bool:
-        """Is it TensorFlow's ``shuffle``, without a seed of its own or one for the whole program."""
+        """Whether a call is TensorFlow's ``shuffle`` with neither its own seed nor one for the whole program."""
         if len(operation.arguments) != 1 or operation.arguments[0].keyword not in (None, "buffer_size"):
             return False
         made: s.Operation = method
@@ -124,7 +126,7 @@ class ListingOrder(Property):
 
     @staticmethod
     def _shuffled(origins: Origins, frame: Frame, number: int, operation: s.Call, known: Known) -> Reason | None:
-        """What shuffles unless it is told not to, or how."""
+        """Why a call shuffles: it does so by default, or without being told how."""
         asked = passed(operation, known.asked, known.positional) if known.asked is not None else None
         if known.asked is not None and (asked is None or not _is(origins, frame, asked, True)):
             return None
@@ -135,12 +137,12 @@ class ListingOrder(Property):
         if any(argument.star for argument in operation.arguments):
             return None
         name = known.name.rpartition(".")[2]
-        how = "unless it is told not to" if known.asked is None else "in a way of its own, without a seed"
+        how = "by default" if known.asked is None else "in its own random order, as it has no seed"
         return Reason(Site(frame.ref, number), f"{name}() shuffles {how}", SHUFFLED)
 
 
 def _says_nothing(origins: Origins, frame: Frame, value: int, seed: str | None) -> bool:
-    """Does what is given for a parameter neither forbid to shuffle nor say how."""
+    """Whether the value of a parameter neither forbids shuffling nor determines the order."""
     if _is(origins, frame, value, True) or _is(origins, frame, value, None):
         return True
     made = certain(origins.ev.value(frame, value))

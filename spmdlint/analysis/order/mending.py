@@ -1,4 +1,4 @@
-"""Edits that put things in one order: ``sorted(...)`` around what has none, where the text shows where it belongs."""
+"""Edits that fix an order: ``sorted(...)`` around what has none, if the source text shows where it belongs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Mending:
         self.place = place
 
     def of_set(self, iterable: Site) -> Fix | None:
-        """Sort what an iteration takes from a set: safe where all elements are known strings or numbers."""
+        """The fix that sorts what is iterated over from a set: safe if all elements are known strings or numbers."""
         frame = self.ev.free_frame(iterable.ref)
         number = self._target(frame, iterable.number)
         if number is None or self._shadowed(frame):
@@ -34,20 +34,20 @@ class Mending:
         call = self.ev.function(frame).operations[number]
         inner = self._only_argument(frame, call, "builtins.list")
         safe = self._orderable(frame, number)
-        if isinstance(call, s.Call) and inner is not None:  # list(x) is sorted(x) then, and no list in a list
+        if isinstance(call, s.Call) and inner is not None:  # list(x) becomes sorted(x), and no list within a list
             edits: tuple[Edit, ...] = (self._edit(frame, call.function, _SORTED),)
         else:
             edits = self._wrapped(frame, number)
         return Fix("safe" if safe else "unsafe", _MESSAGE, edits)
 
     def of_listing(self, source: Site) -> Fix | None:
-        """Sort a listing where it is made: safe where it is a list of strings."""
+        """The fix that sorts a listing where it is made: safe if it is a list of strings."""
         frame = self.ev.free_frame(source.ref)
         call = self.ev.function(frame).operations[source.number]
         if not isinstance(call, s.Call) or self._shadowed(frame):
             return None
         names = [value.name for value in ordered(self.ev.value(frame, call.function)) if isinstance(value, External)]
-        if not names:  # a method of a path, which gives paths one by one
+        if not names:  # a method of a path, which yields paths one by one
             return Fix("unsafe", _MESSAGE, self._wrapped(frame, source.number))
         known = self.ev.knowledge.get(names[0])
         if known is None or not known.gives_strings:
@@ -55,7 +55,7 @@ class Mending:
         return Fix("safe", _MESSAGE, self._wrapped(frame, source.number))
 
     def without_key(self, source: Site) -> Fix | None:
-        """Drop the key of ``sorted(x, key=id)``: the elements have to have an order of their own."""
+        """The fix that drops the key of ``sorted(x, key=id)``: the elements must be comparable themselves."""
         frame = self.ev.free_frame(source.ref)
         function = self.ev.function(frame)
         call = function.operations[source.number]
@@ -68,7 +68,7 @@ class Mending:
         return Fix("unsafe", "Sort by the elements themselves.", (cut,)) if end > start else None
 
     def _target(self, frame: Frame, number: int, depth: int = _DEPTH) -> int | None:
-        """Where the order comes in: below what hands elements on in the order in which it gets them."""
+        """The value to sort: inside everything that passes elements on in the order in which it gets them."""
         operation = self.ev.function(frame).operations[number]
         inside: list[int] | None = None
         if isinstance(operation, s.Display) and operation.kind != "set":
@@ -92,7 +92,7 @@ class Mending:
         return any(isinstance(v, External) and v.name in names for v in self.ev.value(frame, call.function))
 
     def _only_argument(self, frame: Frame, operation: s.Operation, maker: str) -> int | None:
-        """The argument of ``list(x)`` and the like, where there is one."""
+        """The only argument of a call such as ``list(x)``; None if there is not exactly one."""
         if not isinstance(operation, s.Call) or len(operation.arguments) != 1:
             return None
         (argument,) = operation.arguments
@@ -100,7 +100,7 @@ class Mending:
         return argument.value if plain and self._calls(frame, operation, frozenset((maker,))) else None
 
     def _orderable(self, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
-        """Whether all elements are surely strings, or surely numbers, so that sorting them cannot fail."""
+        """Whether all elements are certainly strings, or certainly numbers, so that sorting them cannot fail."""
         function = self.ev.function(frame)
         operation = function.operations[number]
         if depth == 0:
@@ -119,7 +119,7 @@ class Mending:
         return _closed(self.ev.value(frame, number))
 
     def _shadowed(self, frame: Frame) -> bool:
-        """Whether the file has a ``sorted`` of its own."""
+        """Whether the file defines its own ``sorted``."""
         return _SORTED in self.ev.project.modules[frame.ref.path].top.stores or self.ev.function(frame).binds(_SORTED)
 
     def _wrapped(self, frame: Frame, number: int) -> tuple[Edit, ...]:
@@ -135,7 +135,7 @@ class Mending:
 
 
 def _closed(values: Values) -> bool:
-    """Whether these are collections whose elements are all known and of one kind."""
+    """Whether these are collections whose elements are all known and of one type."""
     return bool(values) and all(
         isinstance(value, Collection)
         and not value.open

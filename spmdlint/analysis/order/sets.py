@@ -1,6 +1,6 @@
 """Which values come in an order that differs between processes: sets, and what is listed from them.
 
-Python seeds the hash of strings anew in every process. A set of numbers alone is ordered alike everywhere.
+Python seeds the hash of strings differently in each process. A set of numbers only has the same order everywhere.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
 _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
-# JAX sorts the keys of a dictionary that it is given, so only who iterates over one sees its order.
+# JAX sorts the keys of a dictionary that it is given, so only code that iterates over one sees its order.
 VIEWS = frozenset(("items", "keys", "values"))
 _SET_OPERATORS = frozenset("|&-^")
 # The devices of a sharding.
 _SET_FIELDS = frozenset(("device_set",))
-# Methods of arrays that keep the elements in their order.
+# Methods of arrays that keep the order of the elements.
 _ARRANGING = frozenset("reshape ravel flatten tolist astype".split())
 _MAKERS = ("builtins.set", "builtins.frozenset")
 _OF_PROCESS = frozenset(("builtins.id", "builtins.hash"))
-"""Numbers of objects that are others in every process."""
+"""Functions whose results for an object differ between processes."""
 _COMBINERS = frozenset(f"{maker}.{name}" for maker in _MAKERS for name in _SET_METHODS)
-# They hand on the elements of what they are given in the order in which it gives them.
+# They pass on the elements of their argument in the order in which it gives them.
 LISTERS = frozenset(f"builtins.{name}" for name in "list tuple iter enumerate reversed map filter zip dict".split())
 
 
 class SetOrder(Property):
-    """Is a set, or lists one in the set's own order."""
+    """The value is a set, or lists one in the set's own order."""
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -74,7 +74,7 @@ class SetOrder(Property):
 
     @staticmethod
     def _element(origins: Origins, frame: Frame, number: int, operation: s.Item | s.Next) -> Reason | None:
-        """An element of a tuple, or of what a loop goes over, where the elements are written."""
+        """Why an element of a tuple, or of a loop's iterable, is a set, if the elements are written out."""
         if isinstance(operation, s.Next):
             places = list(in_rounds(origins.ev, frame, number))
         else:
@@ -84,7 +84,7 @@ class SetOrder(Property):
 
     @staticmethod
     def _reduces(origins: Origins, frame: Frame, name: str, arguments: list[int]) -> bool:
-        """Is it ``functools.reduce(set.union, ...)``."""
+        """Whether this is ``functools.reduce(set.union, ...)``."""
         if name != "functools.reduce" or not arguments:
             return False
         return any(isinstance(v, External) and v.name in _COMBINERS for v in origins.ev.value(frame, arguments[0]))
@@ -99,9 +99,9 @@ class SetOrder(Property):
             return None
         found = origins.any_of(frame, sides)
         if operation.operator == "-" and _is_set(origins.ev, frame, operation.left):
-            found = origins.of(frame, operation.left)  # what is left of it are its own elements
+            found = origins.of(frame, operation.left)  # the difference keeps elements of the left set only
         if found is None and _is_view(origins.ev, frame, *sides):
-            text = "views of the keys of dictionaries are put together to a set here"
+            text = "views of dictionary keys are combined into a set here"
             return Reason(Site(frame.ref, number), text, "set")
         return found
 
@@ -127,14 +127,14 @@ class SetOrder(Property):
             if callee.name in _MAKERS:
                 return self._made(origins, frame, site, arguments, callee.name)
             if callee.name in _COMBINERS or self._reduces(origins, frame, callee.name, arguments):
-                return Reason(site, "sets are put together here", "set")
+                return Reason(site, "sets are combined here", "set")
             known = origins.ev.knowledge.get(callee.name)
             if callee.name in LISTERS or (known is not None and known.stacks):
                 found = origins.any_of(frame, arguments)
                 short = callee.name.removeprefix("builtins.")
                 return origins.step(frame, number, f"{short}() keeps the order of the set", found) if found else None
             if callee.name == "functools.reduce" and len(arguments) == 3:
-                return origins.of(frame, arguments[2])  # what sets are put together in
+                return origins.of(frame, arguments[2])  # the set that the others are combined into
             if callee.name == "builtins.sorted":
                 return self._sorted(origins, frame, site, operation)
             return None
@@ -143,12 +143,12 @@ class SetOrder(Property):
             return origins.of(frame, method.base)
         if isinstance(method, s.Attribute) and method.name in _SET_METHODS:
             found = origins.of(frame, method.base)
-            return origins.step(frame, number, f".{method.name}() gives a set again", found) if found else None
+            return origins.step(frame, number, f".{method.name}() returns a set again", found) if found else None
         return order_of_generator(origins, frame, number, operation) or CONTINUE
 
     @staticmethod
     def _sorted(origins: Origins, frame: Frame, site: Site, operation: s.Call) -> Reason | None:
-        """``sorted(x, key=id)``: an order, but of this process; and so it is of a table by such numbers."""
+        """Why ``sorted(x, key=id)`` gives an order of this process only; so does a sorted table by such numbers."""
         keys = [argument.value for argument in operation.arguments if argument.keyword == "key"]
         for table in operation.arguments[:1]:
             made = frame.code.operations[resolved(origins.ev, frame, table.value)]
@@ -170,7 +170,7 @@ class SetOrder(Property):
 
 
 def _in_table(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason | None:
-    """An element of ``defaultdict(set)``."""
+    """Why an element of ``defaultdict(set)`` is a set."""
     table = certain(origins.ev.value(frame, operation.base))
     if not isinstance(table, Applied) or table.name != "collections.defaultdict" or not table.arguments.positional:
         return None
@@ -183,7 +183,7 @@ def _in_table(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason 
 
 
 def _is_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """Is it written as a set, which cannot be added to anything."""
+    """Whether it is written as a set, which has no operator ``+``."""
     made = evaluator.function(frame).operations[number]
     if isinstance(made, s.Call):
         return any(isinstance(v, External) and v.name in _MAKERS for v in evaluator.value(frame, made.function))
@@ -191,7 +191,7 @@ def _is_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:
 
 
 def _is_view(evaluator: Evaluator, frame: Frame, *sides: int) -> bool:
-    """Is one of these ``d.keys()`` or ``d.items()``: with an operator of sets, they give a set."""
+    """Whether one of these is ``d.keys()`` or ``d.items()``: set operators on them give a set."""
     for side in sides:
         call = evaluator.function(frame).operations[side]
         method = evaluator.function(frame).operations[call.function] if isinstance(call, s.Call) else None
@@ -208,7 +208,7 @@ def _numeric_set(evaluator: Evaluator, frame: Frame, number: int) -> bool:
 
 
 def _numeric_source(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """``set(range(n))``, ``set(map(int, ...))``, and sets of what can only be numbers."""
+    """Whether it is ``range(n)``, ``map(int, ...)``, or anything else that can only hold numbers."""
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Call):
         names = {v.name for v in evaluator.value(frame, operation.function) if isinstance(v, External)}

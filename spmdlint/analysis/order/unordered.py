@@ -1,4 +1,4 @@
-"""Where the order of a set gets out: loops that make parallel calls, and code that JAX traces."""
+"""Where the order of a set has an effect: in loops that make parallel calls, and in code that JAX traces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TRACED = ("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", "jax.scipy.", "ja
 
 
 class SetLoop(Struct, frozen=True):
-    """An iteration in set order and where the order ends up; ``call`` where that is a parallel call."""
+    """An iteration in set order, and what its order reaches; ``call`` is set if that is a parallel call."""
 
     site: Site
     iterable: Site
@@ -49,7 +49,7 @@ class SetLoop(Struct, frozen=True):
 
 
 class SetLoops:
-    """Finds them, function by function."""
+    """Finds such iterations, function by function."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class SetLoops:
         self.held = held
 
     def loops(self) -> Iterator[SetLoop]:
-        """Every such iteration of the program; of those that one set leads to in a function, the first."""
+        """Every such iteration of the program; for iterations of one function over the same set, only the first."""
         told: set[tuple[FunctionRef, Site]] = set()
         for found in self._all():
             source = (found.site.ref, found.reason.source.site)
@@ -109,7 +109,7 @@ class SetLoops:
 
     def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[SetLoop]:
         """One process's share of what is listed in set order."""
-        # Less comes in set order than differs between processes.
+        # Fewer values are in set order than differ between processes, so this is asked first.
         reason = self.order.of(frame, operation.base)
         if reason is not None:
             share = self.variance.of(frame, operation.index)
@@ -117,7 +117,7 @@ class SetLoops:
                 yield SetLoop(Site(frame.ref, number), Site(frame.ref, operation.base), reason, "share", "")
 
     def _loop(self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next) -> Iterator[SetLoop]:
-        # Few loops do anything that an order matters to, and that is told sooner than the order.
+        # Few loops do anything that depends on an order, and that is quicker to find out than the order.
         reached = self._reached(frame, ref, header, test, operation)
         reason = self.order.of(frame, operation.iterable) if reached is not None else None
         if reached is not None and reason is not None:
@@ -126,7 +126,7 @@ class SetLoops:
     def _reached(
         self, frame: Frame, ref: FunctionRef, header: int, test: int, operation: s.Next
     ) -> tuple[Sink, str, ParallelCall | None] | None:
-        """What the order of a loop reaches, if it does."""
+        """What the order of a loop reaches; None if it reaches nothing."""
         body = sorted(self.ev.flow(ref).loop_body(header) & self.ev.live_blocks(frame))
         if ref in self.reach.host:
             calls = self.effects.of_blocks(frame, body)
@@ -149,7 +149,7 @@ class SetLoops:
         return None
 
     def _nested(self, frame: Frame, blocks: list[int], element: int) -> str | None:
-        """A map around a function that gets another one in every round, for the axis that the element of a loop names.
+        """A map that wraps a function again in every iteration, with an axis named by the loop's element.
 
         ``for name in names: f = jax.vmap(f, axis_name=name)``
         """
@@ -169,7 +169,7 @@ class SetLoops:
         return None
 
     def _pairs_keys(self, frame: Frame, iterable: int) -> bool:
-        """``zip(jax.random.split(key, n), names)``."""
+        """Whether an iterable is ``zip(jax.random.split(key, n), names)``."""
         function = self.ev.function(frame)
         zipped = function.operations[iterable]
         if not isinstance(zipped, s.Call) or not _calls(self.ev, frame, zipped, ("builtins.zip",)):
@@ -186,7 +186,7 @@ class SetLoops:
         return False
 
     def _carries_a_key(self, frame: Frame, blocks: list[int]) -> bool:
-        """Is a name both read and written by calls of the splitter: ``key, sub = split(key)`` in every round."""
+        """Whether a name is both read and written by the splitter: ``key, sub = split(key)`` in every iteration."""
         function = self.ev.function(frame)
         for block in blocks:
             for number in function.blocks[block].operations:
@@ -198,7 +198,7 @@ class SetLoops:
         return False
 
     def _arithmetic(self, frame: Frame, blocks: list[int]) -> str | None:
-        """Arithmetic whose results are kept under a key each, as on arrays."""
+        """Arithmetic whose results are each stored under a key, as on arrays."""
         function = self.ev.function(frame)
         for block in blocks:
             for number in function.blocks[block].operations:
@@ -212,9 +212,9 @@ class SetLoops:
     def _operation(
         self, frame: Frame, blocks: list[int], prefixes: tuple[str, ...], of_element: int | None = None
     ) -> str | None:
-        """An operation of JAX's in some blocks; with ``of_element``, one that the element of their loop goes into.
+        """A JAX operation in some blocks; with ``of_element``, one that uses the element of their loop.
 
-        One that is the same in every round makes the same program in whatever order.
+        An operation that is the same in every iteration makes the same program in any order.
         """
         function = self.ev.function(frame)
         going = _going_into(function, blocks, of_element) if of_element is not None else None
@@ -228,9 +228,9 @@ class SetLoops:
         return None
 
     def _axis_names(self, frame: Frame, number: int, operation: s.Call) -> Iterator[SetLoop]:
-        """A collective over axes listed in set order: the program names them in another order on each process.
+        """A collective over axes listed in set order: each process's program names them in a different order.
 
-        And a mesh of devices in set order.
+        Also a mesh of devices in set order, and the axes of a spec.
         """
         for callee in ordered(self.ev.value(frame, operation.function)):
             known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
@@ -250,26 +250,26 @@ class SetLoops:
                 yield SetLoop(site, Site(frame.ref, axes), reason, "axis names", known.name)
 
     def _spec(self, frame: Frame, number: int, operation: s.Call) -> Iterator[SetLoop]:
-        """A spec that cuts one dimension along axes in set order: the rows lie on other devices for each process."""
+        """A spec that splits one dimension along axes in set order: each process then has other rows on a device."""
         for argument in operation.arguments:
             if argument.keyword is not None:
-                continue  # axes that are summed, or not, in no order
+                continue  # these axes are reduced over, or not, in no particular order
             if argument.star:
                 yield from self._dimensions(frame, number, argument.value)
             made = frame.code.operations[frame.code.root_of(argument.value)]
             listed = isinstance(made, s.Call) or (isinstance(made, s.Collected) and made.kind != "set")
             if argument.star and (len(operation.arguments) > 1 or not listed):
-                continue  # some of the dimensions: often one at the most, by the rank of the array
+                continue  # only some of the dimensions: often at most one, depending on the rank of the array
             reason = self.order.of(frame, argument.value)
             if isinstance(made, s.Collected) and reason is not None and reason.source.site.ref.path != frame.ref.path:
-                continue  # names of dimensions that a library is given, from everywhere
+                continue  # names of dimensions passed to a library, from anywhere
             if reason is not None and not self._single(self.ev.value(frame, argument.value)):
                 site = Site(frame.ref, argument.value)
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
                 return
 
     def _dimensions(self, frame: Frame, number: int, dimensions: int) -> Iterator[SetLoop]:
-        """One of the dimensions that a tuple lists: ``P(*(("data",) + rest(rules)))``."""
+        """One of the dimensions in a tuple: ``P(*(("data",) + rest(rules)))``."""
         operation = frame.code.operations[frame.code.root_of(dimensions)]
         if isinstance(operation, s.Binary) and operation.operator == "+":
             for side in (operation.left, operation.right):
@@ -282,13 +282,13 @@ class SetLoops:
                 yield SetLoop(Site(frame.ref, number), site, reason, "axis names", "a PartitionSpec")
 
     def _single(self, values: Values) -> bool:
-        """One axis alone has one order."""
+        """Whether there is only one axis, which has only one order."""
         axes = self.calls.names(values)
         return not axes.open and len(axes.names) < 2
 
 
 def _counts(function: s.Function, sum_: s.Binary) -> bool:
-    """Does it add to a count: ``numbers[name] += 1``."""
+    """Whether it adds to a count: ``numbers[name] += 1``."""
     return any(isinstance(function.operations[side], s.Const) for side in (sum_.left, sum_.right))
 
 
@@ -297,7 +297,7 @@ def _calls(evaluator: Evaluator, frame: Frame, call: s.Call, names: tuple[str, .
 
 
 def _going_into(function: s.Function, blocks: list[int], element: int) -> set[int]:
-    """What the element of a loop goes into in its body, and conditions on it let run."""
+    """The operations in a loop's body that use its element, or that a condition on it guards."""
     found, names = {element}, set[str]()
     inside = [number for block in blocks for number in function.blocks[block].operations]
     if any(function.blocks[block].test not in (None, element) for block in blocks):

@@ -1,1 +1,1 @@
-"""What differs between processes, and because of what."""
+"""Which values differ between processes, and why."""

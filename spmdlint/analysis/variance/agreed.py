@@ -1,6 +1,7 @@
-"""Names that a program agrees on where there are several processes: ``if many and process_count() > 1: x = agree(x)``.
+"""Names that programs agree on only in multi-process jobs: ``if many and process_count() > 1: x = agree(x)``.
 
-The value that is left as it was is that of one process, or of a job whose user has switched the agreement off.
+On the path without agreement, the value is that of a single process, or of a job whose user has switched the agreement
+off.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ _DEPTH = 6
 
 
 class AgreedNames:
-    """Knows such names. One per run."""
+    """Recognises such names. One per run."""
 
     def __init__(self, control: Control) -> None:
         self.control = control
 
     def is_one(self, frame: Frame, number: int, load: s.Load) -> bool:
-        """Is one of the values that a name may have agreed on, in code for several processes alone."""
+        """Whether a use of a name may see an agreed value, where the agreement is made only in multi-process jobs."""
         ev = self.control.ev
         function = ev.function(frame)
         if not frame.code.mentions(_NAMES) or not function.binds(load.name):
@@ -44,7 +45,7 @@ class AgreedNames:
 
 
 def is_agreed(ev: Evaluator, frame: Frame, number: int, depth: int = 3) -> bool:
-    """Is a value made by a call by which processes agree: here, by a function of the project, or by a property."""
+    """Whether a value is made by an agreement point: here, in a function of the project, or in a property."""
     if _calls(ev, frame, number, None, _DEPTH):
         return True
     operation = frame.code.operations[frame.code.root_of(number)]
@@ -64,7 +65,7 @@ def is_agreed(ev: Evaluator, frame: Frame, number: int, depth: int = 3) -> bool:
 
 
 def parts(ev: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[int]:
-    """The operations that an expression is made of, itself first: through calls, and names with one store."""
+    """The operations that make up an expression, itself first; follows calls, and names with a single store."""
     yield number
     operation = frame.code.operations[number]
     inside = operands(operation)
@@ -79,7 +80,7 @@ def parts(ev: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[int]
 
 
 def _counts(ev: Evaluator, frame: Frame, test: int) -> bool:
-    """Does a condition ask how many processes there are: JAX itself, or MPI, where it may have asked before."""
+    """Whether a condition asks for the number of processes, from JAX or from MPI; MPI's may have been read earlier."""
     if _calls(ev, frame, test, _COUNTS, _DEPTH):
         return True
     values = [value for part in parts(ev, frame, test, _DEPTH) for value in ev.value(frame, part)]
@@ -87,7 +88,7 @@ def _counts(ev: Evaluator, frame: Frame, test: int) -> bool:
 
 
 def _calls(ev: Evaluator, frame: Frame, number: int, names: tuple[str, ...] | None, depth: int) -> bool:
-    """Does an expression call one of these functions; without names, one by which processes agree."""
+    """Whether an expression calls one of these functions or, if no names are given, an agreement point."""
     for part in parts(ev, frame, number, depth):
         operation = frame.code.operations[part]
         for callee in ev.value(frame, operation.function) if isinstance(operation, s.Call) else ():

@@ -1,4 +1,4 @@
-"""What only runs in a job of one process, where nothing differs: ``if jax.process_count() == 1: return x``."""
+"""Operations that run only in single-process jobs, where nothing differs: ``if jax.process_count() == 1: return x``."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _COUNTS = COUNT_NAMES | {"device_count"}
 
 
 class Alone:
-    """Tells such operations. One per walk."""
+    """Recognises such operations. One per walk."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.conditions = Conditions(evaluator)
         self._known: dict[tuple[Code, int], bool] = {}
 
     def at(self, frame: Frame, number: int) -> bool:
-        """Does an operation only run in a job of one process. Only the function's own tests are looked at."""
+        """Whether an operation runs only in a single-process job. Only tests in the same function are considered."""
         if not frame.code.mentions(_COUNTS):
-            return False  # few do, and that is told soonest
+            return False  # few functions mention one, and this check is the cheapest
         key = (frame.code, frame.code.function.block_of[number])
         if key not in self._known:
             self._known[key] = self.conditions.alone(frame, key[1])

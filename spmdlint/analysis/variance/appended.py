@@ -1,4 +1,4 @@
-"""What is put into a list one by one: the list holds what differs as soon as one of its elements does."""
+"""Elements that are put into a list one by one: the list varies as soon as one of its elements does."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _APPENDING = frozenset("append appendleft extend insert".split())
 
 
 def of_appended(origins: Origins, frame: Frame, load: int) -> Reason | None:
-    """Why an element differs that the function itself has put into the list of this name."""
+    """Why an element varies that the function itself puts into the list with this name."""
     for number in filling_of(origins.ev, frame, load):
         call = frame.code.operations[number]
         method = frame.code.operations[call.function] if isinstance(call, s.Call) else None
         if isinstance(call, s.Call) and isinstance(method, s.Attribute) and method.name in _APPENDING:
             found = origins.any_of(frame, [argument.value for argument in call.arguments])
             if found is not None:
-                return origins.step(frame, number, "it is put into a list there", found)
+                return origins.step(frame, number, "it is put into a list here", found)
     return None
 
 
 def put_into(frame: Frame, lists: list[int]) -> list[int]:
-    """What is put into these lists and dictionaries: what a function makes of one, it makes of its elements."""
+    """The values put into these lists and dictionaries: a function that is given one is given its elements."""
     found: list[int] = []
     for number in lists:
         load = frame.code.operations[number]

@@ -1,4 +1,4 @@
-"""Which of several functions something is: what a call runs differs where a branch that varies chose what it calls."""
+"""Which of several functions a value is: where a varying branch selects the callee, processes run different code."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
-CHOSEN = "which function this is depends on this"
+CHOSEN = "which function is chosen depends on this"
 
 
 class Choice(Property):
-    """Is another function on some processes. ``content`` is the facet that its conditions are asked for."""
+    """The value is a different function on some processes. ``content`` is the facet used to judge conditions."""
 
     content: Origins
 

@@ -1,4 +1,4 @@
-"""What a comparison tells: one process from the others, a group of processes, or whether there is a value at all."""
+"""What a comparison distinguishes: one process from the others, a group of processes, or a value from no value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from spmdlint.analysis.evaluation.values import Collection, Frame, FunctionValue
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
-# Comparisons of a process's number that hold for a range or a list of processes, as those that share a mesh do.
+# Comparisons of a process index that hold for a range or a list of processes, such as those that share a mesh.
 _GROUPS = frozenset(("<", "<=", ">", ">=", "in", "not in"))
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -14,15 +14,15 @@ _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 def of_comparison(
     content: Origins, presence: Origins, frame: Frame, number: int, operation: s.Compare
 ) -> Reason | None:
-    """Why the answer of a comparison differs between processes."""
+    """Why the result of a comparison differs between processes."""
     function = content.ev.function(frame)
     empty = [n for n in operation.operands if is_empty(function.operations[n])]
     if empty:
-        # Whether there is a value is another question than which one it is.
+        # Whether there is a value is a separate question from which value it is.
         return presence.any_of(frame, (n for n in operation.operands if n not in empty))
     found = content.any_of(frame, operation.operands)
     if found is not None and found.kind == "hash" and operation.operators[0] in ("in", "not in"):
-        return None  # whether an object was met before is alike, whatever its number
+        return None  # whether an object was seen before is the same everywhere, whatever its id
     if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
         return found
     if operation.operators[0] in ("in", "not in"):
@@ -30,13 +30,13 @@ def of_comparison(
             return None
     elif _asks_for_first(content, frame, operation):
         return found
-    return Reason(Site(frame.ref, number), "it tells a group of processes from the others", "group", found)
+    return Reason(Site(frame.ref, number), "it separates a group of processes from the others", "group", found)
 
 
 def _is_own_group(content: Origins, frame: Frame, number: int) -> bool:
-    """Is a group of processes written out, or found out by what the program calls here.
+    """Whether a group of processes is written out, or computed by a call of the program here.
 
-    Whoever hands on a group of processes calls this in that group only, as far as anyone can tell.
+    A function that is passed a group of processes is, as far as anyone can tell, called in that group only.
     """
     if all(isinstance(value, Collection) for value in content.ev.value(frame, number)):
         return True
@@ -48,7 +48,7 @@ def _is_own_group(content: Origins, frame: Frame, number: int) -> bool:
 
 
 def _asks_for_first(content: Origins, frame: Frame, operation: s.Compare) -> bool:
-    """Is it a comparison that tells the first process from the others: ``> 0``, ``< 1`` and the like."""
+    """Whether a comparison separates the first process from the others: ``> 0``, ``< 1`` and the like."""
     left, right = (constant(content.ev.value(frame, number)) for number in operation.operands[:2])
     bound, operator = (right, operation.operators[0]) if left is None else (left, _TURNED[operation.operators[0]])
     limit = {">": 0, "<=": 0, ">=": 1, "<": 1}[operator]
@@ -56,5 +56,5 @@ def _asks_for_first(content: Origins, frame: Frame, operation: s.Compare) -> boo
 
 
 def is_empty(operation: s.Operation) -> bool:
-    """Is this None or an empty string, written out."""
+    """Whether an operation is a literal None or empty string."""
     return isinstance(operation, s.Const) and (operation.value is None or operation.value == "")

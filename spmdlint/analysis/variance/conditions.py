@@ -1,7 +1,8 @@
-"""When two conditions are the same one, and what is known to hold at a place: conditions compared by value number.
+"""Decides when two conditions are the same, and which conditions hold at a place, by comparing value numbers.
 
-Two branches on one condition are correlated: after ``if rank != 0: wait()`` comes ``if rank == 0: wait()``, and every
-process waits once. To see it, calls are listed under the assumption that the condition holds, and that it does not.
+Two branches on the same condition are correlated: if ``if rank != 0: wait()`` is followed by ``if rank == 0: wait()``,
+every process waits once. To see this, calls are listed under the assumption that the condition holds, and under the
+assumption that it does not.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from spmdlint.program.link import FunctionRef
 Key: TypeAlias = tuple[object, ...]
 Assumptions: TypeAlias = Mapping[Key, bool]
 Closed: TypeAlias = frozenset[tuple[int, int]]
-"""Edges, as pairs of blocks, that are not taken."""
+"""Edges that are not taken, as pairs of blocks."""
 
 _DEPTH = 12
-# A comparison as another one: its operator, whether the sides are swapped, whether it is negated.
+# The normal form of a comparison: its operator, whether the sides are swapped, whether it is negated.
 _NORMAL = {
     "==": ("==", False, False),
     "!=": ("==", False, True),
@@ -39,13 +40,13 @@ _COUNT: Key = ("call", "jax.process_count")
 COUNT_NAMES = frozenset(
     "host_count n_hosts n_processes nprocs num_hosts num_processes num_procs process_count world_size".split()
 )
-"""Parameters that are the number of processes by their names."""
+"""Names of parameters that hold the number of processes."""
 _DEVICES: Key = ("call", "jax.device_count")
 _OWN_DEVICES: Key = ("call", "jax.local_device_count")
 _COUNTED = {key[1]: key for key in (_COUNT, _DEVICES, _OWN_DEVICES)}
 _NUMBER: Key = ("number of the process",)
 _ZERO: Key = ("constant", "0")
-# Comparisons of a process's number that ask whether it is 0, and whether they hold then.
+# Comparisons that test whether the process index is 0, and whether they hold if it is.
 _FIRST: dict[Key, bool] = {
     ("<", _ZERO, _NUMBER): False,
     ("<", _NUMBER, ("constant", "1")): True,
@@ -62,7 +63,7 @@ class Conditions:
         self.ev = evaluator
 
     def key(self, frame: Frame, test: int) -> tuple[Key, bool] | None:
-        """What a condition asks, in a normal form, and whether it holds when that does; None if unknown."""
+        """A condition in normal form, and whether it holds when the normal form does; None if unknown."""
         operation = self.ev.function(frame).operations[test]
         if isinstance(operation, s.Unary) and operation.operator == "not":
             inner = self.key(frame, operation.operand)
@@ -77,12 +78,12 @@ class Conditions:
         return found, True
 
     def same(self, frame: Frame, one: int, other: int) -> bool:
-        """Are two values of one function surely equal."""
+        """Whether two values of one function are certainly equal."""
         key = self._value(frame, one, _DEPTH)
         return one == other or (key is not None and key == self._value(frame, other, _DEPTH))
 
     def _value(self, frame: Frame, number: int, depth: int) -> Key | None:
-        """A value by its number in the sense of value numbering: equal keys are equal values."""
+        """The value number of an operation, as in value numbering: equal keys mean equal values."""
         operation = self.ev.function(frame).operations[number]
         if depth == 0:
             return None
@@ -146,7 +147,7 @@ class Conditions:
         return ("stores", frame.ref, operation.name, stores)
 
     def _called(self, frame: Frame, operation: s.Call, depth: int) -> Key | None:
-        """Calls that give the same again: a process's number, and functions of the project."""
+        """The key of a call that returns the same value each time: the process index, and functions of the project."""
         callees = self.ev.value(frame, operation.function)
         if len(callees) != 1:
             return None
@@ -170,7 +171,7 @@ class Conditions:
         return None if any(key is None for key in keys) else ("call", callee.ref, *keys)
 
     def _entry(self, frame: Frame, method: s.Attribute, call: s.Call, depth: int) -> Key | None:
-        """``config.get("name")``: of what is asked by a name that is written."""
+        """The key of ``config.get("name")``, if the name is a literal."""
         asked = [frame.code.operations[argument.value] for argument in call.arguments]
         written = [each.value for each in asked if isinstance(each, s.Const)]
         if len(written) < len(asked) or not written or not isinstance(written[0], str):
@@ -184,7 +185,7 @@ class Conditions:
         return variable is not None and variable.value in self.ev.knowledge.ranks
 
     def _field(self, frame: Frame, operation: s.Attribute, depth: int) -> Key | None:
-        """What an object keeps of the process's number, where its class stores it in one place."""
+        """The key of a field that holds the process index, if its class stores it in only one place."""
         owner = certain(self.ev.objects.by_name.owners(frame, operation.base, operation.name))
         if not isinstance(owner, Instance):
             return None
@@ -205,7 +206,7 @@ class Conditions:
     # -- what holds where
 
     def assumed(self, frame: Frame, block: int) -> dict[Key, bool] | None:
-        """The conditions that hold, or do not, whenever control comes to a block; None if no process comes there."""
+        """The conditions known to hold, or not, whenever control reaches a block; None if no process reaches it."""
         found: dict[Key, bool] = {}
         flow = self.ev.flow(frame.ref)
         for number in sorted(flow.dominators_of(block)):
@@ -219,7 +220,7 @@ class Conditions:
         return found
 
     def facts(self, frame: Frame, test: int, answer: bool) -> dict[Key, bool]:
-        """What follows from a condition that holds, or does not."""
+        """What follows if a condition holds, or if it does not."""
         operation = self.ev.function(frame).operations[test]
         if isinstance(operation, s.BoolOp):
             if answer != (operation.operator == "and"):
@@ -233,12 +234,12 @@ class Conditions:
         return {key[0]: answer == key[1]} if key is not None else {}
 
     def _joined(self, frame: Frame, operation: s.BoolOp) -> Key | None:
-        """A condition of several as one: of which that does not hold nothing is known of each."""
+        """The key of a whole BoolOp, for answers that decide none of its operands: a false ``and``, a true ``or``."""
         keys = [self.key(frame, operand) for operand in operation.operands]
         return None if None in keys else ("joined", operation.operator, *keys)
 
     def heart(self, frame: Frame, test: int, varies: Callable[[int], bool]) -> tuple[int, dict[Key, bool]]:
-        """The part of a condition that varies, and what the others must be for it to decide."""
+        """The part of a condition that varies, and the answers that the other parts must have for it to decide."""
         operation = self.ev.function(frame).operations[test]
         if isinstance(operation, s.Unary) and operation.operator == "not":
             return self.heart(frame, operation.operand, varies)
@@ -254,20 +255,20 @@ class Conditions:
         return found, facts
 
     def closed(self, frame: Frame, assumptions: Assumptions, *, first: bool = False) -> Closed:
-        """The edges that control does not take if these conditions hold, or do not; ``first`` as in :meth:`holds`."""
+        """The edges that are not taken if these conditions hold, or do not; ``first`` as in :meth:`holds`."""
         edges: set[tuple[int, int]] = set()
         loops = self.ev.flow(frame.ref).loops
         for number, targets in self._branches(frame):
             test = self._test(frame, number)
             if loops.get(number) and self._changes(frame, test):
-                continue  # what holds in this round need not hold in the next
+                continue  # what holds in this iteration need not hold in the next
             holds = self.holds(frame, test, assumptions, first=first)
             if holds is not None and targets[True] != targets[False]:
                 edges.add((number, targets[not holds]))
         return frozenset(edges)
 
     def _changes(self, frame: Frame, test: int) -> bool:
-        """Does a condition ask for a name that is stored to in more than one place."""
+        """Whether a condition uses a name that is stored to in more than one place."""
         operation = self.ev.function(frame).operations[test]
         if isinstance(operation, s.BoolOp):
             return any(self._changes(frame, operand) for operand in operation.operands)
@@ -275,9 +276,9 @@ class Conditions:
         return key is not None and _mentions(key[0], "stores")
 
     def holds(self, frame: Frame, test: int, assumptions: Assumptions, *, first: bool = False) -> bool | None:
-        """Whether a condition holds under assumptions; None if they do not say.
+        """Whether a condition holds under these assumptions; None if they do not decide it.
 
-        ``first``: where they say that the process is number 0, its number is computed with.
+        ``first``: if they say that this is process 0, its index is computed with as 0.
         """
         operation = self.ev.function(frame).operations[test]
         if isinstance(operation, s.Unary) and operation.operator == "not":
@@ -301,16 +302,16 @@ class Conditions:
         return None if known is None else known == key[1]
 
     def alone(self, frame: Frame, block: int) -> bool:
-        """Does control come to a block only in a job of one process, or never."""
+        """Whether control reaches a block only in a single-process job, or never."""
         known = self.assumed(frame, block)
         return known is None or self.one_process(known)
 
     @staticmethod
     def one_process(assumptions: Assumptions) -> bool:
-        """Do these say that the job has one process."""
+        """Whether these assumptions imply that the job has one process."""
         one: Key = ("constant", "1")
         if assumptions.get(("<", _OWN_DEVICES, _DEVICES)) is False:
-            return True  # all devices are this process's own
+            return True  # all devices belong to this process
         return assumptions.get(("==", _COUNT, one)) is True or assumptions.get(("<", one, _COUNT)) is False
 
     def _test(self, frame: Frame, block: int) -> int:
@@ -325,21 +326,21 @@ class Conditions:
                 yield number, arms
 
     def _arms(self, frame: Frame, number: int) -> dict[bool, int]:
-        """Where a block goes if its condition holds and if not; nothing if it is no branch."""
+        """The target of each arm of a branch, by the answer of its condition; empty if the block is not a branch."""
         block = self.ev.function(frame).blocks[number]
         arms = {edge.kind == "true": edge.target for edge in block.edges if edge.kind in ("true", "false")}
         return arms if block.test is not None and len(arms) == 2 else {}
 
 
 def _about_number(key: Key) -> bool:
-    """Does a value follow from the number of the process alone, so that it is the same whenever it is asked for."""
+    """Whether a value depends on the process index alone, so that it is the same each time it is computed."""
     if key[0] == "not":
         return _about_number(key[1])  # type: ignore[arg-type]
     return key == _NUMBER or (key[0] == "==" and set(key[1:]) == {_NUMBER, _ZERO})
 
 
 def _on_first(key: Key) -> bool | None:
-    """Whether a comparison of numbers holds on process 0; None where it is not about its number alone."""
+    """Whether a comparison of integers holds on process 0; None if it depends on more than the process index."""
     if len(key) != 3 or key[0] not in ("==", "<"):
         return None
     one, other = map(_number, key[1:])
@@ -347,7 +348,7 @@ def _on_first(key: Key) -> bool | None:
 
 
 def _number(key: object) -> int | None:
-    """An integer as process 0 computes it."""
+    """The integer that process 0 computes for a key."""
     if key == _NUMBER:
         return 0
     if not isinstance(key, tuple) or not key:

@@ -1,8 +1,8 @@
-"""Which values differ between processes, and because of what.
+"""Decides which values differ between processes, and because of what.
 
-A value varies if it comes from a source (the process's own number, as far as the knowledge base names them) and has
-passed no agreement point on the way, or if a branch that varies chose it. The unknown does not vary: silence, where
-nothing is proven.
+A value varies if it comes from a source (such as the process index; the knowledge base names the sources) and has
+passed no agreement point on the way, or if a varying branch chose it. An unknown value does not vary: nothing is
+reported where nothing is proven.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counters import Counters
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
-from spmdlint.analysis.variance.evened import SHARDERS, raised_to_what_is_alike
+from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
 from spmdlint.analysis.variance.exits import left_early, of_loop
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded
 from spmdlint.analysis.variance.handed import Handed
@@ -53,7 +53,7 @@ from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-# Functions whose result differs if an argument does, and which decide nothing themselves.
+# Functions whose result varies if an argument does, and which decide nothing themselves.
 _CARRIERS = frozenset(
     f"builtins.{name}"
     for name in (
@@ -62,16 +62,16 @@ _CARRIERS = frozenset(
     ).split()
 )
 STAMP = "stamp"
-"""The kind of a time that is written out."""
+"""The kind of a time that has been formatted as text."""
 _WRITERS = frozenset(("strftime", "isoformat", "ctime"))
 _LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
 _CARRYING = tuple(
     "base64. bisect. copy. datetime. hashlib. itertools. json. numpy. jax.numpy. jax.random. math. operator. "
     "optax. os.path. random.Random re. zlib.".split(),
 )
-# What is alike everywhere of arrays that differ.
+# Attributes that are the same everywhere, even of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
-# Functions that say what kind of thing something is, and nothing of what is in it.
+# Functions that return the kind of their argument, and nothing about its contents.
 _OF_KIND = frozenset(
     "isscalar ndim shape size result_type dtype issubdtype can_cast iscomplexobj isrealobj iterable".split()
 )
@@ -79,7 +79,7 @@ _OBJECTS = (Instance, FunctionValue, ClassValue, ModuleValue)
 
 
 class Variance(Property):
-    """Varies between processes: the content. ``presence`` and ``length`` are the other facets."""
+    """The content varies between processes. ``presence`` and ``length`` are other facets."""
 
     length: Origins
     lengths: Origins
@@ -135,7 +135,7 @@ class Variance(Property):
     def _by_control(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
-        """What the way that control came says of a value."""
+        """Why a value varies because of the control flow that led to it."""
         if isinstance(operation, s.Caught):
             return self.raised.reason(frame, number) or self._raised_for_data(origins, frame, number)
         if not isinstance(operation, s.Load):
@@ -143,7 +143,7 @@ class Variance(Property):
         return None if self.agreed.is_one(frame, number, operation) else of_appended(origins, frame, number) or CONTINUE
 
     def _raised_for_data(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
-        """A clause that catches what the project raises for this process's own data, or on one process alone."""
+        """Why an exception caught here varies: it is raised for this process's own data, or on one process only."""
         for own in self.raised.raises(frame, number):
             found = self._decides(origins, frame, own, 0)
             if found is not None and found.kind in ("data", "named", "identity"):
@@ -151,7 +151,7 @@ class Variance(Property):
         return None
 
     def _decides(self, origins: Origins, frame: Frame, own: OwnRaise, called: int) -> Reason | None:
-        """Why something is raised or not, behind so many of the calls that lead there."""
+        """Why something is raised or not; ``called`` is the number of calls on the way there that have been entered."""
         if called == len(own.way):
             branches = self.control.choosing(frame, (own.number,), None)
             return origins.any_of(frame, (branch.test for branch in branches))
@@ -164,7 +164,7 @@ class Variance(Property):
         return origins.in_call(frame, step.at, step.call, step.callee, ask)
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
-        """A field of an object that was made elsewhere, with what a source gave; what is most likely a part of data."""
+        """Why a field of an object from elsewhere varies, or why a parameter is most likely a part of the data."""
         if isinstance(operation, s.Parameter):
             return self._own_argument(origins, frame, number) or self._likely(frame, number)
         if not isinstance(operation, s.Attribute):
@@ -184,21 +184,21 @@ class Variance(Property):
         iterables = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
         if is_length_of_one(origins.ev, frame, operation):
             part = origins.any_of(frame, iterables)
-            text = "the examples of every process have lengths of their own"
+            text = "the lengths of the examples differ between processes"
             return Reason(Site(frame.ref, number), text, "data", part) if part and part.kind == "data" else None
         found = origins.any_of(frame, (operation.element, *iterables))
         if found is not None:
-            return origins.step(frame, number, "a list is made of it", found)
-        # Whose devices or rows a list takes is no secret to its author; what is drawn by chance, or fits the data, is.
+            return origins.step(frame, number, "a list is made from it", found)
+        # The author knows whose devices or rows a list takes, but not what is drawn at random or fits the data.
         found = origins.any_of(frame, filters(origins, frame, operation))
         drawn = found is not None and found.kind in ("entropy", "data", "ragged")
-        return origins.step(frame, number, "what a list takes depends on it", found) if found and drawn else None
+        return origins.step(frame, number, "what the list takes depends on it", found) if found and drawn else None
 
     def _attribute(self, origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | Literal["continue"] | None:
         values = origins.ev.value(frame, operation.base)
         made_here = operation.name in origins.ev.project.fields_set_from_outside
         if made_here and not any(isinstance(value, Instance) for value in values):
-            # What the program itself gives an object of a library's says nothing of that.
+            # What the program itself sets on a library's object says nothing about that object.
             return origins.of_own_parts(frame, operation)
         found = self._part(origins, frame, operation)
         if found is None and operation.name in NUMBERS:
@@ -207,7 +207,7 @@ class Variance(Property):
 
     @staticmethod
     def _part(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:
-        """A part of an object that a library made from a clock or the like: ``uuid.uuid4().hex``."""
+        """Why a part of an object that a library made from a clock or the like varies: ``uuid.uuid4().hex``."""
         bases = origins.ev.value(frame, operation.base)
         if operation.name in _ALIKE or any(isinstance(v, (Instance, ModuleValue, External)) for v in bases):
             return None
@@ -218,7 +218,7 @@ class Variance(Property):
         return found if made and found.kind in ("clock", "entropy", "host") else None
 
     def _round(self, origins: Origins, frame: Frame, number: int, operation: s.Next) -> Reason | None:
-        """What a loop gets in one round; of a range only the start tells, for the end only says how many there are."""
+        """Why the element of an iteration varies; for a range only the start counts: the end only says how many."""
         iterable = origins.ev.function(frame).operations[operation.iterable]
         taken = self._own_part(frame, number)
         if taken is not None:
@@ -234,11 +234,11 @@ class Variance(Property):
         return origins.of(frame, operation.iterable) or self._likely(frame, number)
 
     def _local_parts(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
-        """The parts of an array that are on this process, in whatever order they are gone through."""
+        """The parts of an array that are on this process, in whatever order they are iterated."""
         function = origins.ev.function(frame)
         operation = function.operations[frame.code.root_of(number)]
         if isinstance(operation, s.Attribute) and operation.name in self.knowledge.local_parts:
-            text = f".{operation.name} are those of this process"
+            text = f".{operation.name} has this process's parts only"
             return Reason(Site(frame.ref, number), text, "data")
         if isinstance(operation, s.Call) and operation.arguments:
             callees = origins.ev.value(frame, operation.function)
@@ -247,20 +247,20 @@ class Variance(Property):
         return None
 
     def _own_part(self, frame: Frame, number: int) -> Reason | None:
-        """What the program itself hands on as this process's part."""
+        """Why a value varies that the program itself passes on as this process's part."""
         taken = self.handed.part_of(frame, number)
-        text = "this is the process's part of the data, which is put into a global array here"
+        text = "this is the process's part of the data, and is put into a global array here"
         return Reason(taken, text, "data") if taken is not None else None
 
     def _own_argument(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
-        """A parameter that is handed on, of a function of which no call is known: what those pass would tell more."""
+        """Why a parameter that is passed on varies; only if no call is known, as its argument would say more."""
         edges = origins.reach.callers.get(frame.ref, ())
         return None if any(edge.target.way == "call" for edge in edges) else self._own_part(frame, number)
 
     def _likely(self, frame: Frame, number: int) -> Reason | None:
-        """What the program uses as one uses this process's part."""
+        """Why a value varies that the program uses in the way it would use this process's part."""
         used = self.handed.likely_part_of(frame, number)
-        text = "this is most likely the process's part of the data, by what is done with it here"
+        text = "this is most likely the process's part of the data, judging by how it is used here"
         return Reason(used, text, "named") if used is not None else None
 
     def _either(self, origins: Origins, frame: Frame, operation: s.IfExp) -> Reason | None:
@@ -273,15 +273,15 @@ class Variance(Property):
 
     @staticmethod
     def _read(frame: Frame, number: int, found: Reason | None) -> Reason | None:
-        """What a file of the process's own holds is data, and does not tell who one is.
+        """The contents of a process's own file: they are data, and do not identify the process.
 
-        One whose name holds a time holds what was written under it, which need not differ.
+        A file whose name contains a time holds what was written under that name, which need not differ.
         """
         if found is None or found.kind in ("clock", STAMP, "entropy"):
             return None
         if found.kind not in ("identity", "host"):
             return found
-        return Reason(Site(frame.ref, number), "this is read from a file of the process's own", "data", found)
+        return Reason(Site(frame.ref, number), "this is read from the process's own file", "data", found)
 
     def _made_of(
         self,
@@ -290,7 +290,7 @@ class Variance(Property):
         number: int,
         operation: s.Unary | s.Binary | s.FString | s.Subscript | s.Item,
     ) -> Reason | None:
-        """What comes of other values by an operator."""
+        """Why the result of an operator varies."""
         rows = _counted(frame, operation)
         found = self.length.of(frame, rows) if rows is not None else None
         found = found or origins.any_of(frame, _operands(frame, operation)) or self.sources.of_name(frame, number)
@@ -301,24 +301,24 @@ class Variance(Property):
     def _written(
         self, origins: Origins, frame: Frame, number: int, operation: s.FString, found: Reason | None
     ) -> Reason | None:
-        """What is written out: the parts, objects by their ``__str__``."""
+        """Why formatted text varies: because of its parts, where objects are formatted by their ``__str__``."""
         for part in operation.parts:
             found = found or self._by_own_method(origins, frame, number, part, "__str__")
         return self._stamp(frame, number, found)
 
     @staticmethod
     def _stamp(frame: Frame, number: int, found: Reason | None) -> Reason | None:
-        """A time written out: no two are alike, but none is empty, and nobody compares them."""
+        """A time formatted as text: no two are the same, but none is empty, and nobody compares them."""
         if found is None or found.kind != "clock":
             return found
-        return Reason(Site(frame.ref, number), "it is written out", STAMP, found)
+        return Reason(Site(frame.ref, number), "it is formatted as text", STAMP, found)
 
     @staticmethod
     def _share(frame: Frame, number: int, found: Reason | None) -> Reason | None:
-        """A slice by the number of the process is data, and does not tell who one is."""
+        """A slice by the process index is data, and does not identify the process."""
         if found is None or found.kind != "identity":
             return found
-        return Reason(Site(frame.ref, number), "this is cut by the number of the process", "data", found)
+        return Reason(Site(frame.ref, number), "this is sliced by the process index", "data", found)
 
     def _call(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call
@@ -359,7 +359,7 @@ class Variance(Property):
         return CONTINUE
 
     def _own_place(self, frame: Frame, method: s.Attribute, arguments: Sequence[int]) -> Reason | None:
-        """The place of one of this process's devices among all: ``devices.index(jax.local_devices()[0])``."""
+        """The position of one of this process's devices among all: ``devices.index(jax.local_devices()[0])``."""
         if self.own_device.of(frame, method.base) is not None:
             return None
         return self.own_device.any_of(frame, arguments)
@@ -367,7 +367,7 @@ class Variance(Property):
     def _of_library(
         self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]
     ) -> Reason | Literal["continue"] | None:
-        """What a library's function, which is no source, makes of its arguments."""
+        """Why the result of a library function that is not a source varies with its arguments."""
         known = self.knowledge.get(name)
         if name.startswith(("numpy.", "jax.numpy.")) and name.rpartition(".")[2] in _OF_KIND:
             return None
@@ -378,6 +378,8 @@ class Variance(Property):
             return origins.of(frame, arguments[0]) or self._zipped(origins, frame, arguments[0])
         if known is not None and known.reads:
             return self._read(frame, number, origins.any_of(frame, arguments))
+        if name == "builtins.min" and capped(origins, frame, arguments):
+            return None
         if name == "builtins.max" and raised_to_what_is_alike(origins, frame, arguments):
             return None
         if name in _CARRIERS or name.startswith(_CARRYING):
@@ -387,7 +389,7 @@ class Variance(Property):
 
     @staticmethod
     def _by_own_method(origins: Origins, frame: Frame, number: int, given: int, name: str) -> Reason | None:
-        """What Python's functions get from a special method of an object of the project."""
+        """Why what Python gets from a special method of an object of the project varies."""
         for value in ordered(origins.ev.value(frame, given)):
             if isinstance(value, Instance):
                 for method in origins.ev.objects.attribute(value, name):
@@ -407,13 +409,13 @@ class Variance(Property):
         zips = any(isinstance(callee, External) and callee.name == "builtins.zip" for callee in callees)
         return origins.of(frame, call.arguments[1].value) if zips else None
 
-    # -- what others store
+    # -- stores in other functions
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
         return self.sources.of_store(ref, number) or self._guarded(origins, ref, number)
 
     def _guarded(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
-        """Is something stored on some processes only, or at another time on each."""
+        """Why a store is made on some processes only, or at a different time on each."""
         frame = origins.frame_of(ref)
         function = origins.ev.function(frame)
         operation = function.operations[number]
@@ -422,15 +424,15 @@ class Variance(Property):
                 return None
             kept = function.operations[frame.code.root_of(operation.value)]
             if isinstance(kept, s.Attribute) and kept.name == operation.name:
-                return None  # what one object has is handed to another
-        elif not isinstance(operation, s.Call):  # the call that makes a copy with other fields
+                return None  # a field of one object is passed on to another
+        elif not isinstance(operation, s.Call):  # a call that makes a copy with changed fields
             return None
         found = guarded(origins, self.control, frame, number)
         if found is None and isinstance(operation, s.StoreAttribute):
             found = called_by_some(origins, self.control, ref)
         return found
 
-    # -- what a branch chose
+    # -- values that a branch chose
 
     def chosen(
         self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
@@ -448,7 +450,7 @@ class Variance(Property):
 
 
 def alike(values: Sequence[Values]) -> bool:
-    """Can nobody tell these apart by asking: equal constants, or objects that are all there."""
+    """Whether no test can tell these values apart: equal constants, or objects that are all present."""
     first = values[0] if values else None
     if all(value == first and isinstance(certain(value), Constant) for value in values):
         return True
@@ -464,7 +466,7 @@ def _operands(frame: Frame, operation: s.Operation) -> tuple[int, ...]:
         return operation.parts
     if isinstance(operation, s.Subscript):
         cuts = isinstance(frame.code.operations[operation.index], s.Slice)
-        # A process's part of a listing is that before all: it differs even where the listing does not.
+        # A process's slice of a listing is that first of all: it varies even where the listing does not.
         return (operation.index, operation.base) if cuts else (operation.base, operation.index)
     if isinstance(operation, s.Item):
         return (operation.value,)

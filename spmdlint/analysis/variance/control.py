@@ -1,8 +1,8 @@
-"""Control dependence of values: the branches that choose which of several values gets to a place.
+"""Control dependence of values: the branches that choose which of several values reaches a place.
 
-As in Ferrante, Ottenstein and Warren ("The Program Dependence Graph", 1987): what stands in one arm of a branch, up
-to where the arms meet, depends on its condition. LLVM's uniformity analysis calls a value at the meeting point
-divergent for the same reason.
+As in Ferrante, Ottenstein and Warren ("The Program Dependence Graph", 1987): code in one arm of a branch, up to where
+the arms meet, depends on its condition. LLVM's uniformity analysis calls a value at the meeting point divergent for the
+same reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spmdlint.program.sharing import shared
 
 
 class Branch(Struct, frozen=True):
-    """A branch: its block, its condition, and the blocks that only one arm comes to before they meet."""
+    """A branch: its block, its condition, and the blocks that only one arm reaches before the arms meet."""
 
     block: int
     test: int
@@ -38,7 +38,7 @@ class Control:
         self._inside: dict[FunctionRef, dict[int, list[int]]] = {}
 
     def branches(self, ref: FunctionRef) -> tuple[Branch, ...]:
-        """The branches of a function that are no loop's: nothing comes back to them without passing their end."""
+        """The branches of a function that are not loop headers: no path leads back to them before their arms meet."""
         if ref not in self._known:
             self._known[ref] = tuple(self._find(self.ev.project.function(ref), self.ev.flow(ref)))
         return self._known[ref]
@@ -60,7 +60,7 @@ class Control:
                 yield Branch(number, block.test, shared(frozenset(yes - no)), shared(frozenset(no - yes)))
 
     def choosing(self, frame: Frame, places: Iterable[int], use: int | None) -> Iterator[Branch]:
-        """The branches that choose between operations at some places for one that runs later, in block ``use``."""
+        """The branches that choose between operations at these places for a later operation in block ``use``."""
         block_of = self.ev.function(frame).block_of
         blocks = {block_of[place] for place in places}
         live = self.ev.live_blocks(frame)
@@ -72,7 +72,7 @@ class Control:
                 yield branch
 
     def _around(self, ref: FunctionRef) -> dict[int, list[int]]:
-        """The branches, by their numbers, that each block lies in an arm of."""
+        """For each block, the indices of the branches that have it in one of their arms."""
         if ref not in self._inside:
             found = self._inside[ref] = {}
             for number, branch in enumerate(self.branches(ref)):
@@ -82,7 +82,7 @@ class Control:
 
 
 def _clause(function: s.Function, flow: Flow, number: int, test: int) -> Iterator[Branch]:
-    """A clause of a `try` as a branch: either an exception leads there, or the `try` ends without one."""
+    """A clause of a `try` as a branch: either an exception leads to it, or the `try` ends without one."""
     found = ways(function, flow, number)
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""Lists that have as many elements as a branch has just asked for: ``if len(rows) == size: yield stack(rows)``."""
+"""Lists whose length a branch has just tested: ``if len(rows) == size: yield stack(rows)``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from spmdlint.analysis.evaluation.fillings import filling_of
 from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.program import summary as s
 
-# ``>=`` is asked after each element that is put in.
+# ``>=`` is tested after each element that is added.
 _REACHED = {"==": "true", ">=": "true", "!=": "false", "<": "false"}
 _TURNED = {">=": "<=", "<": ">", "==": "==", "!=": "!="}
 
 
 def size_asked_for(ev: Evaluator, frame: Frame, number: int, load: s.Load) -> int | None:
-    """The size that the value of a name has wherever control comes to one of its uses; None where nothing asks."""
+    """The size that a named list has been tested to have on every path to a use of it; None if nothing tests it."""
     function, flow = frame.code.function, frame.code.flow
     block = function.block_of[number]
     for asking in flow.dominators_of(block):
@@ -34,7 +34,7 @@ def size_asked_for(ev: Evaluator, frame: Frame, number: int, load: s.Load) -> in
 
 
 def _compared(ev: Evaluator, frame: Frame, test: int, name: str) -> tuple[int, int, str] | None:
-    """The use of a name whose length a condition compares, with what, and the arm of the branch for as many."""
+    """For ``len(name)`` compared with a size: the use of the name, the size, and the arm for equal sizes."""
     operations = frame.code.operations
     compare = operations[test]
     if not isinstance(compare, s.Compare) or len(compare.operands) != 2:

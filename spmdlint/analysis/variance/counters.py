@@ -1,4 +1,4 @@
-"""Counters that only some processes advance: ``next(ids)`` under a guard, after which the others count otherwise."""
+"""Counters that only some processes advance: after ``next(ids)`` under a guard, the counts of processes differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spmdlint.program.link import FunctionRef
 _COUNTERS = ("itertools.count",)
 _NEXT = frozenset(("next",))
 _DEPTH = 3
-"""Calls around the one that counts that are looked at for a guard."""
+"""How many levels of calls around the counting call are searched for a guard."""
 
 
 class Counters:
@@ -27,23 +27,23 @@ class Counters:
         self.control = control
 
     def skewed(self, origins: Origins, frame: Frame, operation: s.Call) -> Reason | None:
-        """Why what a call of ``next`` gives is another number on some processes. ``origins``: of contents."""
+        """Why a call of ``next`` returns a different number on some processes. ``origins`` is the content facet."""
         for site in self._made(frame, operation):
             for number, ref in self._advanced.get(site, ()):
                 found = self._guard(origins, self.ev.free_frame(ref), number, _DEPTH)
                 if found is not None:
-                    text = "only some processes take a number from this counter there"
+                    text = "only some processes take a number from this counter here"
                     return Reason(Site(ref, number), text, found.kind, found)
         return None
 
     def _made(self, frame: Frame, operation: s.Call) -> list[Site]:
-        """Where the counters are made that a call of ``next`` may advance."""
+        """The places that make the counters which a call of ``next`` may advance."""
         given = self.ev.value(frame, operation.arguments[0].value) if operation.arguments else ()
         return sorted(value.site for value in given if isinstance(value, Applied) and value.name in _COUNTERS)
 
     @cached_property
     def _advanced(self) -> dict[Site, list[tuple[int, FunctionRef]]]:
-        """The calls that advance each counter, by where it is made."""
+        """The calls that advance each counter, by the place that makes the counter."""
         found: dict[Site, list[tuple[int, FunctionRef]]] = {}
         for ref in self.reach.calling(("builtins.next",)):
             frame = self.ev.free_frame(ref)

@@ -1,6 +1,7 @@
-"""Elements that are dealt to the processes one by one, by ``if i % n == rank`` in the loop that goes over all of them.
+"""Elements dealt to the processes one by one, by ``if i % n == rank`` in a loop over all of them.
 
-Whoever keeps them has one more than others, unless the division leaves no remainder: as with the stride ``x[rank::n]``.
+Some processes then have one element more than others, unless the division leaves no remainder: as with the stride
+``x[rank::n]``.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from spmdlint.program import summary as s
 
 
 class Dealt:
-    """Asks whether operations in a loop run for one process's elements only. One per run."""
+    """Recognises operations in a loop that run only for one process's elements. One per run."""
 
     def __init__(self, control: Control) -> None:
         self.control = control
 
     def of(self, content: Origins, frame: Frame, places: Iterable[int]) -> tuple[Reason, int, int] | None:
-        """The number of the process that decides on it, the condition, and what all elements are taken from."""
+        """The process index that decides whether the operations run, the condition, and what the loop iterates over."""
         flow = content.ev.flow(frame.ref)
         for branch in self.control.choosing(frame, places, None):
             around = [header for header, body in flow.loops.items() if branch.block in body]
@@ -36,7 +37,7 @@ class Dealt:
         return None
 
     def _goes_over(self, content: Origins, frame: Frame, header: int) -> int | None:
-        """What a loop goes over, or counts."""
+        """The iterable of a loop, without a call of ``enumerate`` around it."""
         function = content.ev.function(frame)
         test = function.blocks[header].test
         step = function.operations[test] if test is not None else None
@@ -51,12 +52,12 @@ class Dealt:
 
 
 def dealt_by(content: Origins, frame: Frame, test: int) -> bool:
-    """Is a condition one that deals elements to the processes: each works on its own behind it."""
+    """Whether a condition deals elements to the processes, so that each works on its own under it."""
     return _compared(content, frame, test) is not None
 
 
 def _compared(content: Origins, frame: Frame, test: int) -> Reason | None:
-    """``i % n == rank``, or that it is not."""
+    """The process index in ``i % n == rank``, or in its negation."""
     operations = content.ev.function(frame).operations
     operation = operations[test]
     if isinstance(operation, s.Unary) and operation.operator == "not":

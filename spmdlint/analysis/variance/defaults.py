@@ -1,4 +1,4 @@
-"""What the fields of a class hold that no object was given: the values in its body, and what makes them."""
+"""Default values of the fields of a class: the values in its body, and the functions that make them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FACTORIES = ("default_factory", "factory")
 
 
 def default_values(evaluator: Evaluator, cls: FunctionRef, name: str) -> Iterator[int]:
-    """The values that the body of a class gives a field, functions and calls left out."""
+    """The values that the body of a class gives a field, except functions and calls."""
     frame = evaluator.free_frame(cls)
     operations = frame.code.operations
     for value in _stored(frame, name):

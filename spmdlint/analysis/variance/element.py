@@ -1,4 +1,4 @@
-"""One element of a tuple that is written out, here or where a function returns it."""
+"""Variance of one element of a tuple that is written out, here or in a function that returns it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spmdlint.program import summary as s
 
 
 def of_element(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) -> Reason | Literal["continue"] | None:
-    """Why the element that is taken has the property; CONTINUE where nobody has written the tuple out."""
+    """Why the selected element has the property; CONTINUE if the tuple is not written out anywhere."""
     if isinstance(operation, s.Item):
         base, index = operation.value, operation.index
     else:
@@ -32,7 +32,7 @@ def of_entry(origins: Origins, frame: Frame, base: int, key: str) -> Reason | No
 
 
 def _of_place(origins: Origins, frame: Frame, base: int, where: Frame, number: int) -> Reason | None:
-    """The same of where an element is written: in a function that was called for the tuple, as that call entered it."""
+    """Why an element has the property at the place that writes it; in a called function, as entered by that call."""
     root = frame.code.root_of(base)
     call = frame.code.operations[root]
     callees = origins.ev.value(frame, call.function) if isinstance(call, s.Call) else ()

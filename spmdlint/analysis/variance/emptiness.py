@@ -1,7 +1,7 @@
-"""Whether there is anything in a list of what a process owns: some processes may own nothing.
+"""Whether a list of what a process owns is empty: some processes may own nothing.
 
-How many a process owns is no secret to the author of a filter, and most likely as many everywhere; but where code asks
-whether there are any, the answer is no on some.
+The author of a filter knows how many items a process owns, and the number is most likely the same everywhere; but where
+code tests whether there are any, the answer is no on some processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await)
 
 
 class Emptiness(Property):
-    """Is empty on some processes only, because it was filtered by who one is. ``content`` is the other facet."""
+    """The value is empty on some processes only, because it was filtered by process. ``content`` is another facet."""
 
     content: Origins
 
@@ -30,7 +30,7 @@ class Emptiness(Property):
         if isinstance(operation, s.Collected):
             found = self.content.any_of(frame, filters(origins, frame, operation))
             if found is not None and tells_who(found):
-                return Reason(Site(frame.ref, number), "on some processes there is nothing in it", "group", found)
+                return Reason(Site(frame.ref, number), "it is empty on some processes", "group", found)
             loops = [origins.ev.function(frame).operations[loop] for loop in operation.loops]
             return origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
         if isinstance(operation, s.Call):
@@ -40,13 +40,13 @@ class Emptiness(Property):
         return CONTINUE if isinstance(operation, _FOLLOWED) else None
 
     def _cut(self, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
-        """A window or a stride by the process's number, whose author asks whether anything is left for it."""
+        """A window or a stride by the process index, where the author tests whether anything is left for it."""
         cut = frame.code.operations[operation.index]
         start = cut.lower if isinstance(cut, s.Slice) else None
         found = self.content.of(frame, start) if start is not None else None
         if found is None or not tells_who(found):
             return None
-        return Reason(Site(frame.ref, number), "on some processes there is nothing left in it", "group", found)
+        return Reason(Site(frame.ref, number), "nothing is left in it on some processes", "group", found)
 
     @staticmethod
     def _call(origins: Origins, frame: Frame, operation: s.Call) -> Reason | Literal["continue"] | None:
@@ -61,7 +61,7 @@ class Emptiness(Property):
 
 
 def of_question(empty: Origins, frame: Frame, test: int) -> Reason | None:
-    """Why a condition that asks whether there is anything in a list has another answer on some processes."""
+    """Why a condition that tests whether a list is empty has a different answer on some processes."""
     operation = empty.ev.function(frame).operations[test]
     if isinstance(operation, s.Unary) and operation.operator == "not":
         return of_question(empty, frame, operation.operand)

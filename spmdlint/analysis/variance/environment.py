@@ -11,7 +11,7 @@ _MAPPING = "os.environ"
 
 
 def variable_read(ev: Evaluator, frame: Frame, operation: s.Operation) -> int | None:
-    """The value that names the environment variable which an operation reads; None if it reads none."""
+    """The operand that names the environment variable an operation reads; None if it reads none."""
     if isinstance(operation, s.Subscript):
         bases = ev.value(frame, operation.base)
         return operation.index if any(isinstance(b, External) and b.name == _MAPPING for b in bases) else None

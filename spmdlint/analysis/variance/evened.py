@@ -1,4 +1,4 @@
-"""What was made longer or shorter on purpose before it is shared out: it may well divide by the number of processes."""
+"""Data that is resized on purpose before it is shared out, and so may well divide by the number of processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame
-from spmdlint.analysis.variance.origins import Origins
+from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
@@ -14,17 +14,17 @@ KEEPERS = frozenset(
     "batch cache concatenate enumerate filter flat_map interleave map padded_batch prefetch repeat seed take "
     "to_iter_dataset unbatch with_options".split()
 )
-"""Methods of data sets that keep its order."""
+"""Methods of data sets that keep their order."""
 SHARDERS = frozenset(("shard",))
 _LISTS = frozenset(("builtins.list", "builtins.sorted", "builtins.tuple"))
 _ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
 _PARTS = ("data", "ragged", "named")
-_CALLERS = 2  # calls above one another through which a list is handed on before it is shared out
+_CALLERS = 2  # levels of callers that may pass a list on before it is shared out
 _RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
 
 
 def called_on_what_divides(origins: Origins, frame: Frame) -> bool:
-    """Is it a data set's own ``shard``, which is only called where the rest was taken care of."""
+    """Whether this is a data set's own ``shard``, which is only called where the remainder was dealt with."""
     if frame.code.function.name not in SHARDERS:
         return False
     edges = origins.reach.callers.get(frame.ref, ())
@@ -33,14 +33,14 @@ def called_on_what_divides(origins: Origins, frame: Frame) -> bool:
 
 
 def shares_what_divides(origins: Origins, frame: Frame, operation: s.Call) -> bool:
-    """Is it a data set's own method that shares out what was made longer or shorter on purpose before."""
+    """Whether a call is a data set's own method that shares out what was made longer or shorter on purpose before."""
     method = origins.ev.function(frame).operations[operation.function]
     shards = isinstance(method, s.Attribute) and method.name in SHARDERS
     return shards and isinstance(method, s.Attribute) and extended(origins, frame, method.base)
 
 
 def extended(origins: Origins, frame: Frame, base: int) -> bool:
-    """Was a data set made longer or shorter on purpose before it is shared out: it may well divide."""
+    """Whether a data set is made longer or shorter on purpose before it is shared out, so that it may well divide."""
     function = origins.ev.function(frame)
     pending, seen = [base], {base}
     while pending:
@@ -63,7 +63,7 @@ def extended(origins: Origins, frame: Frame, base: int) -> bool:
 
 
 def divided(origins: Origins, split: Applied) -> bool:
-    """Is what is split made longer or shorter just before."""
+    """Whether the data is made longer or shorter just before it is split."""
     frame = origins.ev.free_frame(split.site.ref)
     call = frame.code.operations[split.site.number]
     given = call.arguments[0].value if isinstance(call, s.Call) and call.arguments else None
@@ -71,9 +71,10 @@ def divided(origins: Origins, split: Applied) -> bool:
 
 
 def padded(origins: Origins, frame: Frame, base: int) -> bool:
-    """Is something added to the list, or cut off it, just before it is shared out: it may well divide.
+    """Whether something is added to a list, or cut off it, just before it is shared out, so that it may well divide.
 
-    Where a branch does so, it asks whether it divides; where every caller does so, it is passed a list that divides.
+    A branch that does so tests whether the list divides; if every caller does so, the function gets a list that
+    divides.
     """
     return _padded(origins, frame, base, _CALLERS)
 
@@ -92,7 +93,7 @@ def _padded(origins: Origins, frame: Frame, base: int, depth: int) -> bool:
 
 
 def _passed_padded(origins: Origins, frame: Frame, name: str, depth: int) -> bool:
-    """Does every call that enters a function in this way pass such a list for a parameter."""
+    """Whether every call that enters a function in this frame passes such a list for a parameter."""
     edges = [edge for edge in origins.reach.callers.get(frame.ref, ()) if edge.target.frame is frame]
     bound = origins.ev.project.enclosing_class(frame.ref) is not None
     for edge in edges:
@@ -104,7 +105,7 @@ def _passed_padded(origins: Origins, frame: Frame, name: str, depth: int) -> boo
 
 
 def _changes_size(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
-    """Is it a slice, a sum of lists, or what goes on for ever, arranged in any way."""
+    """Whether an operation is a slice, a sum of lists, or an endless iterator, rearranged in any way."""
     operations = frame.code.operations
     for _ in LINKS:
         if not isinstance(operation, s.Call):
@@ -121,14 +122,14 @@ def _changes_size(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
 
 
 def size_reached(ev: Evaluator, frame: Frame, joined: s.Binary) -> int | None:
-    """The size that two lists have together, where one fills the other up to it, on whichever side."""
+    """The size of two lists together, where one pads the other up to that size, on either side."""
     sides = (joined.left, joined.right)
     sizes = (_topped_up(ev, frame, one, other) for one, other in (sides, reversed(sides)))
     return next((size for size in sizes if size is not None), None) if joined.operator == "+" else None
 
 
 def _topped_up(ev: Evaluator, frame: Frame, rows: int, padding: int) -> int | None:
-    """The size up to which a list is filled by what is put behind or before it."""
+    """The size up to which a list is filled by padding before or after it."""
     operations = ev.function(frame).operations
     repeated = operations[resolved(ev, frame, padding)]
     if not isinstance(repeated, s.Binary) or repeated.operator != "*":
@@ -159,8 +160,25 @@ def _counted(ev: Evaluator, frame: Frame, number: int) -> int:
     return number
 
 
+def capped(origins: Origins, frame: Frame, arguments: list[int]) -> bool:
+    """Whether these are a property of the machine and a number that caps it: ``min(os.cpu_count(), shards)``.
+
+    Hosts of one job have much the same processors, and the cap is meant to be what decides.
+    """
+    found = [origins.of(frame, argument) for argument in arguments]
+    varying = [reason.source for reason in found if reason is not None]
+    return 0 < len(varying) < len(found) and all(_is_cappable(origins.ev, source) for source in varying)
+
+
+def _is_cappable(ev: Evaluator, source: Reason) -> bool:
+    call = ev.project.function(source.site.ref).operations[source.site.number]
+    callees = ev.value(ev.free_frame(source.site.ref), call.function) if isinstance(call, s.Call) else ()
+    known = [ev.knowledge.get(callee.name) for callee in callees if isinstance(callee, External)]
+    return bool(known) and all(each is not None and each.cappable for each in known)
+
+
 def raised_to_what_is_alike(origins: Origins, frame: Frame, arguments: list[int]) -> bool:
-    """``max(len(mine), longest)``: a number that all have, and nobody more of, if it is not just written there."""
+    """Whether this is ``max(len(mine), longest)``, which is ``longest`` on all, unless that is a mere literal."""
     found = [origins.of(frame, argument) for argument in arguments]
     parts = [reason for reason in found if reason is not None]
     if not parts or len(parts) == len(found) or any(reason.kind not in _PARTS for reason in parts):

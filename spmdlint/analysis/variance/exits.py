@@ -1,7 +1,7 @@
-"""What a loop changes in each round, where some processes leave it in an earlier one.
+"""Values that a loop changes in each iteration, where some processes leave the loop earlier than others.
 
-LLVM's uniformity analysis calls it temporal divergence: the condition of a ``break`` that varies makes everything vary
-that the loop stored, for whoever reads it behind the loop.
+LLVM's uniformity analysis calls this temporal divergence: if the condition of a ``break`` varies, everything that the
+loop stored varies for readers after the loop.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from spmdlint.program.summary import EXIT
 
 
 def left_early(content: Origins, frame: Frame, places: Sequence[int], use: int | None, name: str) -> Reason | None:
-    """Why what operations at some places store is of another round on some processes, for a use in block ``use``.
+    """Why stores at these places are from a different iteration on some processes, for a use in block ``use``.
 
-    None for the use stands for behind the function. ``name`` is what they store to, in words.
+    A use of None is after the function. ``name`` describes in words what they store to.
     """
-    text = f"in which round {name} was stored depends on this"
+    text = f"in which iteration {name} was stored depends on this"
     function = frame.code.function
     blocks = {function.block_of[place] for place in places}
     for header, body in frame.code.flow.loops.items():
@@ -35,7 +35,7 @@ def left_early(content: Origins, frame: Frame, places: Sequence[int], use: int |
 
 
 def of_loop(frame: Frame, store: int) -> bool:
-    """Does a store bind what a loop gets from its iterable, or a part of it: another value in each round."""
+    """Whether a store binds the element of a loop, or a part of it: a different value in each iteration."""
     operation = frame.code.operations[store]
     while isinstance(operation, (s.Store, s.Item)):
         operation = frame.code.operations[operation.value]
@@ -43,7 +43,7 @@ def of_loop(frame: Frame, store: int) -> bool:
 
 
 def exits(flow: Flow, header: int) -> Iterator[tuple[int, int]]:
-    """The blocks of a loop, with their conditions, that lead out of it in one arm and go on with it in the other."""
+    """The blocks of a loop that leave it in one arm and stay in it in the other, with their conditions."""
     for number in sorted(flow.loop_body(header)):
         test = flow.function.blocks[number].test
         if test is None or isinstance(flow.function.operations[test], (s.Next, s.Matches, s.Caught)):
@@ -53,7 +53,7 @@ def exits(flow: Flow, header: int) -> Iterator[tuple[int, int]]:
 
 
 def _fails(flow: Flow, block: int, header: int) -> bool:
-    """Does the arm that leaves a loop only come to an exception: nobody sees then what the loop has stored."""
+    """Whether the arm that leaves a loop only reaches an exception, so that nobody sees what the loop has stored."""
     arms = [edge.target for edge in flow.function.blocks[block].edges if edge.kind in ("true", "false")]
     body = flow.loop_body(header)
     return all(EXIT not in flow.reachable(arm) for arm in arms if arm not in body and arm != header)

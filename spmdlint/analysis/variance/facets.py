@@ -1,4 +1,4 @@
-"""Variance in its facets: what it is, whether there is one, which function, how many elements, and its shape."""
+"""Variance by facet: which value, whether there is one, which function, how many elements, and which shape."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from spmdlint.analysis.variance.walk import Walk
 
 
 class Facets:
-    """The walks for each facet, which ask one another. One per run."""
+    """The walks for all facets, which use one another. One per run."""
 
     def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
         control = Control(evaluator)
@@ -66,5 +66,5 @@ class Facets:
         presence.content = choice.content = self._length.content = self.content
 
     def of_loop(self, frame: Frame, iterable: int) -> Reason | None:
-        """Why a loop over a value makes another number of steps on every process."""
+        """Why a loop over a value makes a different number of iterations on each process."""
         return self._length.iterated.of(self.length, frame, iterable)

@@ -1,4 +1,4 @@
-"""What is taken only where a caller left a parameter out: ``width or longest``, ``if width is None: width = n``."""
+"""Values used only where a caller omits a parameter: ``width or longest``, ``if width is None: width = n``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spmdlint.program import summary as s
 
 
 def passes_value(ev: Evaluator, caller: Frame, number: int) -> bool:
-    """Does a call pass a value, most likely: no None, and no parameter that is None unless somebody gives it."""
+    """Whether a call most likely passes a value: not None, and not a parameter of the caller that has a default."""
     if constant(ev.value(caller, number)) == Constant(None):
         return False
     root = caller.code.operations[caller.code.root_of(number)]
@@ -19,7 +19,7 @@ def passes_value(ev: Evaluator, caller: Frame, number: int) -> bool:
 
 
 def parameters_asked(frame: Frame, number: int) -> frozenset[str]:
-    """The parameters, as they were passed, that a condition or an operand names."""
+    """The parameters that a condition or an operand names, if they still have the value that was passed."""
     code = frame.code
     operation = code.operations[number]
     if isinstance(operation, s.Load):
@@ -34,7 +34,7 @@ def parameters_asked(frame: Frame, number: int) -> frozenset[str]:
 
 
 def where_given(frame: Frame, operation: s.IfExp | s.BoolOp, name: str) -> tuple[int, ...] | None:
-    """The operands that are left of a choice where a parameter has a value; None where that does not decide it."""
+    """The operands that remain of a choice if a parameter has a value; None if that does not decide it."""
     function = frame.code.function
     if isinstance(operation, s.BoolOp):
         left = operation.operands[0]
@@ -46,7 +46,7 @@ def where_given(frame: Frame, operation: s.IfExp | s.BoolOp, name: str) -> tuple
 
 
 def stored_where_missing(ev: Evaluator, frame: Frame, store: int, name: str) -> bool:
-    """Does a store to a parameter's name run only where its caller left it out."""
+    """Whether a store to a parameter's name runs only where the caller omitted the parameter."""
     function, flow = frame.code.function, ev.flow(frame.ref)
     here = function.block_of[store]
     for block in flow.dominators_of(here):

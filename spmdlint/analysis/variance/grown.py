@@ -1,7 +1,7 @@
-"""Collections that some processes put more into than others, and those that a branch chose between.
+"""Collections that some processes put more into than others, and collections that a branch chose between.
 
-``if leads: handlers.append(writer)``, ``loggers = [log] if leads else []``: whoever goes over them makes another number
-of steps.
+``if leads: handlers.append(writer)``, ``loggers = [log] if leads else []``: a loop over them makes a different number
+of iterations on each process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spmdlint.program import summary as s
 
 
 class Grown:
-    """Asks what decides whether something is put into a collection; ``emptiness`` is a facet. One per run."""
+    """Finds what decides whether something is put into a collection; ``emptiness`` is a facet. One per run."""
 
     emptiness: Origins
 
@@ -41,7 +41,7 @@ class Grown:
         return self._filled(content, frame, filling, number, repr(load.name)) if filling else None
 
     def of_field(self, content: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
-        """Why a field of an object does, by the methods of its class."""
+        """Why a field of an object has more elements on some processes, because of the methods of its class."""
         for method in methods_of(content.ev, frame, field.base):
             inside = content.frame_of(method)
             fillings = inside.code.fillings
@@ -62,11 +62,11 @@ class Grown:
             if not _adds(content.ev, frame, number, filling):
                 continue
             for branch in self.control.choosing(frame, (number,), where):
-                # In a loop, each process takes some of the elements, and most likely as many.
+                # In a loop, each process takes some of the elements, and most likely as many as the others.
                 in_loop = any(branch.block in body for body in loops.values())
                 arms = [[n for n in filling if function.block_of[n] in arm] for arm in (branch.yes, branch.no)]
                 if len(arms[0]) == len(arms[1]):
-                    continue  # whoever does not come here puts something else into it
+                    continue  # the other arm puts something else into it
                 found = content.of(frame, branch.test) or of_question(self.emptiness, frame, branch.test)
                 if found is None or (in_loop and found.source is not found):
                     continue
@@ -77,7 +77,7 @@ class Grown:
 
 
 def _adds(ev: Evaluator, frame: Frame, number: int, filling: Iterable[int]) -> bool:
-    """Does an operation make a collection longer for sure: what it puts under a key, nothing else does."""
+    """Whether an operation certainly makes a collection longer: nothing else may be put under the same key."""
     operations = frame.code.operations
     put = operations[number]
     if not isinstance(put, s.StoreSubscript):
@@ -92,7 +92,7 @@ def _adds(ev: Evaluator, frame: Frame, number: int, filling: Iterable[int]) -> b
 
 
 def of_other_lengths(one: Values, other: Values) -> bool:
-    """Are these two collections of different lengths, or is one of them empty and the other not known to be."""
+    """Whether these collections differ in length, or one is empty and the length of the other unknown."""
     first, second = _length(one), _length(other)
     if first is None or second is None:
         return first == 0 or second == 0

@@ -1,4 +1,4 @@
-"""What is stored on some processes only, or at another time on each: where a branch that varies decides on it."""
+"""Stores that are made on some processes only, or at a different time on each, because a varying branch guards them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def decided(
     text: str,
     counts: Callable[[Reason], bool] = lambda _: True,
 ) -> Reason | None:
-    """Why a branch that varies, for a reason that ``counts``, chooses between operations for one that runs later.
+    """Why a varying branch chooses between operations for a later use, if ``counts`` accepts the reason.
 
-    ``use`` is the block of that one, None for after the function; ``text`` says what depends on the branch.
+    ``use`` is the block of that use, None for after the function; ``text`` says what depends on the branch.
     """
     for branch in control.choosing(frame, places, use):
         found = of_truth(content, frame, branch.test)
@@ -37,19 +37,19 @@ def guarded(origins: Origins, control: Control, frame: Frame, number: int) -> Re
 
 
 def tells_who(reason: Reason) -> bool:
-    """Does what varies tell one process, or a group of them, from the others."""
+    """Whether the variance separates one process, or a group of processes, from the others."""
     return reason.kind in ("identity", "group")
 
 
 def tells_when(reason: Reason) -> bool:
-    """Does what varies depend on the moment at which a process asks, or on chance: as good as never alike."""
+    """Whether the variance depends on the moment of asking, or on chance, so that processes almost never agree."""
     return reason.kind in ("completion", "clock", "signal", "entropy")
 
 
 def called_by_some(origins: Origins, control: Control, ref: FunctionRef) -> Reason | None:
-    """Why a method is only ever called on some processes: a branch on who one is lies around each of its calls.
+    """Why a method is called on some processes only: each of its calls is guarded by a branch on the process.
 
-    Objects that only these processes make are none that the others have another value of.
+    If only those processes make the object, the other processes have no other value of it.
     """
     edges = origins.reach.callers.get(ref, ())
     if not edges or origins.ev.project.function(ref).name == "__init__":

@@ -1,7 +1,7 @@
-"""Values that the program itself calls this process's own part: what it hands on to be made into a global array.
+"""Values that the program itself treats as this process's own part: it passes them on to become a global array.
 
-What it draws from an iterator and hands to a map over rows, or counts and gathers from all processes, is most likely
-its own part, too: nobody gathers what all have.
+What it draws from an iterator and passes to a map over rows, or counts and gathers from all processes, is most likely
+the process's own part as well: nobody gathers what all processes have.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from spmdlint.program.link import FunctionRef
 
 
 class Handed:
-    """The elements of loops, and the results of ``next``, that end up as one process's part. One per run."""
+    """Finds elements of loops, and results of ``next``, that end up as one process's part. One per run."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
@@ -44,7 +44,7 @@ class Handed:
         self._made = MadeOf(evaluator)
 
     def likely_part_of(self, frame: Frame, number: int) -> Site | None:
-        """The call that makes it likely that what an operation gives is this process's own."""
+        """The call that makes it likely that the result of an operation is this process's own part."""
         return self._kept(self._likely, self._guess, frame).get(number)
 
     def _guess(self, frame: Frame) -> Iterator[tuple[int, Site]]:
@@ -66,7 +66,7 @@ class Handed:
                     yield counted, Site(frame.ref, number)
 
     def _rows(self, callee: Applied, operation: s.Call) -> Iterator[int]:
-        """What a call of a map gives each device a row of: no static arguments, and none that all devices get."""
+        """The arguments of which a map gives each device a row: not static ones, nor those that all devices get."""
         static = {value for _, value in static_arguments(self.ev, callee, operation, ())}
         axes = certain(self.ev.argument(callee, "in_axes") or ANYTHING)
         axes_of = axes.elements if isinstance(axes, Collection) else ()
@@ -90,7 +90,7 @@ class Handed:
         return None
 
     def part_of(self, frame: Frame, number: int) -> Site | None:
-        """The call that takes what an operation gives as this process's part of an array."""
+        """The call that takes the result of an operation as this process's part of an array."""
         return self._kept(self._known, self._find, frame).get(number)
 
     def _kept(
@@ -99,7 +99,7 @@ class Handed:
         find: Callable[[Frame], Iterator[tuple[int, Site]]],
         frame: Frame,
     ) -> dict[int, Site]:
-        """What a search finds in a function, once for each."""
+        """What a search finds in a function; each function is searched once."""
         if frame.ref not in kept:
             kept[frame.ref] = dict(find(self.ev.free_frame(frame.ref)))
         return kept[frame.ref]
@@ -114,7 +114,7 @@ class Handed:
                     yield origin, Site(frame.ref, number)
 
     def _parts(self, frame: Frame, operation: s.Call) -> Iterator[int]:
-        """What a call passes as this process's part, to a library or to a function of the project that hands it on."""
+        """What a call passes as this process's part, to a library or to a function of the project that passes it on."""
         for callee in ordered(self.ev.value(frame, operation.function)):
             if isinstance(callee, FunctionValue):
                 function, bound = self.ev.project.function(callee.ref), callee.receiver is not None
@@ -126,7 +126,7 @@ class Handed:
                     yield value
 
     def _handing_on(self, ref: FunctionRef) -> list[str]:
-        """The parameters of a function that it hands on as this process's part."""
+        """The parameters that a function passes on as this process's part."""
         if ref in self._asked:
             return []
         self._asked.add(ref)
@@ -139,7 +139,7 @@ class Handed:
         return [operation.name for _, operation in operations if isinstance(operation, s.Parameter)]
 
     def _is_alike(self, frame: Frame, operation: s.Call) -> bool:
-        """Is it made into an array that every process holds whole: what is handed on is alike everywhere, then."""
+        """Whether it becomes an array that every process holds whole: what is passed is then the same everywhere."""
         for argument in operation.arguments:
             sharding = certain(self.ev.value(frame, argument.value))
             if isinstance(sharding, Applied) and sharding.name == "jax.sharding.NamedSharding":
@@ -150,7 +150,7 @@ class Handed:
         return False
 
     def _local(self, callee: Value, operation: s.Call) -> int | None:
-        """What a call passes as this process's part."""
+        """The argument that a call of a library takes as this process's part."""
         skipped = 0
         known: Known | None = None
         if isinstance(callee, External):

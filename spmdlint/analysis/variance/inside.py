@@ -1,4 +1,4 @@
-"""Arrays in a dictionary or list: whether those that are in it have another length on every process."""
+"""Arrays in a dictionary or list: whether their lengths differ between processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FOLLOWED = (s.Load, s.Store, s.Parameter, s.Attribute, s.IfExp, s.BoolOp)
 
 
 class Inside(Property):
-    """Holds arrays of another length on every process. ``length`` is the facet of one of them."""
+    """The value holds arrays whose lengths differ between processes. ``length`` is the facet of one such array."""
 
     length: Origins
 
@@ -56,7 +56,7 @@ class Inside(Property):
         return CONTINUE
 
     def _filled(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
-        """What is put into it, under some key."""
+        """Why what is put into a dictionary, under some key, has a different length."""
         for place in filling_of(origins.ev, frame, number):
             put = frame.code.operations[place]
             found = self.length.of(frame, put.value) if isinstance(put, s.StoreSubscript) else None
@@ -66,7 +66,7 @@ class Inside(Property):
 
 
 def of_item(inside: Origins, length: Origins, frame: Frame, subscript: s.Subscript) -> Reason | None:
-    """Why an array has another length that is taken by a constant key, or by an index of a list of them."""
+    """Why an array taken by a constant key, or by an index into a list of arrays, has a different length."""
     index = frame.code.operations[subscript.index]
     if not isinstance(index, s.Const):
         return None
@@ -76,7 +76,7 @@ def of_item(inside: Origins, length: Origins, frame: Frame, subscript: s.Subscri
 
 
 def of_round(inside: Origins, frame: Frame, taken: s.Next | s.Item) -> Reason | None:
-    """Why what a loop takes out of a dictionary has another length: ``for name, rows in parts.items()``."""
+    """Why an array that a loop takes from a dictionary has a different length: ``for name, rows in parts.items()``."""
     step = taken if isinstance(taken, s.Next) else frame.code.operations[taken.value]
     call = frame.code.operations[step.iterable] if isinstance(step, s.Next) else None
     method = frame.code.operations[call.function] if isinstance(call, s.Call) else None

@@ -1,6 +1,6 @@
-"""What is read from a dictionary under a key, where the program puts values there one by one: a table, a cache.
+"""Reads from a dictionary under a key, where the program puts values into it one by one: a table, a cache.
 
-A key that is written out finds what was put under that key; one that is computed, what was put under computed ones.
+A literal key finds what was put under that key; a computed key finds what was put under computed keys.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spmdlint.program import summary as s
 
 
 def of_item(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason | None:
-    """Why what is read there has the property."""
+    """Why the value that is read has the property."""
     if isinstance(frame.code.operations[operation.index], s.Slice):
         return None
     key = constant(origins.ev.value(frame, operation.index))
@@ -24,12 +24,12 @@ def of_item(origins: Origins, frame: Frame, operation: s.Subscript) -> Reason | 
         if isinstance(put, s.StoreSubscript) and constant(origins.ev.value(inside, put.index)) == key:
             found = origins.of(inside, put.value)
             if found is not None:
-                return origins.step(inside, store, "it is put under a key there", found)
+                return origins.step(inside, store, "it is put under a key here", found)
     return None
 
 
 def _stores(origins: Origins, frame: Frame, base: int) -> Iterator[tuple[Frame, int]]:
-    """The operations that put something into a dictionary: a name of the function, or a field of an object."""
+    """The operations that put something into a dictionary, which is a name of the function or a field of an object."""
     operation = frame.code.operations[base]
     if isinstance(operation, s.Load):
         for number, put in frame.code.of_kind(s.StoreSubscript):

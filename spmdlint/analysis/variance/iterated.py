@@ -1,4 +1,4 @@
-"""How often a loop goes round over the project's own objects: generators, and classes that iterate."""
+"""How many iterations a loop over the project's own objects makes: generators, and classes with ``__iter__``."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NEXT = frozenset(("next",))
 
 
 class Iterated:
-    """Asks generators and iterators how many elements they give. One with its property; two files for the reader."""
+    """Counts the elements that generators and iterators give. One per length facet; a module apart for its size."""
 
     def __init__(self, length: Length) -> None:
         self.length = length
 
     def of(self, origins: Origins, frame: Frame, iterable: int) -> Reason | None:
-        """Why a loop over a value makes another number of steps; objects are asked for their ``__iter__``."""
+        """Why a loop over a value makes a different number of iterations; objects count by their ``__iter__``."""
         found = origins.of(frame, iterable)
         if found is not None:
             return found
@@ -40,7 +40,7 @@ class Iterated:
         return self.of_object(origins, Instance(cls)) if cls is not None else None
 
     def of_object(self, origins: Origins, value: Instance) -> Reason | None:
-        """The same of an object, by its ``__iter__``."""
+        """Why a loop over an object makes a different number of iterations, because of its ``__iter__``."""
         for method in origins.ev.objects.attribute(value, "__iter__"):
             if isinstance(method, FunctionValue):
                 inside = origins.ev.free_frame(method.ref)
@@ -50,7 +50,7 @@ class Iterated:
         return None
 
     def _of_steps(self, origins: Origins, iterator: Instance) -> Reason | None:
-        """Why an object that is its own iterator ends: its ``__next__`` lets an inner iterator end it."""
+        """Why an object that is its own iterator ends when it does: its ``__next__`` ends with an inner iterator."""
         for step in origins.ev.objects.attribute(iterator, "__next__"):
             if not isinstance(step, FunctionValue) or origins.ev.project.function(step.ref).generator:
                 continue
@@ -65,7 +65,7 @@ class Iterated:
         return None
 
     def of_property(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
-        """A property that is a generator."""
+        """Why a property that is a generator yields a different number of times."""
         objects = origins.ev.objects
         owners = objects.by_name.owners(frame, field.base, field.name)
         for owner in ordered(owners):
@@ -75,7 +75,7 @@ class Iterated:
         return None
 
     def of_yields(self, origins: Origins, frame: Frame) -> Reason | None:
-        """The loops around the yields of a generator decide how often it yields."""
+        """Why a generator yields a different number of times: the loops around its yields decide how often."""
         function = origins.ev.function(frame)
         flow = origins.ev.flow(frame.ref)
         yields = {function.block_of[number]: number for number, _ in frame.code.of_kind(s.Yield)}
@@ -97,7 +97,7 @@ class Iterated:
         return found or self.length.of_dealt(origins, frame, sorted(yields.values()))
 
     def _delegated(self, origins: Origins, frame: Frame) -> Reason | None:
-        """Why what a ``yield from`` goes over has another length."""
+        """Why the iterable of a ``yield from`` has a different length."""
         for number, operation in frame.code.of_kind(s.Yield):
             lives = frame.code.function.block_of[number] in origins.ev.live_blocks(frame)
             if lives and operation.delegate and operation.value is not None:
@@ -108,7 +108,7 @@ class Iterated:
         return None
 
     def _until_left(self, frame: Frame, yields: Mapping[int, int]) -> Reason | None:
-        """Why a loop around a yield is left, or returned from, in another round on every process."""
+        """Why a loop around a yield is left, or returned from, in a different iteration on each process."""
         content, function = self.length.content, frame.code.function
         flow = frame.code.flow
         for header, body in flow.loops.items():
@@ -116,5 +116,5 @@ class Iterated:
                 found = of_truth(content, frame, test)
                 if found is not None and (tells_who(found) or found.kind == "data"):
                     site = Site(frame.ref, test)
-                    return Reason(site, f"{function.name}() yields until this tells it to end", "data", found)
+                    return Reason(site, f"{function.name}() yields until this ends it", "data", found)
         return None

@@ -1,4 +1,4 @@
-"""Functions that objects keep in their fields: what is called by the name of a field is what the constructor got."""
+"""Functions that objects keep in fields: a call of such a field calls what the constructor was given."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from spmdlint.analysis.evaluation.values import Frame, Free, FunctionValue, Inst
 from spmdlint.program import summary as s
 
 MAX_KEPT = 4
-"""Constructions that are asked for what they keep; with more of them nobody knows which object it is."""
+"""The most constructions to search for what they keep; with more of them, the object cannot be identified."""
 
 
 def callees(ev: Evaluator, constructed: Constructed, frame: Frame, number: int) -> list[Value]:
-    """What a call may call, by the number of what it calls; a field of an unknown object is one that objects keep."""
+    """What a call may call, by its function operand; a field of an unknown object is what constructors were given."""
     values = list(ordered(ev.value(frame, number)))
     field = frame.code.operations[number]
     if not isinstance(field, s.Attribute) or not all(isinstance(each, (Free, Unknown)) for each in values):

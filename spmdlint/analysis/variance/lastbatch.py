@@ -1,9 +1,8 @@
-"""Batches of a process's own part of the data that are not of one size: the last one is short, or each is padded.
+"""Batches of a process's own part of the data that differ in size: the last is short, or each is padded.
 
-What is batched without dropping the remainder ends in a short batch. Of data that all processes see whole it is short
-everywhere alike; of a part that differs in size it is not. What is padded to the longest example of a batch is as long
-as this process's own examples. The value here is an iterable of such batches, a batch, or
-an array made from one.
+Batching without dropping the remainder ends in a short batch. If all processes see the whole data, it is short in the
+same way everywhere; if their parts differ in size, it is not. Batches padded to their longest example are as long as
+this process's own examples. The value here is an iterable of such batches, a batch, or an array made from one.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
 REMAINDER = "remainder"
-"""The kind of the step by which they get another size."""
+"""The kind of the step that changes the size of batches."""
 _BATCHERS = frozenset(("batch", "padded_batch"))
 _BUCKETS = frozenset(("padded_batch", "bucket_by_sequence_length", "ragged_batch"))
 _FIXED = frozenset(("padded_shapes",))
@@ -41,7 +40,7 @@ _SMALL = frozenset("sum mean max min all any prod size shape int32 int64 float32
 
 
 class LastBatch(Property):
-    """Is, or gives, batches of which the last, or each, has another size on some processes."""
+    """The value is, or gives, batches of which the last, or each, has a different size on some processes."""
 
     def __init__(self, length: Origins, content: Origins, lengths: Length) -> None:
         self.length = length
@@ -55,7 +54,7 @@ class LastBatch(Property):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Next):
             if self.lengths.iterated.of(self.length, frame, operation.iterable) is not None:
-                return None  # the loop itself runs another number of times, and is told as such
+                return None  # the loop itself makes a different number of iterations, and is reported for that
             return origins.of(frame, operation.iterable)
         if isinstance(operation, s.Item):
             return origins.of(frame, operation.value)
@@ -121,18 +120,18 @@ class LastBatch(Property):
         return None
 
     def _by_length(self, frame: Frame, number: int, base: int) -> Reason | None:
-        """Batches that are as long as their longest example, of this process's part of the data."""
+        """Batches that are as long as their longest example, made from this process's part of the data."""
         part = self.content.of(frame, base)
         if part is None or part.kind != "data":
             return None
-        text = "each batch is as long as the longest of its examples, which are this process's own"
+        text = "each batch is as long as the longest of this process's own examples in it"
         return Reason(Site(frame.ref, number), text, REMAINDER, part)
 
     def _batched(self, frame: Frame, number: int, operation: s.Call, part: Reason | None) -> Reason | None:
-        """A call that makes batches of something, if that is a part and the remainder is kept."""
+        """Why a call makes batches of different sizes: its data is a part, and it keeps the remainder."""
         if part is None or part.kind not in ("data", "ragged") or not self._keeps_rest(frame, operation):
             return None
-        text = "the last batch of this process's part may be short, and is not dropped"
+        text = "the last batch of this process's part may be short, and it is not dropped"
         return Reason(Site(frame.ref, number), text, REMAINDER, part)
 
     def _keeps_rest(self, frame: Frame, operation: s.Call) -> bool:
@@ -142,7 +141,7 @@ class LastBatch(Property):
         return all(_is_false(self.content.ev.value(frame, number)) for number in given)
 
     def _is_batched(self, origins: Origins, frame: Frame, base: int) -> bool:
-        """Was it made by batching all the data, with the remainder kept, and not gone round again before."""
+        """Whether data was made by batching the whole, with the remainder kept, and not repeated before that."""
         function = origins.ev.function(frame)
         number = resolved(origins.ev, frame, base)
         operation = function.operations[number]
@@ -158,7 +157,7 @@ class LastBatch(Property):
         return False
 
     def _goes_round(self, frame: Frame, base: int) -> bool:
-        """Is the data repeated before it is batched."""
+        """Whether the data is repeated before it is batched."""
         ev = self.content.ev
         function = ev.function(frame)
         operation = function.operations[resolved(ev, frame, base)]
@@ -190,10 +189,10 @@ class LastBatch(Property):
         part = self.length.of(frame, operation.base)
         if part is None or part.kind != "data" or self.content.of(frame, iterable.arguments[1].value) is None:
             return None
-        return Reason(Site(frame.ref, number), "the last of these parts of a process's data is short", REMAINDER, part)
+        return Reason(Site(frame.ref, number), "the last slice of this process's data is short", REMAINDER, part)
 
     def _by_own_shape(self, frame: Frame, end: int) -> bool:
-        """Is the end of a slice computed from the shape of an array, as to drop what does not divide."""
+        """Whether the end of a slice is computed from an array's shape, as in code that drops the remainder."""
         function = self.content.ev.function(frame)
         operation = function.operations[resolved(self.content.ev, frame, end)]
         for _ in LINKS:
@@ -205,7 +204,7 @@ class LastBatch(Property):
 
     @staticmethod
     def _yielded(origins: Origins, frame: Frame) -> Reason | None:
-        """What a generator of the project yields."""
+        """Why what a generator of the project yields has the property."""
         operations = frame.code.operations
         for block in sorted(origins.ev.live_blocks(frame)):
             for each in frame.code.function.blocks[block].operations:

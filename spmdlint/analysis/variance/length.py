@@ -1,7 +1,7 @@
-"""How many elements there are: which iterables give another number of steps on every process.
+"""The number of elements: which iterables make loops run a different number of iterations on each process.
 
-A slice with bounds that are alike everywhere has one length everywhere, and so has a window that moves with the number
-of the process (``x[r * k:(r + 1) * k]``); a stride (``x[r::n]``) has not, unless the division leaves no remainder,
+A slice has the same length everywhere if its bounds are the same everywhere, or if it is a window that moves with the
+process index (``x[r * k:(r + 1) * k]``). A stride (``x[r::n]``) does not, unless the division leaves no remainder,
 which nothing promises. A generator gives as many elements as the loops around its ``yield``.
 """
 
@@ -53,7 +53,7 @@ from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
 
-# They give as many elements as the shortest (or the only) of what they are given.
+# They give as many elements as their only, or their shortest, argument.
 _KEEPERS = frozenset(
     (
         *(f"builtins.{name}" for name in "list tuple sorted iter enumerate reversed map filter zip".split()),
@@ -81,7 +81,7 @@ _JOINED = _PERMUTED | {f"numpy.{name}" for name in "concatenate stack vstack hst
 
 
 class Length(Property):
-    """Gives another number of elements on every process. ``content`` and ``inside`` are other facets."""
+    """The value has a different number of elements on each process. ``content`` and ``inside`` are other facets."""
 
     content: Origins
     made: Origins
@@ -98,7 +98,7 @@ class Length(Property):
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
         if isinstance(operation, s.Call):
-            part = self._data(of_split(self.content, frame, operation), frame, number, "a window by its number")
+            part = self._data(of_split(self.content, frame, operation), frame, number, "a window by process index")
             return part or self._call(origins, frame, number, operation)
         if isinstance(operation, s.Item):
             found = of_element(origins, frame, operation)
@@ -147,32 +147,32 @@ class Length(Property):
         return decided(self.content, self.control, frame, at, use, text, tells_who)
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
-        """A parameter or field that its author called local, where nothing else is known of it."""
+        """Why a parameter or field that its author called local differs in length, if nothing else is known of it."""
         name = operation.name if isinstance(operation, (s.Parameter, s.Attribute)) else None
         if name is None or not is_called_own_part(name):
             return None
         if any(isinstance(value, External) for value in origins.ev.value(frame, number)):
-            return None  # a function that is called so
+            return None  # a function with such a name
         if isinstance(operation, s.Parameter) and any(
             e.target.way == "call" for e in origins.reach.callers.get(frame.ref, ())
         ):
-            return None  # what is passed is known, and nothing was found there
-        return Reason(Site(frame.ref, number), f"{name!r} is this process's own part, by its name", "named")
+            return None  # the arguments are known, and nothing was found there
+        return Reason(Site(frame.ref, number), f"{name!r} is this process's own part, judging by its name", "named")
 
     def _joined(self, origins: Origins, frame: Frame, operation: s.Binary) -> Reason | None:
-        """Two lists one after the other; ``rows + [0] * (size - len(rows))`` has the size."""
+        """Why two lists joined together differ in length; ``rows + [0] * (size - len(rows))`` has that size."""
         size = size_reached(self.content.ev, frame, operation)
         if size is not None:
             return self.content.of(frame, size)
         return origins.any_of(frame, (operation.left, operation.right))
 
     def _asked(self, frame: Frame, place: int, load: s.Load) -> int | None:
-        """The size that a list has here, because a branch asked for it."""
+        """The size that a list has here because a branch has tested it."""
         bound = frame.code.function.binds(load.name)
         return size_asked_for(self.content.ev, frame, place, load) if bound else None
 
     def _filled(self, origins: Origins, frame: Frame, place: int, load: s.Load) -> Reason | None:
-        """A list that a loop fills has an element for each round."""
+        """Why a list that a loop fills differs in length: it has an element for each iteration."""
         function = origins.ev.function(frame)
         if not function.binds(load.name) or not _starts_empty(function, load.name):
             return None
@@ -186,7 +186,7 @@ class Length(Property):
         return None
 
     def _filled_field(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:
-        """A list that an object keeps and a loop in one of its methods fills."""
+        """Why a list that an object keeps, and that a loop in one of its methods fills, differs in length."""
         objects = origins.ev.objects
         for owner in ordered(origins.ev.value(frame, field.base)):
             for cls in objects.lineage(owner.cls) if isinstance(owner, Instance) else ():
@@ -200,20 +200,20 @@ class Length(Property):
         return None
 
     def of_dealt(self, origins: Origins, frame: Frame, places: Sequence[int]) -> Reason | None:
-        """Why what is kept of a loop's elements are those whose turn it is: ``if i % n == rank``."""
+        """Why what is kept of a loop's elements differs in number: they are dealt by ``if i % n == rank``."""
         found = self.dealt.of(self.content, frame, places)
         if found is None or padded(origins, frame, found[2]):
             return None
-        return self._data(found[0], frame, found[1], "dealt to it by its number, and the rest is not spread")
+        return self._data(found[0], frame, found[1], "dealt out by process index, with the remainder not distributed")
 
     def _picked(self, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
-        """Why a comprehension takes more elements on some processes: those that are done, or are drawn."""
+        """Why a comprehension takes more elements on some processes: those that are done by now, or drawn at random."""
         found = self.content.any_of(frame, filters(self.content, frame, collected))
         if found is None or not tells_when(found):
             return sifted.of_comprehension(self.content, frame, number, collected)
-        # Asked in the condition itself; what is done by now also a few lines before it.
+        # The source must be in the condition itself; for what is done by now, anywhere in this function.
         near = found.source is found or (found.kind == "completion" and found.source.site.ref == frame.ref)
-        return self.content.step(frame, number, "how many it takes depends on it", found) if near else None
+        return self.content.step(frame, number, "how many elements it takes depends on it", found) if near else None
 
     # -- slices and splits
 
@@ -223,22 +223,22 @@ class Length(Property):
         if isinstance(index, s.Slice):
             return self._slice(origins, frame, number, operation, index)
         if isinstance(index, s.Const) and isinstance(index.value, str):
-            # One of the arrays that a file holds, or a dictionary.
+            # One of the arrays in a file, or in a dictionary.
             return origins.of(frame, operation.base) or of_item(self.inside, origins, frame, operation)
         for value in ordered(origins.ev.value(frame, operation.base)):
             if isinstance(value, Applied) and value.name in _SPLITTERS and not divided(origins, value):
-                return self._data(self.content.of(frame, operation.index), frame, number, "split by its number")
+                return self._data(self.content.of(frame, operation.index), frame, number, "split by process index")
         masked = by_index(origins.ev, frame, number, operation.index)
         found = self._selected(frame, masked, (operation.index, operation.base))
         return found or of_item(self.inside, origins, frame, operation)
 
     def _selected(self, frame: Frame, selected: Reason | None, given: Sequence[int]) -> Reason | None:
-        """What is selected by its content has as many rows as this process's own data says."""
+        """Why a selection by content differs in length: its number of rows depends on this process's own data."""
         found = self.content.any_of(frame, given) if selected is not None else None
         if selected is None or found is None or found.kind not in ("identity", "group", "data"):
             return None
         if any(o.operator == "%" for _, o in frame.code.of_kind(s.Binary)) or frame.code.mentions(_COUNTED):
-            return None  # dealt by numbers, as evenly as they divide
+            return None  # dealt by index, as evenly as the division allows
         return Reason(selected.site, selected.text, "data", found)
 
     def _slice(
@@ -251,20 +251,20 @@ class Length(Property):
                 return None
             if padded(origins, frame, operation.base) or called_on_what_divides(origins, frame):
                 return None
-            how = "cut by its number, and the rest of the division is not spread"
+            how = "a stride by process index, with the remainder not distributed"
             return self._data(self._of_what(frame, operation.base, found), frame, number, how)
         if index.lower is not None and index.upper is not None:
             if padded(origins, frame, operation.base):
                 return None
             found = Windows(self.content).differs(frame, index.lower, index.upper, cut=True)
-            return self._data(found, frame, number, "a window by its number")
+            return self._data(found, frame, number, "a window by process index")
         end = index.lower if index.lower is not None else index.upper
         if end is None:
             return origins.of(frame, operation.base)
-        return self._data(self.content.of(frame, end), frame, number, "cut at its number")
+        return self._data(self.content.of(frame, end), frame, number, "cut at the process index")
 
     def _of_what(self, frame: Frame, shared: int, found: Reason | None) -> Reason | None:
-        """Why it is a share, and what of, where that is made elsewhere."""
+        """The reason for a share, with what is shared in front of it if that is made elsewhere."""
         made = self.made.of(frame, shared) if found is not None and found.kind in ("identity", "group") else None
         if found is None or made is None or made.source.site.ref == frame.ref:
             return found
@@ -300,22 +300,22 @@ class Length(Property):
         if isinstance(method, s.Attribute):
             if method.name in SHARDERS:
                 found = self.content.any_of(frame, arguments)
-                how = "a shard, and the rest of the division is not spread"
+                how = "a shard, with the remainder not distributed"
                 if extended(origins, frame, method.base):
                     return None
                 found = self._of_what(frame, method.base, found)
                 return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
             if method.name in _METHODS_KEEP:
                 return origins.of(frame, method.base)
-            if method.name == "take" and arguments:  # of what goes on for ever, as one takes that is padded
+            if method.name == "take" and arguments:  # from endless data, or by a program that pads and then takes
                 found = self.content.of(frame, arguments[0])
                 if found is not None and found.kind in ("data", "files"):
-                    return origins.step(frame, number, "so many are taken", found)
+                    return origins.step(frame, number, "this many elements are taken", found)
                 return None if is_agreed(origins.ev, frame, arguments[0]) else origins.of(frame, method.base)
             if method.name in _PERMUTING and arguments:
                 return origins.of(frame, arguments[0])
             if lists_folder(origins.ev, frame, method):
-                text = f".{method.name}() may find other files on every process"
+                text = f".{method.name}() may find different files on each process"
                 return Reason(Site(frame.ref, number), text, "files")
             return of_whole_file(frame, number, method) or of_encoded(self.content, frame, number, method)
         return None
@@ -323,12 +323,12 @@ class Length(Property):
     def _external(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
         known = self.knowledge.get(name)
         if known is not None and known.listing:
-            return Reason(Site(frame.ref, number), f"{name}() may find other files on every process", "files")
+            return Reason(Site(frame.ref, number), f"{name}() may find different files on each process", "files")
         if name in _RANGES:
             return self._range(frame, number)
         if name in _READERS and arguments:
             found = self.content.of(frame, arguments[0])
-            return self._data(found, frame, number, "read from a file of its own")
+            return self._data(found, frame, number, "read from its own file")
         if name == "builtins.next" and arguments:
             return self.inside.of(frame, arguments[0])
         if name in _JOINED and arguments:
@@ -352,7 +352,7 @@ class Length(Property):
             shared = resolved(self.content.ev, frame, arguments[0])
             if self._islice(frame, shared) is not None or padded(origins, frame, arguments[0]):
                 return None  # what was cut before it is shared out may well divide
-            how = "a stride by its number, and the rest of the division is not spread"
+            how = "a stride by process index, with the remainder not distributed"
             found = self._of_what(frame, arguments[0], self.content.of(frame, arguments[1]))
             return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
         return None
@@ -361,24 +361,24 @@ class Length(Property):
         found = self.content.of(frame, given)
         if found is None or found.kind != "data":
             return origins.of(frame, given)
-        text = "how many different ones there are depends on this process's part of the data"
+        text = "how many distinct elements there are depends on this process's part of the data"
         return origins.step(frame, number, text, found)
 
     def _kept(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
-        """What gives as many elements as it is given, or as the shortest of several."""
+        """Why the result of a function that keeps the number of elements, or that of the shortest argument, differs."""
         found = sifted.of_filter(self.content, frame, number, arguments) if name == "builtins.filter" else None
         found = found or next(
             (each for a in arguments if (each := self.iterated.of(origins, frame, a)) is not None), None
         )
         if found is None or name != "builtins.zip":
             return found
-        # Of what is local by its name alone, a count beside it says that there is as much everywhere; of other parts,
-        # one that is divided does, for so many all of them have.
+        # For data that is local by name only, a uniform count in the same zip says that there is as much everywhere;
+        # for other parts, only a count computed by a division does, as all processes have that many.
         divided = found.kind != "named"
         return None if any(self._says_how_many(frame, a, divided=divided) for a in arguments) else found
 
     def _says_how_many(self, frame: Frame, number: int, *, divided: bool) -> bool:
-        """Is it a range that is alike everywhere: what stands beside it in a `zip` is meant to be as long at least."""
+        """Whether this is a uniform range: what is zipped with it is meant to be at least as long."""
         ev = self.content.ev
         call = ev.function(frame).operations[resolved(ev, frame, number)]
         if not isinstance(call, s.Call):
@@ -391,21 +391,21 @@ class Length(Property):
         return "builtins.range" in names and self.content.any_of(frame, [a.value for a in call.arguments]) is None
 
     def _chained(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
-        """How many elements there are in some examples together."""
+        """Why the total number of elements in several examples differs."""
         call = frame.code.operations[number]
         found = self.content.of(frame, call.arguments[0].value) if isinstance(call, s.Call) else None
-        text = "this is as long as all of the process's examples together"
+        text = "this is as long as all of this process's examples together"
         return origins.step(frame, number, text, found) if found is not None and found.kind == "data" else None
 
     def _leading(self, frame: Frame, shape: int) -> Reason | None:
-        """How many rows an array of a shape has."""
+        """Why the number of rows in an array of this shape differs."""
         sizes = self.content.ev.function(frame).operations[shape]
         if isinstance(sizes, s.Display):
             return self.content.of(frame, sizes.elements[0]) if sizes.elements and not sizes.starred else None
         return self.content.of(frame, shape)
 
     def _range(self, frame: Frame, number: int) -> Reason | None:
-        """A range from one place to another is as long as a slice with these ends; a start alone may be anywhere."""
+        """Why a range differs in length: like a slice with the same ends; a varying start alone may be anywhere."""
         call = frame.code.operations[number]
         arguments = by_position(call) if isinstance(call, s.Call) else []
         found = self.content.any_of(frame, arguments)
@@ -417,11 +417,11 @@ class Length(Property):
             windows = Windows(self.content)
             if windows.follows(frame, *arguments):
                 differs = windows.differs(frame, *arguments, cut=False)
-                return self._data(differs, frame, number, "a range by its number")
+                return self._data(differs, frame, number, "a range by process index")
         return found
 
     def _islice(self, frame: Frame, number: int) -> int | None:
-        """What ``islice(iterator, n)`` takes from: how many it got tells that the end has come."""
+        """What ``islice(iterator, n)`` takes from; fewer elements than asked for mean that the end is reached."""
         ev = self.content.ev
         call = ev.function(frame).operations[number]
         if not isinstance(call, s.Call) or len(call.arguments) != 2:
@@ -431,7 +431,7 @@ class Length(Property):
 
     @staticmethod
     def _by_library(origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
-        """What a library makes of a process's part goes over it once, most likely: a loader, a data set."""
+        """Why a loader or data set that a library makes of a process's part most likely iterates over it once."""
         owner, _, short = name.rpartition(".")
         if not short[:1].isupper():
             short = owner.rpartition(".")[2] if short in _CONSTRUCTORS else ""
@@ -444,13 +444,13 @@ class Length(Property):
 
 
 def _starts_empty(function: s.Function, name: str) -> bool:
-    """Is an empty list all that a name is ever given, alone or as in ``rows, names = [], []``."""
+    """Whether a name is only ever given an empty list, alone or as in ``rows, names = [], []``."""
     made = given_to(function, name)
     return bool(made) and all(isinstance(o, s.Display) and o.kind == "list" and not o.elements for o in made)
 
 
 def is_called_own_part(name: str) -> bool:
-    """Does its author call something this process's own part of the data: ``local_batch``, ``host_rows``."""
+    """Whether its name calls something this process's own part of the data: ``local_batch``, ``host_rows``."""
     words = name.lower().split("_")
     return ("local" in words or "host" in words[:-1]) and words[-1] in _PARTS
 

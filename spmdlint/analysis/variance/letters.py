@@ -1,4 +1,4 @@
-"""How long a text is: one that a process found for itself, letter by letter, or a whole file of it."""
+"""The length of a text: one that a process found for itself, letter by letter, or the contents of a file."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
 _OWN = ("files", "host", "data")
-"""Kinds of what has another length on every process; numbers, times and random names are as long everywhere."""
+"""Kinds of text whose length differs between processes; numbers, times and random names have fixed lengths."""
 _DEPTH = 3
 _PADDING = frozenset(("ljust", "rjust", "center", "zfill"))
 _WHOLE_FILES = frozenset(("read_bytes", "read_text"))
 
 
 def of_letters(content: Origins, frame: Frame, number: int, operation: s.Collected) -> Reason | None:
-    """``[ord(c) for c in name]``: as many as the name has."""
+    """Why ``[ord(c) for c in name]`` differs in length: it is as long as the name."""
     loop = frame.code.operations[operation.loops[0]] if len(operation.loops) == 1 else None
     if not isinstance(loop, s.Next) or not _is_letter(content, frame, operation.element, _DEPTH):
         return None
@@ -22,14 +22,14 @@ def of_letters(content: Origins, frame: Frame, number: int, operation: s.Collect
 
 
 def of_mapped(content: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
-    """``map(ord, name)``."""
+    """Why ``map(ord, name)`` differs in length."""
     if len(arguments) != 2 or External("builtins.ord") not in content.ev.value(frame, arguments[0]):
         return None
     return _of_text(content, frame, number, arguments[1])
 
 
 def of_encoded(content: Origins, frame: Frame, number: int, method: s.Attribute) -> Reason | None:
-    """``name.encode()``."""
+    """Why ``name.encode()`` differs in length."""
     return _of_text(content, frame, number, method.base) if method.name == "encode" else None
 
 
@@ -37,11 +37,11 @@ def _of_text(content: Origins, frame: Frame, number: int, text: int) -> Reason |
     found = content.of(frame, text) if not _is_padded(frame, text, _DEPTH) else None
     if found is None or found.kind not in _OWN:
         return None
-    return content.step(frame, number, "there are as many as the text has letters", found)
+    return content.step(frame, number, "there is one for each letter of the text", found)
 
 
 def _is_padded(frame: Frame, text: int, depth: int) -> bool:
-    """Was a text filled up to a size: ``name.ljust(64)``, ``name.ljust(64)[:64]``."""
+    """Whether a text is padded to a size: ``name.ljust(64)``, ``name.ljust(64)[:64]``."""
     made = frame.code.operations[frame.code.root_of(text)]
     if isinstance(made, s.Subscript) and depth:
         return _is_padded(frame, made.base, depth - 1)
@@ -50,7 +50,7 @@ def _is_padded(frame: Frame, text: int, depth: int) -> bool:
 
 
 def _is_letter(content: Origins, frame: Frame, number: int, depth: int) -> bool:
-    """Is a number that of a letter, or computed from it: ``ord(c) - 32``."""
+    """Whether a number is the code of a letter, or computed from one: ``ord(c) - 32``."""
     operation = frame.code.operations[number]
     if isinstance(operation, s.Binary) and depth:
         return any(_is_letter(content, frame, side, depth - 1) for side in (operation.left, operation.right))
@@ -58,7 +58,7 @@ def _is_letter(content: Origins, frame: Frame, number: int, depth: int) -> bool:
 
 
 def of_whole_file(frame: Frame, number: int, method: s.Attribute) -> Reason | None:
-    """``path.read_bytes()``: as much as the file holds that the process finds."""
+    """Why ``path.read_bytes()`` differs in length: it is all of the file that the process finds."""
     if method.name not in _WHOLE_FILES:
         return None
-    return Reason(Site(frame.ref, number), f".{method.name}() may find another file on every process", "files")
+    return Reason(Site(frame.ref, number), f".{method.name}() may find a different file on each process", "files")

@@ -1,4 +1,4 @@
-"""Where what processes share out is made: the reader may have to mend that, and not the share."""
+"""Where the data that processes share out is made: the reader may have to fix that place, and not the share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spmdlint.program import summary as s
 
 
 class Made(Property):
-    """Is made by a call of a library or of a generator, or written out."""
+    """The value is made by a call of a library or of a generator, or is written out."""
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -22,4 +22,4 @@ class Made(Property):
                 return CONTINUE
         elif not isinstance(operation, (s.Display, s.Collected)):
             return CONTINUE
-        return Reason(Site(frame.ref, number), "this is what is shared out", "made")
+        return Reason(Site(frame.ref, number), "the data that is shared out is made here", "made")

@@ -1,7 +1,7 @@
-"""What a batch is made of: the elements of a loop, a parameter or the result of a call, behind what packs them.
+"""What a batch is made of: the elements of a loop, a parameter or the result of a call, before they are packed.
 
-Stacking, naming and picking fields make no other data of them, and neither does a function that looks into what it is
-given. A slice does, for it may be the very step that takes one process's share of what all have.
+Stacking, naming and picking fields leave the data what it is, and so does a function that looks into its arguments. A
+slice does not, for it may be the very step that takes one process's share of what all processes have.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from spmdlint.program.link import FunctionRef
 
 _DEPTH = 10
 _COUNTERS = frozenset(("builtins.range", "builtins.enumerate", "itertools.count"))
-# Parameters that nobody calls data by: objects, and the settings that sizes and first values come from.
+# Names of parameters that nobody gives to data: objects, and the settings that sizes and initial values come from.
 _NO_DATA = frozenset("self cfg conf config configuration args flags hparams hyperparameters options settings".split())
 _WHOLE = (ModuleValue, Instance, ClassValue)
 
 
 class MadeOf:
-    """Goes back from values inside of one function. One per run."""
+    """Follows values back within one function. One per run."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
@@ -43,7 +43,7 @@ class MadeOf:
     def of(self, frame: Frame, number: int, *, given: bool) -> Iterator[int]:
         """The operations that the parts of a value come from.
 
-        ``given``: parameters, and results of calls, too; without it only elements of loops and of ``next``.
+        ``given``: include parameters and results of calls; without it, only elements of loops and results of ``next``.
         """
         return self._of(frame, number, given, _DEPTH)
 
@@ -54,7 +54,7 @@ class MadeOf:
             return
         if self._is_element(frame, operation):
             if not self._counts(frame, operation):
-                yield number  # of `for step, batch in ...` the batch alone
+                yield number  # of `for step, batch in ...`, only the batch
         elif isinstance(operation, (s.Store, s.Item)):
             yield from self._of(frame, operation.value, given, depth - 1)
         elif isinstance(operation, s.Load) and function.binds(operation.name):
@@ -73,12 +73,12 @@ class MadeOf:
 
     @staticmethod
     def _is_element(frame: Frame, operation: s.Operation) -> bool:
-        """Is it what a loop gets in one round, or one of the names that this is unpacked to."""
+        """Whether an operation is the element of a loop, or one of the names it is unpacked to."""
         unpacked = frame.code.operations[operation.value] if isinstance(operation, s.Item) else None
         return isinstance(operation, s.Next) or isinstance(unpacked, s.Next)
 
     def _counts(self, frame: Frame, operation: s.Operation) -> bool:
-        """Is what a loop gets the number of a round, rather than data."""
+        """Whether the element of a loop is the number of the iteration rather than data."""
         if isinstance(operation, s.Next):
             return bool(self._looped(frame, operation.iterable) & _COUNTERS)
         if not isinstance(operation, s.Item):
@@ -92,13 +92,13 @@ class MadeOf:
         return bool(names & _COUNTERS) and (operation.index == 0 or "builtins.enumerate" not in names)
 
     def _looped(self, frame: Frame, iterable: int) -> frozenset[str]:
-        """The names of the library's functions that an iterable may be a call of."""
+        """The names of the library functions that may have been called to make an iterable."""
         call = frame.code.operations[frame.code.root_of(iterable)]
         callees = self.ev.value(frame, call.function) if isinstance(call, s.Call) else frozenset()
         return frozenset(callee.name for callee in callees if isinstance(callee, External))
 
     def _picks(self, frame: Frame, operation: s.Subscript | s.Attribute) -> bool:
-        """Is it a field of what it is taken from, by a name or a place that is written out, or by each of its keys."""
+        """Whether it is a field of its base, by a constant name or index, or by each of the base's own keys."""
         if isinstance(operation, s.Attribute):
             return not any(isinstance(value, (*_WHOLE, External)) for value in self.ev.value(frame, operation.base))
         if constant(self.ev.value(frame, operation.index)) is not None:
@@ -115,7 +115,7 @@ class MadeOf:
         return [frame.code.root_of(a.value) for a in call.arguments] if isinstance(call, s.Call) else []
 
     def _collected(self, frame: Frame, operation: s.Collected, given: bool, depth: int) -> Iterator[int]:
-        """A list is made of what it loops over, where its elements are parts of that."""
+        """The parts of a list: those of the iterable that it loops over, where its elements are parts of that."""
         for made in self._of(frame, operation.element, given, depth):
             item = frame.code.operations[made]
             loop = item.value if isinstance(item, s.Item) else made
@@ -144,7 +144,7 @@ class MadeOf:
                     yield number
 
     def _looked_into(self, ref: FunctionRef) -> frozenset[str]:
-        """The parameters whose fields or elements a function asks for: those are data, and no counts or settings."""
+        """The parameters whose fields or elements a function uses: those are data, and not counts or settings."""
         found = self._looks.get(ref)
         if found is None:
             code = self.ev.code(ref)

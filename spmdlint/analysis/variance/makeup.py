@@ -1,4 +1,4 @@
-"""Parts that make up for one another: as many rows as a process has, and as many as it lacks."""
+"""Parts that compensate for one another: as many rows as a process has, and as many as it lacks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from spmdlint.analysis.variance.origins import Origins
 from spmdlint.program import summary as s
 
 JOINED = frozenset(("append", "concatenate", "hstack", "vstack"))
-"""What puts arrays one behind the other."""
+"""Functions that concatenate arrays."""
 
 
 def make_up(origins: Origins, frame: Frame, number: int) -> bool:
-    """Do several of the arrays that are put together vary for one cause: their sum may be the same everywhere."""
+    """Whether several of the joined arrays vary because of one source: their total may be the same everywhere."""
     parts = frame.code.operations[frame.code.root_of(number)]
     if not isinstance(parts, s.Display):
         return False

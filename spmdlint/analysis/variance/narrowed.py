@@ -1,4 +1,4 @@
-"""Names that are surely not None where they are used, since code asked before and went elsewhere, or stored a value."""
+"""Names that are certainly not None at a use, since code tested them before, and left or stored a value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spmdlint.program.summary import ValueId
 
 
 def narrowed(ev: Evaluator, frame: Frame, number: ValueId, load: s.Load) -> bool:
-    """Has a branch that every way to a use passes dealt with a name that is None, by leaving or by storing to it."""
+    """Whether, on every path to a use, a branch has dealt with a name that is None: by leaving, or by a store to it."""
     function, flow = frame.code.function, ev.flow(frame.ref)
     if not function.binds(load.name):
         return False
@@ -29,7 +29,7 @@ def narrowed(ev: Evaluator, frame: Frame, number: ValueId, load: s.Load) -> bool
 
 
 def arm_of_none(function: s.Function, block: int, name: str) -> int | None:
-    """Where a branch leads if a name is None; None where its condition does not say."""
+    """The block that a branch leads to if a name is None; None if its condition does not depend on that."""
     test = function.blocks[block].test
     answer = where_none(function, test, name) if test is not None else None
     arms = {edge.kind: edge.target for edge in function.blocks[block].edges}
@@ -49,7 +49,7 @@ def _asked(function: s.Function, test: ValueId, name: str) -> list[ValueId]:
 
 
 def where_none(function: s.Function, test: ValueId, name: str) -> bool | None:
-    """What a condition is where a name is None; None where that does not decide it."""
+    """The answer of a condition if a name is None; None if that does not decide it."""
     operation = function.operations[test]
     if isinstance(operation, s.Load):
         return False if operation.name == name else None

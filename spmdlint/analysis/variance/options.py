@@ -1,4 +1,4 @@
-"""Options of the command line by their defaults: what ``add_argument("--seed", default=...)`` says of ``args.seed``."""
+"""Defaults of command-line options: what ``add_argument("--seed", default=...)`` says of ``args.seed``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Options:
         self.ev = evaluator
 
     def default(self, frame: Frame, load: s.Attribute) -> tuple[Frame, int] | None:
-        """Where the default stands of the option that a field of the settings is, if one option only has that name."""
+        """The place of the default of the option that a settings field holds, if only one option has that name."""
         base = frame.code.operations[load.base]
         if not isinstance(base, (s.Load, s.Attribute)) or base.name not in NAMESPACES:
             return None
@@ -32,7 +32,7 @@ class Options:
 
     @cached_property
     def _declared(self) -> dict[str, list[tuple[Frame, int]]]:
-        """The defaults by the names of the options."""
+        """The defaults, by the names of their options."""
         found: dict[str, list[tuple[Frame, int]]] = {}
         for ref in self.ev.project.functions():
             code = self.ev.code(ref)

@@ -1,7 +1,7 @@
-"""Follows a value back to what made it as it is: through names, fields, calls and what callers pass.
+"""Follows a value back to what gave it a property: through names, fields, calls and the arguments of callers.
 
-One walk serves every property that flows with data. A property says where it begins, what ends it, and what carries
-it (see :class:`Property`); the walk knows Python. Reasons are parent pointers, shortest first found.
+One walk serves every property that flows with data. A property says where it begins, what ends it, and what carries it
+(see :class:`Property`); the walk knows Python. Reasons are parent pointers, shortest first found.
 """
 
 from __future__ import annotations
@@ -58,32 +58,32 @@ class Property(ABC):
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
     ) -> Reason | Literal["continue"] | None:
-        """What one operation says: it has the property for a reason, it has not, or look further back."""
+        """The answer of one operation: why it has the property, None if it has not, CONTINUE to look further back."""
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
-        """What one operation says where the walk found nothing further back."""
+        """The answer of one operation if the walk has found nothing further back."""
         return None
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
-        """Has whatever an operation stores for other functions the property, because of where it stands."""
+        """Why what an operation stores for other functions has the property because of where the store is made."""
         return None
 
     def chosen(
         self, origins: Origins, frame: Frame, name: str, places: Sequence[tuple[int, int | None]], use: int | None
     ) -> Reason | None:
-        """Does a branch give it the property, by choosing between stores (or returns) and their values.
+        """Why a branch gives a value the property by choosing between stores (or returns) and their values.
 
         ``name`` is what is chosen, in words; ``use`` is the block where it is read, None for after the function.
         """
         return None
 
     def left(self, origins: Origins, frame: Frame, name: str, store: int, use: int | None) -> Reason | None:
-        """Does it have the property because the loop around the one store is left in another round."""
+        """Why a value has the property because the loop around its only store is left in a different iteration."""
         return None
 
 
 MAX_MADE = 16
-"""Places that make objects of one class: where there are more, what one of them passes says nothing of the others."""
+"""The most places that make objects of one class; beyond that, an argument of one says nothing of the others."""
 
 
 class Origins:
@@ -106,12 +106,12 @@ class Origins:
         self._verified = Verified(evaluator)
 
     def of(self, frame: Frame, number: int) -> Reason | None:
-        """Why a value has the property; None if it has not, as far as is known."""
+        """Why a value has the property; None if it does not, as far as is known."""
         return self._walk.find(self._known, (frame, number), lambda: self._step(frame, number))
 
     @property
     def cut(self) -> bool:
-        """Was the last question cut short, and its answer none for that."""
+        """Whether the last question was cut short, and therefore has no answer."""
         return self._walk.cut
 
     def _step(self, frame: Frame, number: int) -> Reason | None:
@@ -123,20 +123,20 @@ class Origins:
         return found if found is not None else self.property.beyond(self, frame, number, operation)
 
     def callees(self, frame: Frame, call: s.Call) -> Sequence[Value]:
-        """What a call may call, in order."""
+        """The values that a call may call, in order."""
         return callees(self.ev, self.reach.constructed, frame, call.function)
 
     def in_generator(
         self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, ask: Callable[[Frame], Reason | None]
     ) -> Reason | None:
-        """What a question about the body of a generator of the project says, entered by a call."""
+        """The answer of ``ask`` about the body of a generator of the project, as entered by a call."""
         is_generator = self.ev.project.function(callee.ref).generator
         return self.in_call(frame, number, call, callee, ask) if is_generator else None
 
     def in_call(
         self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, ask: Callable[[Frame], Reason | None]
     ) -> Reason | None:
-        """What a question about the body of a function of the project says, entered by a call."""
+        """The answer of ``ask`` about the body of a function of the project, as entered by a call."""
         inner = self.ev.entered_frame(callee, self.ev.arguments(frame, call), frame.depth + 1)
         if inner is None:
             return None
@@ -144,12 +144,12 @@ class Origins:
             return ask(inner)
 
     def within(self, entered: Frame, caller: Frame, call: int, number: int) -> Reason | None:
-        """Why a value has the property in a function, as a call entered it."""
+        """Why a value in a function has the property, as entered by a call."""
         with self._walk.inside(self._walk.made(entered, caller, call)):
             return self.of(entered, number)
 
     def any_of(self, frame: Frame, numbers: Iterable[int]) -> Reason | None:
-        """The first reason among some values of one function."""
+        """The first reason found for any of several values of one function."""
         for number in numbers:
             found = self.of(frame, number)
             if found is not None:
@@ -157,10 +157,10 @@ class Origins:
         return None
 
     def step(self, frame: Frame, number: int, text: str, before: Reason) -> Reason:
-        """One more step of a reason."""
+        """A reason with one more step in front."""
         return Reason(Site(frame.ref, number), text, before.kind, before)
 
-    # -- what Python does with values
+    # -- data flow in Python
 
     def _further(self, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         if isinstance(operation, s.Load):
@@ -187,7 +187,7 @@ class Origins:
         return None
 
     def _left_of(self, frame: Frame, operation: s.IfExp | s.BoolOp) -> tuple[int, ...]:
-        """The operands that a choice may hand on, as far as the call that is followed says."""
+        """The operands that a choice may return, given the arguments of the call that is being followed."""
         operands = taken(self.ev, frame, operation)
         asked = operation.test if isinstance(operation, s.IfExp) else operation.operands[0]
         for name in parameters_asked(frame, asked) if len(operands) > 1 else ():
@@ -197,7 +197,7 @@ class Origins:
         return operands
 
     def _is_passed(self, frame: Frame, name: str) -> bool:
-        """Does the call that is followed pass a value for a parameter."""
+        """Whether the call that is being followed passes a value for a parameter."""
         context = self._walk.asks(frame)
         call = context.caller.code.operations[context.number] if context is not None else None
         if context is None or not isinstance(call, s.Call):
@@ -245,12 +245,12 @@ class Origins:
     def _set_elsewhere(
         self, frame: Frame, number: int, name: str, stores: Iterable[setelsewhere.Store]
     ) -> Reason | None:
-        """What other functions store to a name."""
+        """Why a name has the property because of stores in other functions."""
         for ref, store in stores:
             if not self._uniform.stored(ref, store):
                 found = self.property.stored(self, ref, store) or self.of(self.ev.free_frame(ref), store)
                 if found is not None:
-                    return self.step(frame, number, f"{name} is set there", found)
+                    return self.step(frame, number, f"{name!r} is set by another function", found)
         return None
 
     def _global(self, name: str, number: int, frame: Frame) -> Reason | None:
@@ -259,17 +259,17 @@ class Origins:
         if not stores:
             return None
         top = self.ev.free_frame(FunctionRef(module.path, 0))
-        # What the module itself reads is what it stored last; a function of it may run at any time.
+        # The module itself reads the value stored last; a function of it may run at any time.
         before = sorted(self.ev.reaching(top, number, name)) if frame.ref == top.ref else []
         use = module.top.block_of[number] if before else None
         found = self.any_of(top, before or stores) or self._chosen(top, name, before or stores, use)
         if found is None:
             elsewhere = setelsewhere.of_module(self.ev, module.path, name)
             return self._set_elsewhere(frame, number, name, elsewhere)
-        return self.step(frame, number, f"{name} is set there", found)
+        return self.step(frame, number, f"{name!r} is set at module level", found)
 
     def import_target(self, frame: Frame, operation: s.Import) -> tuple[Frame, tuple[int, ...]] | None:
-        """The module-level stores of the project that an imported name stands for."""
+        """The module-level stores in the project that an imported name refers to."""
         module = self.ev.project.modules[frame.ref.path]
         if operation.name is None:
             return None
@@ -286,7 +286,7 @@ class Origins:
             if isinstance(base, ModuleValue):
                 found = self._of_module(base.path, operation.name)
                 if found is not None:
-                    return self.step(frame, number, f"{operation.name} is set there", found)
+                    return self.step(frame, number, f"{operation.name!r} is set at module level", found)
             if not isinstance(base, Instance) or self._is_traced(frame, operation.base, base):
                 continue
             found = self._of_instance(frame, number, operation.name, base)
@@ -299,7 +299,7 @@ class Origins:
         for where, value in changed_fields(self.ev, frame, operation.base, operation.name):
             found = self.of(where, value)
             if found is not None:
-                return self.step(where, value, f"a copy with another {operation.name!r} is made", found)
+                return self.step(where, value, f"a copy with a different {operation.name!r} is made", found)
         return (
             self._of_settings(frame, operation)
             or self.of_own_parts(frame, operation)
@@ -307,7 +307,7 @@ class Origins:
         )
 
     def _of_option(self, frame: Frame, operation: s.Attribute) -> Reason | None:
-        """An option of the command line that nobody gave."""
+        """Why the default of a command-line option has the property, for runs that do not give the option."""
         default = self._options.default(frame, operation)
         found = self.of(*default) if default is not None else None
         if default is None or found is None:
@@ -315,7 +315,7 @@ class Origins:
         return self.step(*default, f"it is the default of the option {operation.name!r}", found)
 
     def _is_traced(self, frame: Frame, number: int, base: Instance) -> bool:
-        """Is it a record that traced code is given: its fields are what the call passes, whatever the host made."""
+        """Whether it is a record passed to traced code: its fields come from the call, not from what the host made."""
         ref = frame.ref
         if ref not in self.reach.traced or ref in self.reach.host or self.ev.objects.field_names(base.cls) is None:
             return False
@@ -327,7 +327,7 @@ class Origins:
         return self._stored_outside(self._outside.of_namespace(frame, operation), operation.name)
 
     def of_own_parts(self, frame: Frame, operation: s.Attribute) -> Reason | None:
-        """Why a field of a part of the object whose method this is has the property: its methods set it."""
+        """Why a field of a part of this method's object has the property: the methods of that object set it."""
         return self._stored_outside(self._outside.of_part(frame, operation), operation.name)
 
     def _stored_outside(self, stores: Iterable[tuple[FunctionRef, int]], name: str) -> Reason | None:
@@ -351,19 +351,20 @@ class Origins:
                 found = self.property.stored(self, method, store)
                 found = found or self.of(self.frame_of(method), stored.value)
                 if found is not None:
-                    return Reason(Site(method, store), f"it is kept in {name!r}", found.kind, found)
+                    return Reason(Site(method, store), f"it is stored in {name!r}", found.kind, found)
             for method, copy, value in self.ev.objects.copied_fields(cls.ref, name):
                 found = self.property.stored(self, method, copy) or self.of(self.frame_of(method), value)
                 if found is not None:
-                    return Reason(Site(method, copy), f"a copy with another {name!r} is made", found.kind, found)
+                    return Reason(Site(method, copy), f"a copy with a different {name!r} is made", found.kind, found)
             found = self.any_of(self.ev.free_frame(cls.ref), default_values(self.ev, cls.ref, name))
             if found is not None:
-                return self.step(frame, number, f"{name} is set in the class", found)
+                return self.step(frame, number, f"{name!r} is set in the class body", found)
             for place, factory in factories(self.ev, cls.ref, name):
                 found = self.of_returns(factory)
                 if found is not None:
                     return Reason(Site(cls.ref, place), f"this makes the default of {name!r}", found.kind, found)
-            for where, call, value in self.reach.constructed.given(cls, name):
+            # What is made as one of a base class is no object of this one.
+            for where, call, value in self.reach.constructed.given(cls, name) if cls == base.cls else ():
                 found = self.of(where, value)
                 if found is not None:
                     return Reason(
@@ -379,7 +380,7 @@ class Origins:
     def _stores(
         self, cls: ClassValue, name: str, base: ClassValue, caller: ClassValue | None
     ) -> Iterator[tuple[FunctionRef, int]]:
-        """Where a field is set: by methods of the object's class, or others; and not by methods that are overridden."""
+        """The stores to a field: by methods of the object's class, or elsewhere; not by methods that are overridden."""
         for method, store in self.ev.objects.attribute_stores(cls.ref).get(name, ()):
             if not overridden(self.ev, base, method):
                 yield method, store
@@ -403,7 +404,7 @@ class Origins:
         return False
 
     def through_call(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
-        """A call of the project's own function: what it returns, and what it returns of its arguments."""
+        """Why a call of the project's own function has the property: by what it returns, perhaps of its arguments."""
         arguments = self.ev.arguments(frame, operation)
         for value in self.callees(frame, operation):
             callee = self.ev.objects.called(value)
@@ -421,13 +422,13 @@ class Origins:
         return None
 
     def of_returns(self, frame: Frame) -> Reason | None:
-        """Why what a function returns has the property."""
+        """Why the return value of a function has the property."""
         if self._uniform.returned(frame.ref):
             return None
         return self._walk.find(self._known, (frame, "returns"), lambda: self._of_returns(frame))
 
     def frame_of(self, ref: FunctionRef) -> Frame:
-        """The frame of a function as it was entered by the call that is followed, or the one of no known call."""
+        """The frame of a function as entered by the call that is followed, or its frame without a known call."""
         return self._walk.frame_of(ref) or self.ev.free_frame(ref)
 
     def _of_returns(self, frame: Frame) -> Reason | None:
@@ -447,7 +448,7 @@ class Origins:
         return self.property.chosen(self, frame, f"the result of {function.name}()", returns, None)
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
-        """What callers pass: a reason with one of them is a reason."""
+        """Why an argument has the property: a reason in any one caller is enough."""
         context = self._walk.asks(frame)
         if context is not None:
             call = self.ev.function(context.caller).operations[context.number]
@@ -474,7 +475,7 @@ class Origins:
         return None
 
     def _calls_of(self, ref: FunctionRef) -> list[CallEdge]:
-        """The calls of a function, each once: as its caller makes it whoever calls that, where it does so surely."""
+        """The calls of a function, each once: regardless of who calls the caller, where it certainly makes the call."""
         if ref not in self._entries:
             edges = [e for e in self.reach.callers.get(ref, ()) if e.target.way == "call" and e.caller.ref != ref]
             free = {e.site for e in edges if e.caller is self.ev.free_frame(e.caller.ref)}
@@ -487,7 +488,7 @@ class Origins:
     def _passed(self, frame: Frame, name: str, call: s.Call, caller: Frame) -> int | None:
         positional = [f.name for f in self.ev.function(frame).formals if f.kind in ("positional-only", "standard")]
         callees = self.ev.value(caller, call.function)
-        # A class passes its new object first, and so does an object that is called.
+        # A class passes its new object as the first argument, and so does an object that is called.
         bound = any(
             isinstance(v, (ClassValue, Instance)) or (isinstance(v, FunctionValue) and v.receiver is not None)
             for v in callees

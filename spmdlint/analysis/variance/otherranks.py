@@ -1,4 +1,4 @@
-"""Processes that another library tells apart, as MPI does, where JAX knows of one only."""
+"""Processes that another library, such as MPI, tells apart, where JAX knows of only one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_JAX = ("jax.", "orbax.", "flax.")
 
 
 def told_by_others(evaluator: Evaluator, multi: MultiProcess, path: Path, reason: Reason) -> bool:
-    """Does what differs come from the number of such a process, in a file of a program with one JAX for each."""
+    """Whether variance comes from the rank of such a process, in a program where each process has its own JAX."""
     name = source_function(evaluator, reason)
     if not name or multi.surely_around(path):
         return False
@@ -23,10 +23,10 @@ def told_by_others(evaluator: Evaluator, multi: MultiProcess, path: Path, reason
 
 
 def waits_for_others(call: ParallelCall) -> bool:
-    """Does a call meet those of such processes: what JAX launches runs on the devices of one."""
+    """Whether a call waits for such processes: what JAX launches runs on the devices of one of them."""
     return call.strength == "strong" and not str(call.same).startswith(_OF_JAX)
 
 
 def is_of_others(call: ParallelCall) -> bool:
-    """Is it a call of such a library itself: what JAX compiles around one may be another program on every process."""
+    """Whether a call is such a library's own: what JAX compiles around it may differ between processes."""
     return isinstance(call.same, str) and waits_for_others(call)

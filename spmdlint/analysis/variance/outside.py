@@ -1,4 +1,4 @@
-"""Where fields of objects are set by others than their own methods: ``trainer.should_stop = True`` in a callback."""
+"""Stores to fields of objects that are not made by their own methods: ``trainer.should_stop = True`` in a callback."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 NAMESPACES = frozenset("args cfg conf config configs flags FLAGS hparams opt options opts settings".split())
-"""What programs call what holds their settings."""
+"""Names that programs give to the object with their settings."""
 
 
 class OutsideStores:
-    """Those stores by the name of the field. One per run."""
+    """Such stores, by the name of the field. One per run."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
 
     def of(self, cls: ClassValue, name: str) -> Iterator[tuple[FunctionRef, int]]:
-        """The stores to a field of a class: to its objects, or to what only it can be by the name of the field."""
+        """The stores to a field of a class: on its objects, or on what must be one because of the field's name."""
         for ref, number in self.ev.project.fields_of_others.get(name, ()):
             frame = self.ev.free_frame(ref)
             stored = frame.code.operations[number]
@@ -32,9 +32,9 @@ class OutsideStores:
                 yield ref, number
 
     def of_namespace(self, frame: Frame, load: s.Attribute) -> Iterator[tuple[FunctionRef, int]]:
-        """The stores to a field of what holds a program's settings, of which nothing else is known: ``args.verbose``.
+        """The stores to a field of a settings object of which nothing else is known: ``args.verbose``.
 
-        It goes by one name in a file, and in a function that it is handed to from there.
+        The object is identified by one name, in a file and in a function that it is passed to from there.
         """
         name = self._namespace(frame, load.base)
         if name is None:
@@ -48,7 +48,7 @@ class OutsideStores:
                 yield ref, number
 
     def of_part(self, frame: Frame, load: s.Attribute) -> Iterator[tuple[FunctionRef, int]]:
-        """The stores to a field of a part of the object whose method this is, by its methods: ``self.params.seed``."""
+        """The stores that methods make to a field of a part of their object: ``self.params.seed``."""
         part, cls = self._part(frame, load.base), receiver(self.ev, frame)
         if part is None or cls is None:
             return
@@ -68,7 +68,7 @@ class OutsideStores:
         return part.name if is_own and isinstance(part, s.Attribute) else None
 
     def _hands(self, frame: Frame, name: str, ref: FunctionRef) -> bool:
-        """Does a function hand what goes by a name to another function."""
+        """Whether a function passes the value of a name to another function."""
         operations = frame.code.operations
         for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             given = (operations[argument.value] for argument in call.arguments)

@@ -1,4 +1,4 @@
-"""Methods that do not run for an object, because its class has another one of the name."""
+"""Methods that do not run for an object because its class overrides them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _ABOVE = frozenset(("super",))
 
 
 def overridden(ev: Evaluator, cls: ClassValue, method: FunctionRef) -> bool:
-    """Does a class have another method in the place of one that it inherits, and never call that."""
+    """Whether a class overrides an inherited method and never calls it."""
     name = ev.project.function(method).name
     own = [methods[name] for each in ev.objects.lineage(cls) if name in (methods := ev.project.methods(each.ref))]
     return method in own[1:] and not ev.code(own[0]).mentions(_ABOVE | {name})
 
 
 def receiver(ev: Evaluator, frame: Frame) -> ClassValue | None:
-    """The class of the object whose method a frame is of, as far as the call tells."""
+    """The class of the object whose method a frame belongs to, as far as the call shows."""
     operations = frame.code.operations
     if ev.project.enclosing_class(frame.ref) is None or not operations or not isinstance(operations[0], s.Parameter):
         return None

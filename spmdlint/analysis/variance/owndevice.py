@@ -1,4 +1,4 @@
-"""Devices of this process: one of `jax.local_devices()`, by which a process can be told from another."""
+"""Devices of this process: an element of `jax.local_devices()` can identify a process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from spmdlint.knowledge.reading import reading
 from spmdlint.program import summary as s
 
 NUMBERS = frozenset(("id", "process_index", "coords"))
-"""What no two devices of a job have in common, or no two processes; the rest of a device is alike as a rule."""
+"""Attributes that differ between any two devices, or any two processes, of a job; the others usually do not."""
 
 
 class OwnDevice(Property):
-    """Is a device of this process, or a list of them."""
+    """The value is a device of this process, or a list of them."""
 
     def __init__(self) -> None:
         self.local = reading().local
@@ -31,7 +31,9 @@ class OwnDevice(Property):
             for callee in ordered(origins.ev.value(frame, operation.function)):
                 if isinstance(callee, External):
                     if callee.name in self.local:
-                        return Reason(Site(frame.ref, number), f"{callee.name}() are those of this process", "identity")
+                        return Reason(
+                            Site(frame.ref, number), f"{callee.name}() gives this process's devices", "identity"
+                        )
                     listed = callee.name in ("builtins.list", "builtins.sorted", "builtins.reversed")
                     return origins.of(frame, operation.arguments[0].value) if listed and operation.arguments else None
             return CONTINUE

@@ -1,4 +1,4 @@
-"""Permutations and groups that are made from what one process has, where the devices of all processes take part."""
+"""Permutations and groups made from what one process has, although the devices of all processes take part."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from spmdlint.program.link import FunctionRef
 _KINDS = ("identity", "group", "clock", "entropy", "host")
 _OWN = ("jax.local_device_count", "jax.local_devices")
 _ALL = ("jax.device_count", "jax.devices")
-# They give a count, or a list of numbers, that is made of nothing but the counts that they are given.
+# They give a count, or a list of numbers, made from nothing but the counts in their arguments.
 _COUNTING = frozenset(f"builtins.{name}" for name in "len range list tuple zip enumerate reversed min max int".split())
 _COUNTING_TOO = frozenset(f"numpy.{name}" for name in "arange array asarray split array_split".split())
 _RESHAPING = frozenset("reshape tolist astype ravel transpose".split())
@@ -47,7 +47,7 @@ _DEPTH = 6
 
 
 class OwnPart(Struct, frozen=True):
-    """A permutation, or groups, for one process: another on each (``varies``), or for as many devices as one has."""
+    """A permutation or groups for one process: different on each (``varies``), or for as many devices as it has."""
 
     site: Site
     what: Literal["permutation", "groups"]
@@ -56,7 +56,7 @@ class OwnPart(Struct, frozen=True):
 
 
 class OwnCount(Property):
-    """Is made of the number of this process's devices, and of constants, alone."""
+    """The value is made only from the number of this process's devices, and from constants."""
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -96,17 +96,17 @@ class OwnCount(Property):
             reshapes = isinstance(method, s.Attribute) and method.name in _RESHAPING
             return origins.of(frame, method.base) if reshapes and isinstance(method, s.Attribute) else CONTINUE
         if callee.name in _OWN:
-            return Reason(Site(frame.ref, number), f"{callee.name}() knows the devices of this process only", "own")
+            return Reason(Site(frame.ref, number), f"{callee.name}() covers this process's devices only", "own")
         if callee.name not in _COUNTING | _COUNTING_TOO or any(argument.star for argument in operation.arguments):
             return None
         given = tuple(argument.value for argument in operation.arguments)
         if callee.name == "builtins.range" and given:
-            return origins.of(frame, given[0] if len(given) == 1 else given[1])  # up to there, in whatever steps
+            return origins.of(frame, given[0] if len(given) == 1 else given[1])  # up to this end, whatever the step
         return self._only(origins, frame, given)
 
     @staticmethod
     def _only(origins: Origins, frame: Frame, numbers: tuple[int, ...]) -> Reason | None:
-        """The reason, if each of the values has one or is a constant."""
+        """The first reason of several values, if each of them has one or is a constant."""
         first: Reason | None = None
         for number in numbers:
             found = origins.of(frame, number)
@@ -117,7 +117,7 @@ class OwnCount(Property):
 
 
 class OwnParts:
-    """Looks at the permutations and groups of all traced collectives. One per run."""
+    """Checks the permutations and groups of all traced collectives. One per run."""
 
     def __init__(self, calls: Calls, reach: Reach, facets: Facets, regions: Regions, multi: MultiProcess) -> None:
         self.ev: Evaluator = calls.ev
@@ -129,7 +129,7 @@ class OwnParts:
         self._selected = Origins(calls.ev, calls, reach, OwnSelection(facets.content, Control(calls.ev)))
 
     def found(self) -> Iterator[OwnPart]:
-        """Every permutation or list of groups that is one process's own."""
+        """Every permutation or list of groups that is made for one process."""
         for ref in sorted(self.reach.traced, key=lambda r: (r.path, r.index)):
             frame = self.ev.free_frame(ref)
             for number, call in self.ev.code(ref).of_kind(s.Call):
@@ -140,21 +140,21 @@ class OwnParts:
         yield from self._of_layers()
 
     def _surely_run(self, free: Frame, number: int) -> Frame | None:
-        """The function as it is called where it surely makes a call, if its own branches do not tell."""
+        """A frame in which a function certainly makes a call: with unknown arguments, or else as a caller enters it."""
         block = free.code.function.block_of[number]
         ways = (free, *self._called.get(free.ref, ()))
         return next((frame for frame in ways if block in self.reach.certainty.blocks(frame)), None)
 
     @cached_property
     def _called(self) -> dict[FunctionRef, list[Frame]]:
-        """The ways in which each function is called."""
+        """The frames in which each function is called."""
         found: dict[FunctionRef, list[Frame]] = {}
         for frame in self.reach.frames:
             found.setdefault(frame.ref, []).append(frame)
         return found
 
     def _of_layers(self) -> Iterator[OwnPart]:
-        """Groups in layers of models, which a library calls: their axis is bound by any map, if all are alike."""
+        """Groups in layers of models, which a library calls: any map may bind their axis, so all maps have to agree."""
         names = {known.groups for known in self.ev.knowledge.functions.values() if known.groups is not None}
         for ref in self.ev.project.functions():
             for number, call in self.ev.code(ref).of_kind(s.Call) if ref not in self.reach.traced else ():
@@ -167,7 +167,7 @@ class OwnParts:
                     yield OwnPart(Site(ref, number), "groups", varies=False, reason=own)
 
     def _takes_groups(self, frame: Frame, call: s.Call, parameter: str | None) -> bool:
-        """Is a collective or a layer called, or a partial of one made, that has this parameter for its groups."""
+        """Whether a call is of a collective or a layer, or of a partial of one, that takes groups in this parameter."""
         callee = certain(self.ev.value(frame, call.function))
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         if known is not None and known.kind == "currying" and call.arguments:
@@ -176,7 +176,7 @@ class OwnParts:
         return known is not None and known.groups == parameter
 
     def _all_span(self, ref: FunctionRef) -> bool:
-        """Do all maps that a file hangs together with bind the axis of all devices there are."""
+        """Whether all maps in the files connected with this one bind the axis of all devices there are."""
         component = self.ev.project.component
         maps = []
         for use in self.reach.uses:
@@ -198,9 +198,9 @@ class OwnParts:
                 yield OwnPart(Site(frame.ref, number), what, varies=False, reason=own)
 
     def _among_all(self, site: Site, own: Reason) -> bool:
-        """Does a collective surely run over the devices of all processes, in a program that says it has several.
+        """Whether a collective certainly runs over the devices of all processes, in a program that says it has several.
 
-        It need not say so where a function counts: a script that counts by itself is one process.
+        It need not say so if a function does the counting; a script that counts at its top level is a single process.
         """
         anywhere = own.source.site.ref.index != 0
         around = [region for region in self.regions.regions() if region.use.site == site]
@@ -210,7 +210,7 @@ class OwnParts:
         )
 
     def _spans_all(self, use: MapUse) -> bool:
-        """Does a map bind one axis only, that of all devices there are."""
+        """Whether a map binds only one axis, that of all devices there are."""
         known = self.ev.knowledge.get(use.applied.name)
         if known is None or not known.spans or use.applied.arguments.open:
             return False
@@ -227,7 +227,7 @@ class OwnParts:
 def says_who(
     evaluator: Evaluator, frame: Frame, call: s.Call
 ) -> Iterator[tuple[Literal["permutation", "groups"], int]]:
-    """The arguments of a call of a collective that say which devices take part how."""
+    """The arguments of a collective that say which devices take part, and how."""
     callee = certain(evaluator.value(frame, call.function))
     known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
     if known is not None and known.permutation is not None:
@@ -241,7 +241,7 @@ def says_who(
 
 
 def _names_all(values: Values, depth: int) -> bool:
-    """Does a value count or list all devices: `jax.devices()`, an array of them, the number of them in a tuple."""
+    """Whether a value counts or lists all devices: `jax.devices()`, an array of them, their number in a tuple."""
     value = certain(values)
     return value is not None and depth > 0 and _is_all(value, depth)
 

@@ -1,4 +1,4 @@
-"""Lists that take up only what belongs to this process: by a comprehension's condition, or below an `if` in a loop."""
+"""Lists that hold only what belongs to this process, because of a comprehension's condition or an `if` in a loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARRAYS = frozenset(("numpy.array", "numpy.asarray"))
 
 
 class OwnSelection(Property):
-    """Holds those elements only for which a condition holds that differs by process. ``content`` is that facet."""
+    """The value holds only elements that meet a condition which differs by process. ``content`` is that facet."""
 
     def __init__(self, content: Origins, control: Control) -> None:
         self.content = content
@@ -31,7 +31,7 @@ class OwnSelection(Property):
         if isinstance(operation, s.Collected):
             found = self._who(frame, filters(origins, frame, operation)) if operation.kind != "set" else None
             if found is not None:
-                return Reason(Site(frame.ref, number), "a list takes only some of them", found.kind, found)
+                return Reason(Site(frame.ref, number), "the list takes only some of them", found.kind, found)
             loops = [frame.code.operations[loop] for loop in operation.loops]
             return origins.any_of(frame, [loop.iterable for loop in loops if isinstance(loop, s.Next)])
         if isinstance(operation, s.Call):
@@ -45,7 +45,7 @@ class OwnSelection(Property):
         return None
 
     def _filled(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
-        """A list that a loop puts into only what is this process's."""
+        """Why a list that a loop fills holds only what belongs to this process."""
         use = frame.code.function.block_of[number]
         for filled in filling_of(origins.ev, frame, number):
             chosen = [branch.test for branch in self.control.choosing(frame, (filled,), use)]

@@ -1,4 +1,4 @@
-"""Whether a function may give a batch another size: what pads, cuts or joins rows does, and what is not known may."""
+"""Whether a function may change the size of a batch: one that pads, cuts or joins rows does, an unknown one may."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RESIZERS = frozenset("pad concatenate concat resize append zeros ones full empt
 
 
 def keeps_sizes(ev: Evaluator, functions: Values, depth: int = _DEPTH) -> bool:
-    """Does a function surely leave the number of rows alone, whichever of these it is."""
+    """Whether all of these functions certainly keep the number of rows."""
     return bool(functions) and all(_keeps(ev, function, depth) for function in functions)
 
 

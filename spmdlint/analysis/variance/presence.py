@@ -1,6 +1,7 @@
-"""Whether there is a value at all, or None: what ``x is None`` asks, and what may differ where the value does not.
+"""Whether there is a value at all, or None: what ``x is None`` tests, and what may differ where the value does not.
 
-The number of a process differs everywhere, but it is never None; a result that only process 0 sets is.
+The process index differs between processes, but it is never None; a result that only process 0 sets is None on the
+others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from spmdlint.program.link import FunctionRef
 
 
 class Presence(Property):
-    """Is None on some processes and not on others. ``content`` and ``length`` are the other facets."""
+    """The value is None on some processes and not on others. ``content`` and ``length`` are other facets."""
 
     content: Origins
     length: Origins
@@ -41,7 +42,7 @@ class Presence(Property):
                 if isinstance(callee, External):
                     if callee.name == "builtins.next" and len(operation.arguments) == 2:
                         found = self.length.of(frame, operation.arguments[0].value)
-                        text = "its end is met after another number of steps on every process"
+                        text = "it ends after a different number of steps on each process"
                         return origins.step(frame, number, text, found) if found else None
                     return None
             return CONTINUE
@@ -50,13 +51,13 @@ class Presence(Property):
         return None
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
-        """What gives this process's part of the data may give nothing any more when that has come to its end."""
+        """Why a call that gives this process's part of the data may give nothing: the part may be exhausted."""
         taken = self.handed.part_of(frame, number) if isinstance(operation, s.Call) else None
-        text = "this process's part of the data may have come to its end"
+        text = "this process's part of the data may be exhausted"
         return Reason(taken, text, "named") if taken is not None else None
 
     def stored(self, origins: Origins, ref: FunctionRef, number: int) -> Reason | None:
-        """A field, or a name outside, that only some processes fill: the others keep what stood there before."""
+        """Why a field, or an outer name, is filled on some processes only: the others keep its earlier value."""
         frame = origins.frame_of(ref)
         operation = origins.ev.function(frame).operations[number]
         if not isinstance(operation, (s.StoreAttribute, s.Store)) or is_none(origins, frame, operation.value):
@@ -75,7 +76,7 @@ class Presence(Property):
         return found or self._given(frame, [place for place, _ in places if place not in missing], use, text)
 
     def _given(self, frame: Frame, given: Sequence[int], use: int | None, text: str) -> Reason | None:
-        """Why only some processes give a name a value, where the others leave it at None."""
+        """Why only some processes give a name a value, while the others leave it at None."""
         blocks = {frame.code.function.block_of[place] for place in given}
         for branch in self.control.choosing(frame, given, use):
             if blocks & branch.yes and blocks & branch.no:
@@ -87,5 +88,5 @@ class Presence(Property):
 
 
 def is_none(origins: Origins, frame: Frame, value: int) -> bool:
-    """Is it surely None."""
+    """Whether a value is certainly None."""
     return certain(origins.ev.value(frame, value)) == Constant(None)

@@ -1,6 +1,7 @@
-"""The longest, the shortest, or the sum of the lengths of some rows: most likely those of this process's own examples.
+"""The longest, the shortest, or the sum of the lengths of some rows: most likely this process's own examples.
 
-Lengths alone are no sign of data, since shapes and axes have lengths, too; what pads to the longest row has data.
+Lengths alone are no sign of data, since shapes and axes have lengths as well; but code that pads to the longest row has
+data.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, 
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
-# What a function would ask for that takes some of the lines for its process.
+# What a function would use to select some of the lines for its process.
 _WHO = frozenset("process_index process_count host_id host_count rank world_size".split())
-_TEXT = "the examples of every process have lengths of their own"
+_TEXT = "the lengths of the examples differ between processes"
 
 _SUMMARIES = frozenset("max min sum sorted amax amin nanmax percentile quantile".split())
 _LISTERS = frozenset("array asarray list tuple fromiter stack".split())
 
 
 class Lengths(Property):
-    """Is a list of the lengths of some rows, of which ``content`` does not say that all processes have them."""
+    """The value is a list of the lengths of rows that, as far as ``content`` says, not all processes have."""
 
     content: Origins
 
@@ -59,7 +60,7 @@ class Lengths(Property):
 
 
 def shared_out_later(content: Origins, frame: Frame, collected: s.Collected) -> bool:
-    """Does the function cut the process's part out of the rows, or of what it makes of them: so all have them whole."""
+    """Whether the function later slices this process's part from the rows or their results: all have the whole."""
     operations = frame.code.operations
     loops = [operations[loop] for loop in collected.loops]
     rows = {frame.code.root_of(loop.iterable) for loop in loops if isinstance(loop, s.Next)}
@@ -72,7 +73,7 @@ def shared_out_later(content: Origins, frame: Frame, collected: s.Collected) -> 
 
 
 def _outputs(ev: Evaluator, frame: Frame, collected: s.Collected) -> bool:
-    """Are the rows, one by one, what a compiled function gave: as large on every process."""
+    """Whether each of the rows is an output of a compiled function, which is as large on every process."""
     loops = [frame.code.operations[loop] for loop in collected.loops]
     rows = [loop.iterable for loop in loops if isinstance(loop, s.Next)]
     puts = [frame.code.operations[put] for number in rows for put in filling_of(ev, frame, number)]
@@ -82,7 +83,7 @@ def _outputs(ev: Evaluator, frame: Frame, collected: s.Collected) -> bool:
 
 
 def _lines_for_all(content: Origins, frame: Frame, collected: s.Collected) -> bool:
-    """Are the rows lines of a file that the function opens by a name which all processes give it, and deals to none."""
+    """Whether the rows are lines of a file that is opened by a name all processes share, and are dealt to none."""
     ev, operations = content.ev, frame.code.operations
     opened = {n for n, call in frame.code.of_kind(s.Call) if _opens(ev, frame, call)}
     paths = [a.value for n, call in frame.code.of_kind(s.Call) if n in opened for a in call.arguments]
@@ -106,7 +107,7 @@ def _is_compiled(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
 
 
 def made_of(ev: Evaluator, frame: Frame, number: int, roots: Collection[int]) -> bool:
-    """Is a value one of some others, or computed from one inside of the function."""
+    """Whether a value is one of the roots, or is computed from one within the function."""
     operations, seen, pending = frame.code.operations, {number}, [number]
     while pending:
         current = pending.pop()
@@ -126,12 +127,12 @@ def made_of(ev: Evaluator, frame: Frame, number: int, roots: Collection[int]) ->
 
 
 def summary_of_lengths(lengths: Origins, frame: Frame, name: str, arguments: Sequence[int]) -> Reason | None:
-    """Why what a library's function says of lengths is a size of the data."""
+    """Why what a library's function computes from lengths is a size of the data."""
     return lengths.any_of(frame, arguments) if _last(name) in _SUMMARIES else None
 
 
 def is_length_of_one(ev: Evaluator, frame: Frame, collected: s.Collected) -> bool:
-    """Is an element of a comprehension the length of what it loops over: ``len(row)`` or ``row.shape[0]``."""
+    """Whether a comprehension collects the lengths of what it loops over: ``len(row)`` or ``row.shape[0]``."""
     function = ev.function(frame)
     element = function.operations[collected.element]
     if isinstance(element, s.Subscript):

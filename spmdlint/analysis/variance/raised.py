@@ -1,7 +1,7 @@
-"""Exceptions that one process meets and another does not, and what becomes of control then.
+"""Exceptions that occur on one process and not on another, and the control flow that follows from them.
 
-What a file system, a network, a queue or a process's own data raise, they raise on one process. What the program
-itself raises is raised alike everywhere, as far as anyone can tell.
+What a file system, a network, a queue or a process's own data raises is raised on one process. What the program itself
+raises is raised on all processes, as far as anyone can tell.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _BROAD = frozenset(f"builtins.{name}" for name in "Exception BaseException Keybo
 _CALM = ("builtins.", "os.path.", "time.", "math.", "functools.", "itertools.")
 _NEVER_FAIL = frozenset(("identity", "clock", "entropy"))
 _WHAT = {
-    "files": "what this process finds outside of the program",
-    "completion": "how far this process's own queues and threads are",
+    "files": "what this process finds outside the program",
+    "completion": "how far this process's own queues and threads have got",
 }
 _RAISING = 2
-"""Calls that lead from a `try` to what the project raises itself."""
+"""The most calls that may lead from a `try` to a `raise` of the project."""
 _DEPTH = 3
-"""Calls of the project's own functions that are looked into for what may fail."""
+"""The depth to which calls of the project's own functions are searched for what may fail."""
 
 
 class Way(Struct, frozen=True):
-    """A call of a function of the project, on the way to what it does."""
+    """A call of a function of the project, on the way to a `raise`."""
 
     at: int
     call: s.Call
@@ -61,21 +61,21 @@ class Way(Struct, frozen=True):
 
 
 class OwnRaise(Struct, frozen=True):
-    """A `raise` in a function of the project, and the calls that lead there, from one in a `try` on."""
+    """A `raise` in a function of the project, and the calls that lead to it, starting with one in a `try`."""
 
     way: tuple[Way, ...]
     number: int
 
 
 class Raised:
-    """Tells which handlers only some processes come to. One per run."""
+    """Decides which handlers are entered on some processes only. One per run."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self.knowledge = evaluator.knowledge
 
     def reason(self, frame: Frame, number: int) -> Reason | None:
-        """Why a clause, by its operation, catches an exception on some processes only."""
+        """Why a clause, given by its operation, catches an exception on some processes only."""
         caught = self.ev.function(frame).operations[number]
         block = self.ev.function(frame).block_of[number]
         if not isinstance(caught, s.Caught):
@@ -93,15 +93,15 @@ class Raised:
         if kinds is not None and not any(map(_is_broad, kinds)):
             return None
         if self.may_fail(frame, block, self.reads):
-            return Reason(site, "what is read here can fail on one process and not on another", "files")
+            return Reason(site, "a read in this try can fail on one process and not on another", "files")
         return None
 
     def happens_to_one(self, kinds: Values) -> bool:
-        """Does one of these exceptions come from outside of the program, or is it every one."""
+        """Whether one of these exceptions comes from outside the program, or stands for all exceptions."""
         return any(map(_is_broad, _flat(kinds))) or self._from_outside(kinds) is not None
 
     def _from_outside(self, kinds: Values) -> tuple[str, str] | None:
-        """The first of some kinds of exceptions that comes from outside of the program, and from where."""
+        """The first of some kinds of exceptions that comes from outside the program, and its source."""
         for kind in _flat(kinds):
             if isinstance(kind, ClassValue):
                 found = self._own_kind(kind)
@@ -113,7 +113,7 @@ class Raised:
         return None
 
     def _own_kind(self, cls: ClassValue) -> tuple[str, str] | None:
-        """What an exception of the project's own stands for: it derives from one from outside, or is raised for one."""
+        """The source of an exception of the project's own, which derives from an outside one or is raised for one."""
         name = self.ev.project.function(cls.ref).name
         bases = (self.knowledge.get(base) for base in self.ev.objects.library_bases(cls))
         sources = [str(known.raised) for known in bases if known is not None and known.raised is not None]
@@ -122,7 +122,7 @@ class Raised:
 
     @cached_property
     def _raised_for(self) -> dict[FunctionRef, list[str]]:
-        """For the project's own exceptions that handlers raise for others, where those come from."""
+        """For the project's own exceptions that handlers raise in place of others, the sources of those."""
         found: dict[FunctionRef, list[str]] = {}
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
@@ -143,10 +143,10 @@ class Raised:
             if block in inside and isinstance(made, s.Call):
                 yield from (v for v in self.ev.value(frame, made.function) if isinstance(v, ClassValue))
 
-    # -- what the project raises itself
+    # -- exceptions that the project raises
 
     def raises(self, frame: Frame, number: int) -> Iterator[OwnRaise]:
-        """The places in functions of the project, called from the `try` of a clause, that raise what it catches."""
+        """The `raise` statements, in functions called from the `try` of a clause, of what the clause catches."""
         function = self.ev.function(frame)
         caught = function.operations[number]
         kinds = self.ev.value(frame, caught.kind) if isinstance(caught, s.Caught) and caught.kind is not None else None
@@ -158,7 +158,7 @@ class Raised:
     ) -> Iterator[OwnRaise]:
         for at, call in frame.code.calls_in(blocks):
             if way and self._is_tried(frame, at, kinds):
-                continue  # what comes from there is caught on the way
+                continue  # an exception from there is caught on the way
             for callee in map(self._called, ordered(self.ev.value(frame, call.function))):
                 if isinstance(callee, FunctionValue):
                     inside, further = self.ev.free_frame(callee.ref), (*way, Way(at, call, callee))
@@ -169,13 +169,13 @@ class Raised:
                         yield from self._raises_in(inside, sorted(self.ev.live_blocks(inside)), kinds, further)
 
     def _called(self, callee: Value) -> Value | None:
-        """What runs when a value is called: of an object of the project, its ``__call__``."""
+        """What runs when a value is called: for an object of the project, its ``__call__``."""
         if isinstance(callee, Instance):
             return certain(self.ev.objects.attribute(callee, "__call__"))
         return callee
 
     def _is_tried(self, frame: Frame, at: int, kinds: Values) -> bool:
-        """Does an operation stand in a `try` with a clause for one of these exceptions, or for all."""
+        """Whether an operation is inside a `try` with a clause for one of these exceptions, or for all."""
         for clause in clauses_around(frame.code.function, at):
             given = set(_flat(self.ev.value(frame, clause.kind))) if clause.kind is not None else None
             if given is None or not given.isdisjoint(_flat(kinds)) or any(map(_is_broad, given)):
@@ -183,7 +183,7 @@ class Raised:
         return False
 
     def _is_caught(self, frame: Frame, operation: s.Raise, kinds: Values) -> bool:
-        """Is what is raised an exception of one of these kinds, as far as is known."""
+        """Whether a raised exception is of one of these kinds, as far as is known."""
         if operation.exception is None:
             return False
         made = frame.code.operations[operation.exception]
@@ -198,7 +198,7 @@ class Raised:
     # -- what may fail in a `try`
 
     def may_fail(self, frame: Frame, block: int, fails: FailingCall) -> bool:
-        """Is there a call in the `try` of a clause that may fail, itself or in a function of the project it calls."""
+        """Whether the `try` of a clause has a call that may fail, directly or in a function of the project it calls."""
         return any(self._fails_in(frame, tried, fails, _DEPTH) for tried in tried_by(frame.code.flow, block))
 
     def _fails_in(self, frame: Frame, block: int, fails: FailingCall, depth: int) -> bool:
@@ -221,7 +221,7 @@ class Raised:
         return not any(isinstance(callee, Applied) for callee in callees) and not self.is_calm(callees)
 
     def is_calm(self, callees: Values) -> bool:
-        """Does a call of these raise nothing on one process alone: it computes, asks who it is, or is parallel."""
+        """Whether calls of these never fail on one process alone: they compute, ask for the rank, or are parallel."""
         names = [callee.name for callee in callees if isinstance(callee, External)]
         return bool(names) and all(self._is_calm(name) for name in names)
 
@@ -234,7 +234,7 @@ class Raised:
         return name.endswith(("Error", "Exception"))
 
     def reads(self, frame: Frame, _: int, operation: s.Call) -> bool:
-        """Does a call surely ask a file system or a queue."""
+        """Whether a call certainly reads from a file system or a queue."""
         for callee in ordered(self.ev.value(frame, operation.function)):
             known = self.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and (known.reads or known.source in ("files", "completion")):
@@ -243,7 +243,7 @@ class Raised:
 
 
 def _is_broad(kind: object) -> bool:
-    """Is it a kind of exceptions that nearly all are of."""
+    """Whether nearly all exceptions are of this kind."""
     return isinstance(kind, External) and kind.name in _BROAD
 
 
@@ -260,7 +260,7 @@ def _flat(kinds: Values) -> Iterator[object]:
 
 
 def tried_by(flow: Flow, block: int) -> list[int]:
-    """The blocks of the `try` that a clause belongs to: those with a way to it, or to a clause before it."""
+    """The blocks of the `try` that a clause belongs to: those with an edge to it, or to a clause before it."""
     function = flow.function
     clauses, pending = {block}, [block]
     while pending:
@@ -279,7 +279,7 @@ def tried_by(flow: Flow, block: int) -> list[int]:
 
 
 def ways(function: s.Function, flow: Flow, block: int) -> tuple[int, int, list[int]] | None:
-    """Where a clause leads, where that meets the way without an exception, and the blocks of the `try`."""
+    """The target of a clause, the block where it meets the path without an exception, and the blocks of the `try`."""
     target = next((edge.target for edge in function.blocks[block].edges if edge.kind == "except"), None)
     tried = tried_by(flow, block)
     if target is None or not tried:
@@ -288,10 +288,10 @@ def ways(function: s.Function, flow: Flow, block: int) -> tuple[int, int, list[i
 
 
 def handled(flow: Flow, handler: int, join: int, tried: list[int]) -> frozenset[int]:
-    """The blocks that control comes to through a clause alone."""
+    """The blocks that control reaches only through a clause."""
     return frozenset(flow.reachable(handler, without=join) - calm(flow, join, tried))
 
 
 def calm(flow: Flow, join: int, tried: list[int]) -> set[int]:
-    """The blocks that control comes to from a `try` where nothing is raised, itself included."""
+    """The blocks that control reaches from a `try` if nothing is raised, including the `try` itself."""
     return set(tried) | {block for start in tried for block in flow.order(start, join)}

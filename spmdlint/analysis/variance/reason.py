@@ -7,11 +7,11 @@ from msgspec import Struct
 from spmdlint.analysis.evaluation.values import Site
 
 _PARTS = ("data", "ragged", "longest")
-"""Kinds of what a process has to itself, however it came by it."""
+"""Kinds of data that only this process has, however it got it."""
 
 
 class Reason(Struct, frozen=True):
-    """Why a value has a property: the step at a site, and the reason before it. ``kind`` is the source's."""
+    """Why a value has a property: the step at a site, and the reason before it. ``kind`` is that of the source."""
 
     site: Site
     text: str
@@ -19,7 +19,7 @@ class Reason(Struct, frozen=True):
     before: Reason | None = None
 
     def chain(self) -> list[Reason]:
-        """From the source to here."""
+        """The steps from the source to this one."""
         found: list[Reason] = []
         step: Reason | None = self
         while step is not None:
@@ -33,7 +33,7 @@ class Reason(Struct, frozen=True):
 
     @property
     def cause(self) -> Reason:
-        """The source, or what made data of it that is another size on every process: a share by a process's number."""
+        """The source, or the step that made data of a differing size from it, such as a share by process index."""
         if self.kind not in _PARTS:
             return self.source
         return next(step for step in self.chain() if step.kind == self.kind)

@@ -1,4 +1,4 @@
-"""What a loop gets in one round, where the project yields it itself: asked of each ``yield`` of the generator."""
+"""The element of a loop over a generator of the project: each ``yield`` of the generator is examined."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
 _DEPTH = 4
-"""Calls of ``zip``, ``enumerate`` and the like around one another."""
+"""The most calls of ``zip``, ``enumerate`` and the like inside one another."""
 
 
 def of_round(origins: Origins, frame: Frame, number: int, index: object = None) -> Reason | None:
-    """Why what an operation gets from a loop has the property, or its part at an index where that is given."""
+    """Why the element that an operation gets from a loop, or its part at an index, has the property."""
     operation = frame.code.operations[number]
     loop = frame.code.operations[operation.value] if isinstance(operation, s.Item) else operation
     if not isinstance(loop, s.Next):
@@ -24,7 +24,7 @@ def of_round(origins: Origins, frame: Frame, number: int, index: object = None) 
 
 
 def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | None:
-    """What a loop goes over that gives this part of each round: ``y`` of ``for x, _ in zip(y, z)``."""
+    """The iterable that gives a part of each element of a loop: ``y`` in ``for x, _ in zip(y, z)``."""
     loop = frame.code.operations[operation.value]
     call = frame.code.operations[frame.code.root_of(loop.iterable)] if isinstance(loop, s.Next) else None
     if not isinstance(call, s.Call):
@@ -37,7 +37,7 @@ def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | Non
 
 
 def _yielded(origins: Origins, frame: Frame, iterable: int, path: list[object], depth: int) -> Reason | None:
-    """The same of what an iterable of the project's yields, at the end of a path of indices."""
+    """Why what an iterable of the project yields has the property, at the end of a path of indices."""
     root = frame.code.root_of(iterable)
     call = frame.code.operations[root]
     if depth == 0:
@@ -63,7 +63,7 @@ def _yielded(origins: Origins, frame: Frame, iterable: int, path: list[object], 
 
 
 def _inside(call: s.Call, name: str, path: list[object]) -> tuple[int, list[object]] | None:
-    """What a function of Python's goes over, and the path inside of that."""
+    """What a function of Python's iterates over, and the remaining path within that."""
     given = [argument.value for argument in call.arguments if argument.keyword is None and not argument.star]
     if name == "builtins.zip" and path and isinstance(path[0], int) and path[0] < len(given):
         return given[path[0]], path[1:]

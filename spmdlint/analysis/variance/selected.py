@@ -1,6 +1,6 @@
-"""Arrays that hold what was selected by its content: as many rows as there are distinct ones, or as meet a condition.
+"""Arrays of elements selected by content: as many rows as there are distinct ones, or as meet a condition.
 
-Every process selects from its own data, so where the array is taken for one process's part, the parts differ in size.
+Each process selects from its own data, so if the array is used as one process's part, the parts differ in size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
 SELECTED = "selected"
-"""The kind of such a reason: it counts only where the array stands for a process's part."""
+"""The kind of such a reason: it counts only if the array is used as a process's part."""
 SELECTORS = frozenset(
     "unique nonzero flatnonzero argwhere extract compress setdiff1d intersect1d union1d unique_values".split()
 )
@@ -27,20 +27,20 @@ _DEPTH = 6
 
 
 def by_function(frame: Frame, number: int, name: str) -> Reason | None:
-    """``unique(ids)``, ``nonzero(mask)``, ``where(mask)``; with a ``size`` they have that size."""
+    """Why ``unique(ids)``, ``nonzero(mask)``, ``where(mask)`` differ in length; with a ``size`` they do not."""
     operation = frame.code.operations[number]
     if not isinstance(operation, s.Call):
         return None
     selects = name in SELECTORS or (name == "where" and len(operation.arguments) == 1)
     if not selects or any(argument.keyword == "size" for argument in operation.arguments):
         return None
-    return Reason(Site(frame.ref, number), f"{name}() gives as many as the data has", SELECTED)
+    return Reason(Site(frame.ref, number), f"{name}() returns as many elements as it finds in the data", SELECTED)
 
 
 def by_index(ev: Evaluator, frame: Frame, number: int, index: int) -> Reason | None:
-    """``rows[mask]``, where the mask compares arrays, and ``rows[flatnonzero(mask)]``."""
+    """Why ``rows[mask]``, where the mask compares arrays, or ``rows[flatnonzero(mask)]`` differs in length."""
     if _is_mask(ev, frame, index, _DEPTH):
-        return Reason(Site(frame.ref, number), "a mask takes as many rows as it finds", SELECTED)
+        return Reason(Site(frame.ref, number), "a mask selects as many rows as match it", SELECTED)
     return None
 
 
@@ -63,7 +63,7 @@ def _is_mask(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
 
 
 def _to_booleans(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
-    """``mask.astype(bool)``, ``asarray(mask, dtype=bool)``."""
+    """Whether a call is ``mask.astype(bool)``, ``asarray(mask, dtype=bool)`` or the like."""
     method = frame.code.operations[call.function]
     types = [argument.value for argument in call.arguments if argument.keyword == "dtype"]
     if isinstance(method, s.Attribute) and method.name == "astype":
@@ -73,7 +73,7 @@ def _to_booleans(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
 
 
 def by_filling(ev: Evaluator, frame: Frame, number: int) -> Reason | None:
-    """A list that takes up elements that meet a condition: in a comprehension, or by `append` below an `if`."""
+    """Why a list of elements that meet a condition differs in length: a comprehension, or `append` under an `if`."""
     operation = ev.function(frame).operations[number]
     if isinstance(operation, s.Load):
         if size_asked_for(ev, frame, number, operation) is not None:
@@ -101,7 +101,7 @@ def _appended(ev: Evaluator, frame: Frame, load: int, name: str) -> Reason | Non
 
 
 def _left_out(ev: Evaluator, frame: Frame, loop: int, wanted: int) -> bool:
-    """Does a condition on what a loop goes over decide whether a round comes to a block of its body."""
+    """Whether a condition on the element of a loop decides if an iteration reaches a block of the loop's body."""
     function, flow = frame.code.function, ev.flow(frame.ref)
     header = function.block_of[loop]
     body = flow.loop_body(header)
@@ -119,7 +119,7 @@ def _left_out(ev: Evaluator, frame: Frame, loop: int, wanted: int) -> bool:
 
 
 def _compares_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int) -> bool:
-    """Does a condition compare a part of what a loop is at with something; the number of the round is no such part."""
+    """Whether a condition compares a part of a loop's element with something; an iteration's number does not count."""
     operations = frame.code.operations
     operation = operations[number]
     if depth == 0:
@@ -134,7 +134,7 @@ def _compares_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth
 
 
 def _of_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int) -> bool:
-    """Is it what a loop is at, or taken from it."""
+    """Whether a value is the element of a loop, or is taken from it."""
     operations = frame.code.operations
     operation = operations[number]
     if depth == 0:
@@ -162,7 +162,7 @@ def _of_element(ev: Evaluator, frame: Frame, loop: int, number: int, depth: int)
 
 
 def _counts(ev: Evaluator, frame: Frame, step: s.Next) -> bool:
-    """Does a loop count its rounds: over `range` or `enumerate`."""
+    """Whether a loop counts its iterations, by `range` or `enumerate`."""
     call = frame.code.operations[step.iterable]
     callees = ev.value(frame, call.function) if isinstance(call, s.Call) else ()
     return any(isinstance(c, External) and c.name in ("builtins.range", "builtins.enumerate") for c in callees)

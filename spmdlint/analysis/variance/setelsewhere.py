@@ -1,4 +1,4 @@
-"""Stores to a name that stand in another function than the name: by ``global`` and by ``nonlocal``."""
+"""Stores to a name that are made in other functions than its own: by ``global`` and by ``nonlocal``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def of_module(ev: Evaluator, path: Path, name: str) -> Iterator[Store]:
 
 
 def of_function(ev: Evaluator, frame: Frame, name: str) -> Iterator[Store]:
-    """The stores to a name of a function that those make which are defined in it."""
+    """The stores to a name of a function that are made by functions defined in it."""
     return _stores(ev, frame.ref.path, frame.code.set_inside.get(name, ()), name)
 
 

@@ -1,7 +1,7 @@
-"""Which arrays have another shape on every process: sizes that vary, and what is made with them.
+"""Decides which arrays differ in shape between processes: from sizes that vary, and from what is made with them.
 
-A window of one length has one shape wherever it lies, and what is padded up to a size has that size; so of a pad only
-the size counts that is aimed at. An array of a process's share has the share's length.
+A window of one length has the same shape wherever it lies, and what is padded to a size has that size; so for padding,
+only the target size counts. An array of a process's share has the share's length.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ MAPPERS = frozenset(("jax.tree.map", "jax.tree_util.tree_map"))
 _KEEPERS = frozenset(("jax.device_put", "builtins.list", "builtins.tuple", "builtins.dict"))
 _SIZES = frozenset(("size", "shape"))
 _UNKNOWN = (SELECTED, LONGEST)
-"""Kinds of reasons that hold for every part of what has several: nobody has said which of them it is about."""
+"""Kinds of reasons that hold for every part of a value: nobody has said which of its parts they are about."""
 
 
 class Shape(Property):
-    """Has another shape on every process. ``content`` and ``length`` are the other facets."""
+    """The shape differs between processes. ``content`` and ``length`` are other facets."""
 
     content: Origins
     length: Origins
@@ -79,17 +79,17 @@ class Shape(Property):
 
     def _of_texts(self, origins: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
         texts = self.content.any_of(frame, padded_to_longest(origins.ev, frame, call))
-        text = "a process's own texts are padded to the longest of them"
+        text = "this process's own texts are padded to the longest of them"
         return Reason(Site(frame.ref, number), text, LONGEST, texts) if texts is not None else None
 
     @staticmethod
     def _encoded(origins: Origins, frame: Frame, operation: s.Attribute) -> Reason | None:
-        """A field of what a tokenizer gives."""
+        """Why a field of a tokenizer's result differs in shape."""
         found = origins.of(frame, operation.base) if operation.name in ENCODED else None
         return found if found is not None and found.kind == LONGEST else None
 
     def _loaded(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | Literal["continue"] | None:
-        """What a name holds, with what was put into it."""
+        """Why the value of a name differs in shape, together with what was put into it."""
         puts = {
             place: put
             for place in filling_of(origins.ev, frame, number)
@@ -104,7 +104,7 @@ class Shape(Property):
 
     @staticmethod
     def _filled(origins: Origins, frame: Frame, name: str, puts: Collection[s.StoreSubscript]) -> Reason | None:
-        """What is put into a dictionary under a key."""
+        """Why what is put into a dictionary under a key differs in shape."""
         given = [each.value for each in puts]
         made = given_to(frame.code.function, name) if given else []
         only_dictionaries = bool(made) and all(isinstance(each, s.DictDisplay) for each in made)
@@ -112,14 +112,14 @@ class Shape(Property):
 
     @staticmethod
     def _renewed(origins: Origins, frame: Frame, puts: Iterable[s.StoreSubscript]) -> bool:
-        """Does a loop put arrays of one shape under the keys of a dictionary: in the place of all, maybe."""
+        """Whether a loop puts arrays of one shape under the keys of a dictionary: perhaps in the place of all."""
         return any(
             _goes_over_keys(origins.ev.value(frame, put.index)) and origins.of(frame, put.value) is None for put in puts
         )
 
     @staticmethod
     def _of_entry(origins: Origins, frame: Frame, operation: s.Item) -> Reason | None:
-        """The value of ``for key, value in arrays.items()``, and one of several that a call returned."""
+        """Why the value in ``for key, value in arrays.items()``, or one of several results, differs in shape."""
         function = origins.ev.function(frame)
         each = function.operations[operation.value]
         if isinstance(each, s.Call):  # one of several results
@@ -132,7 +132,7 @@ class Shape(Property):
         return origins.of(frame, method.base)
 
     def _combined(self, origins: Origins, frame: Frame, operation: s.Binary) -> Reason | None:
-        if operation.operator == "@":  # the rows of the right side are summed away, as are those of a transposed left
+        if operation.operator == "@":  # sums over the rows of the right operand, or of a transposed left one
             left = frame.code.operations[operation.left]
             turned = isinstance(left, s.Attribute) and left.name in ("T", "mT")
             return None if turned else origins.of(frame, operation.left)
@@ -141,7 +141,7 @@ class Shape(Property):
             return self.content.of(frame, size)
         found = origins.any_of(frame, (operation.left, operation.right))
         if found is None and operation.operator == "*":
-            # `[0] * n` has n elements; a product with an array has the array's shape, which was asked for.
+            # `[0] * n` has n elements; a product with an array has the array's shape, which was looked at above.
             function = origins.ev.function(frame)
             for one_side, other in ((operation.left, operation.right), (operation.right, operation.left)):
                 if isinstance(function.operations[one_side], s.Display):
@@ -149,7 +149,7 @@ class Shape(Property):
         return found
 
     def _aimed_at(self, frame: Frame, number: int, function: s.Function) -> Reason | None:
-        """The reason of a size; of a difference ``size - length`` only the size that is padded to."""
+        """Why a size varies; for a difference ``size - length``, only the size that is padded to counts."""
         for _ in LINKS:
             operation = function.operations[number]
             if isinstance(operation, s.Binary) and operation.operator == "-":
@@ -178,12 +178,12 @@ class Shape(Property):
         whole = origins.of(frame, operation.base) if found is None else None
         first = function.operations[parts[0]]
         rows = isinstance(first, s.Slice) or (isinstance(first, s.Const) and first.value is ...)
-        # Which rows are taken says how many there are, but not how long each is.
+        # Which rows are taken decides how many there are, but not how long each is.
         return found or (whole if whole is not None and (rows or whole.kind == LONGEST) else None)
 
     @staticmethod
     def _padded_before(origins: Origins, frame: Frame, load: int, operation: s.Load) -> bool:
-        """Does a branch pad what the name held, up to one size, where it is shorter."""
+        """Whether a branch pads the value of a name to one size if it is shorter."""
         if frame.code.scope_of(operation.name) is not frame.code.function:
             return False
         stores = origins.ev.reaching(frame, load, operation.name)
@@ -199,11 +199,11 @@ class Shape(Property):
 
     @staticmethod
     def _is_filled(origins: Origins, frame: Frame, base: int) -> bool:
-        """Is more put into a collection than what is written where it is made."""
+        """Whether more is put into a collection than is written where it is made."""
         return isinstance(frame.code.operations[base], s.Load) and bool(filling_of(origins.ev, frame, base))
 
     def _chosen(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
-        """Rows by an array of indices, or by a mask; a place in a tuple or a dictionary."""
+        """Why rows chosen by indices or by a mask, or an element of a tuple or dictionary, differ in shape."""
         index = origins.ev.function(frame).operations[operation.index]
         if isinstance(index, s.Const):
             found = origins.of(frame, operation.base)
@@ -256,13 +256,13 @@ class Shape(Property):
         return self._callable(origins, frame, operation) or CONTINUE
 
     def _stacked(self, origins: Origins, frame: Frame, name: str, parts: int) -> Reason | None:
-        """Why what is put together of several arrays has another shape."""
+        """Why an array that is put together from several arrays differs in shape."""
         if name in JOINED and make_up(origins, frame, parts):
             return None
         return origins.of(frame, parts) or self.length.of(frame, parts) or by_filling(origins.ev, frame, parts)
 
     def _of_first(self, frame: Frame, name: str, arguments: list[int]) -> Reason | None:
-        """Why what is made of a shape, or between two ends, has another shape."""
+        """Why an array made from a shape, or between two ends, differs in shape."""
         if name != "arange" or len(arguments) < 2:
             return self.content.of(frame, arguments[0])
         windows = Windows(self.content)
@@ -272,13 +272,13 @@ class Shape(Property):
         return found
 
     def _size(self, origins: Origins, frame: Frame, array: int) -> Reason | None:
-        """Why an array has another number of elements."""
+        """Why the number of elements of an array differs."""
         return self.length.of(frame, array) or origins.of(frame, array)
 
     def _method(
         self, origins: Origins, frame: Frame, number: int, operation: s.Call, method: s.Attribute
     ) -> Reason | Literal["continue"] | None:
-        """A method of an array, or one that makes an array of a size."""
+        """Why the result of an array's method, or of a method that makes an array of a size, differs in shape."""
         arguments = [argument.value for argument in operation.arguments]
         if method.name == "reshape":
             function = origins.ev.function(frame)
@@ -291,7 +291,7 @@ class Shape(Property):
         return CONTINUE
 
     def _of_sizes(self, frame: Frame, operation: s.Call) -> Reason | None:
-        """The shape that random numbers are asked for in: by name, or written out behind the key."""
+        """Why the shape requested for random numbers varies: given by name, or written out after the key."""
         operations = self.content.ev.function(frame).operations
         named = [argument.value for argument in operation.arguments if argument.keyword in _SIZES]
         behind = [argument.value for argument in operation.arguments[1:] if not argument.keyword]
@@ -303,7 +303,7 @@ class Shape(Property):
         return origins.step(frame, number, "an array of that size is made", found) if found is not None else None
 
     def _padded(self, origins: Origins, frame: Frame, arguments: list[int], function: s.Function) -> Reason | None:
-        """``pad(x, (before, after))``: the widths as sizes that are aimed at."""
+        """Why ``pad(x, (before, after))`` differs in shape: its widths count as sizes that are padded to."""
         pending, sizes = [arguments[1]], []
         while pending:
             operation = function.operations[pending[-1]]
@@ -314,20 +314,20 @@ class Shape(Property):
                 sizes.append(number)
         found = next((found for size in sizes if (found := self._aimed_at(frame, size, function)) is not None), None)
         even = found is not None and not any(_differs(function, size) for size in sizes)
-        # What is of another size everywhere, and gets another number of rows, is padded to be of one size.
+        # Data whose size differs, and which gets a differing number of rows, is padded to one size.
         return None if even and (self._size(origins, frame, arguments[0]) is not None) else found
 
     def _elsewhere(self, origins: Origins, frame: Frame, number: int, name: str, operation: s.Call) -> Reason | None:
         arguments = [argument.value for argument in operation.arguments]
         known = origins.ev.knowledge.get(name)
         if known is not None and known.gives_global and known.local is not None:
-            # Without the shape of the whole, every process's part has to be of one shape.
+            # Without the shape of the whole, the parts of all processes must have one shape.
             part = passed(operation, known.local, known.positional)
             whole = passed(operation, "global_shape", known.positional)
             found = origins.of(frame, part) if part is not None and whole is None else None
             if part is None or found is None or found.kind != SELECTED:
                 return found
-            text = "every process puts in its part as it is"
+            text = "each process passes in its part as it is"
             return Reason(Site(frame.ref, part), text, "data", found)
         if name in _KEEPERS or (known is not None and known.per_device):
             return origins.any_of(frame, arguments[:1])
@@ -338,7 +338,7 @@ class Shape(Property):
         return None
 
     def _callable(self, origins: Origins, frame: Frame, operation: s.Call) -> Reason | None:
-        """A call of a parameter, where the file has one class whose objects can be called."""
+        """Why a call of a parameter differs in shape, if the file has only one class whose objects can be called."""
         callee = origins.ev.function(frame).operations[operation.function]
         if not isinstance(callee, s.Load):
             return None
@@ -349,17 +349,17 @@ class Shape(Property):
         for target in origins.calls.targets(Instance(cls), arguments, frame.depth + 1):
             found = origins.of_returns(target.frame)
             if found is not None:
-                return origins.step(frame, operation.function, "an object that is called here returns it", found)
+                return origins.step(frame, operation.function, "the object that is called here returns it", found)
         return None
 
 
 def _goes_over_keys(values: Values) -> bool:
-    """Are these the keys of a dictionary that a loop goes over: several strings."""
+    """Whether these are the keys of a dictionary that a loop goes over: several strings."""
     return len(values) > 1 and all(isinstance(v, Constant) and isinstance(v.value, str) for v in values)
 
 
 def _differs(function: s.Function, number: int) -> bool:
-    """Is a number of rows to add the difference of a size that is aimed at and of another one."""
+    """Whether a number of rows to add is the difference between a target size and another size."""
     operation = function.operations[number]
     if isinstance(operation, s.Load):
         stores = [function.operations[n] for n in function.stores.get(operation.name, ())]
@@ -368,7 +368,7 @@ def _differs(function: s.Function, number: int) -> bool:
 
 
 def _has_rest(function: s.Function, sizes: list[int]) -> bool:
-    """Is one size of a new shape -1, which is whatever is left."""
+    """Whether one size of a new shape is -1, which means whatever is left."""
     for number in sizes:
         operation = function.operations[number]
         if isinstance(operation, s.Display) and _has_rest(function, list(operation.elements)):

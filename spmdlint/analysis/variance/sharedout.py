@@ -1,7 +1,7 @@
-"""What a library shares out: an unknown call that is told which process this is, and how many there are.
+"""Data that a library shares out: an unknown call that is given the process index and the number of processes.
 
-``task.get_dataset(shard_info=ShardInfo(process_index(), process_count()))``: what it gives is this process's own part,
-and does not tell who one is.
+``task.get_dataset(shard_info=ShardInfo(process_index(), process_count()))``: the result is this process's own part, and
+does not identify the process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DEPTH = 3
 
 
 def shared_out(content: Origins, frame: Frame, number: int, call: s.Call) -> Reason | None:
-    """Why what an unknown call gives is this process's part of something."""
+    """Why the result of an unknown call is this process's part of something."""
     given = [each for argument in call.arguments for each in _parts(content, frame, argument.value, _DEPTH)]
     if not any(_is_count(content, frame, value) for value in given):
         return None
@@ -25,11 +25,11 @@ def shared_out(content: Origins, frame: Frame, number: int, call: s.Call) -> Rea
     found = next((reason for reason in reasons if reason is not None and reason.kind == "identity"), None)
     if found is None:
         return None
-    return Reason(Site(frame.ref, number), "this is shared out by the number of the process", "data", found)
+    return Reason(Site(frame.ref, number), "this is shared out by process index", "data", found)
 
 
 def _parts(content: Origins, frame: Frame, value: int, depth: int) -> Iterator[int]:
-    """A value, and what a tuple of it or an unknown object is made of."""
+    """A value, with the elements of a tuple or the arguments of an unknown object."""
     yield value
     operation = frame.code.operations[frame.code.root_of(value)]
     inner: tuple[int, ...] = ()
@@ -42,7 +42,7 @@ def _parts(content: Origins, frame: Frame, value: int, depth: int) -> Iterator[i
 
 
 def _makes_options(content: Origins, frame: Frame, call: s.Call) -> bool:
-    """Is it a class that the linter knows nothing of, by the spelling of its name."""
+    """Whether a call makes an object of a class unknown to the linter, judging by the spelling of its name."""
     callee = frame.code.operations[call.function]
     name = callee.name if isinstance(callee, (s.Load, s.Attribute)) else ""
     known = any(

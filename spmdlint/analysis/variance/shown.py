@@ -10,8 +10,8 @@ from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
-# What the project itself calls one. Of what a library does to a sequence nothing else is known but for Python's own
-# functions and those of arrays, which choose, order and count.
+# Names that projects give to progress bars. A call of a library counts as one as well, unless it is a function of
+# Python's own or one of arrays, which choose, order and count.
 _BARS = frozenset(("tqdm", "track", "progress_bar", "tqdm_notebook"))
 _CHANGING = (
     "builtins.",
@@ -27,7 +27,7 @@ _CHANGING = (
 
 
 def same_behind_bars(conditions: Conditions, frame: Frame, values: Sequence[int]) -> bool:
-    """Are these values the same things to go over, some of them behind a progress bar."""
+    """Whether these values are the same iterable, some of them wrapped in a progress bar."""
     behind = [_behind(conditions.ev, frame, value) for value in values]
     if behind == list(values) or len(behind) < 2:
         return False
@@ -46,7 +46,7 @@ def _behind(ev: Evaluator, frame: Frame, number: int) -> int:
 
 
 def _same(conditions: Conditions, frame: Frame, one: int, other: int) -> bool:
-    """Are two values equal: also ``range`` and the like, called twice with the same."""
+    """Whether two values are equal, including ``range`` and the like called twice with equal arguments."""
     if conditions.same(frame, one, other):
         return True
     ev = conditions.ev

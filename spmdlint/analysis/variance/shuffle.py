@@ -1,4 +1,4 @@
-"""Which values come in an order that a process made with a seed of its own."""
+"""Values whose order comes from a process's own seed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from spmdlint.analysis.variance.evened import KEEPERS
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
-# Methods that give the elements of an array in the order that they had.
+# Methods that return the elements of an array in the order they had.
 _ARRANGING = frozenset(("reshape", "tolist", "astype", "copy"))
 
 
 class ShuffledOrder(Property):
-    """Comes in an order that a process's own seed made."""
+    """The order of the value comes from a process's own seed."""
 
     content: Origins
 
@@ -34,7 +34,7 @@ class ShuffledOrder(Property):
         if isinstance(operation, s.Subscript):
             return origins.any_of(frame, (operation.index, operation.base))
         if isinstance(operation, s.Next):
-            return origins.of(frame, operation.iterable)  # a row of what was shuffled and then reshaped
+            return origins.of(frame, operation.iterable)  # a row of an array that was shuffled and then reshaped
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         return CONTINUE
@@ -70,7 +70,7 @@ class ShuffledOrder(Property):
 
     @staticmethod
     def _gone_over(origins: Origins, frame: Frame, number: int) -> Reason | None:
-        """Why an object of the project's gives what it holds in an order of one's own: by its ``__iter__``."""
+        """Why iterating over an object of the project gives an order of this process's own, by its ``__iter__``."""
         for value in ordered(origins.ev.value(frame, number)):
             for method in origins.ev.objects.attribute(value, "__iter__") if isinstance(value, Instance) else ():
                 if isinstance(method, FunctionValue):
@@ -84,13 +84,13 @@ class ShuffledOrder(Property):
         return None
 
     def _of_seed(self, origins: Origins, frame: Frame, number: int, operation: s.Call) -> Reason | None:
-        """A data set's own ``shuffle``, with a seed by name or behind the size of its buffer."""
+        """Why a data set's own ``shuffle`` varies: its seed is given by name, or after the size of its buffer."""
         given = [argument.value for argument in operation.arguments if argument.keyword in (None, "seed")]
         named = [argument.value for argument in operation.arguments if argument.keyword == "seed"]
         return self._step(origins, frame, number, self.content.any_of(frame, named or given[1:2]))
 
     def _shuffled_in_place(self, origins: Origins, frame: Frame, read: int, name: str) -> Reason | None:
-        """Is there ``rng.shuffle(name)`` in the function before it is read, with a generator that differs."""
+        """Why a name is in a shuffled order: ``rng.shuffle(name)`` runs before it is read, with a varying generator."""
         function = origins.ev.function(frame)
         for number, operation in enumerate(function.operations):
             if not isinstance(operation, s.Call) or not operation.arguments:
@@ -106,7 +106,7 @@ class ShuffledOrder(Property):
 
     @staticmethod
     def _comes_to(origins: Origins, frame: Frame, shuffled: int, read: int, name: str) -> bool:
-        """Is what a name holds at one place still there at another, to which control comes later."""
+        """Whether the value that a name has at one place still reaches another place, which runs later."""
         flow, blocks = origins.ev.flow(frame.ref), origins.ev.function(frame).block_of
         if flow.reaching(shuffled, name).isdisjoint(flow.reaching(read, name)):
             return False
@@ -116,4 +116,4 @@ class ShuffledOrder(Property):
 
     @staticmethod
     def _step(origins: Origins, frame: Frame, number: int, found: Reason | None) -> Reason | None:
-        return origins.step(frame, number, "it is shuffled with that", found) if found is not None else None
+        return origins.step(frame, number, "the shuffle depends on it", found) if found is not None else None

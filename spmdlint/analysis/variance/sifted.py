@@ -1,7 +1,7 @@
-"""Parts of the data that were sifted after they were shared out: how many examples are left depends on what they are.
+"""Parts of the data that are filtered after they were shared out: how many examples remain depends on their content.
 
-Each process got as many, and throws away what is too long, too short or otherwise of no use: another number on each.
-A name or a path that is asked for its ending, or an entry that is none, is no example that is judged.
+Each process got the same number, and discards what is too long, too short or otherwise of no use: a different number on
+each process. A test of a name or path for its ending, or of an entry for its presence, does not judge an example.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DEPTH = 8
 
 
 def of_comprehension(content: Origins, frame: Frame, number: int, collected: s.Collected) -> Reason | None:
-    """Why a comprehension keeps another number of elements on every process: ``[x for x in mine if len(x) < 128]``."""
+    """Why a comprehension keeps differently many elements on each process: ``[x for x in mine if len(x) < 128]``."""
     operations = frame.code.operations
     tests = filters(content, frame, collected)
     loops = [(loop, step) for loop in collected.loops if isinstance(step := operations[loop], s.Next)]
@@ -29,7 +29,7 @@ def of_comprehension(content: Origins, frame: Frame, number: int, collected: s.C
 
 
 def of_filter(content: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
-    """Why ``filter(function, mine)`` does."""
+    """Why ``filter(function, mine)`` keeps a different number of elements on each process."""
     if len(arguments) != 2 or not _is_own(content.ev, frame, arguments[0]):
         return None
     return _of_own(content, frame, number, arguments[1])
@@ -39,12 +39,12 @@ def _of_own(content: Origins, frame: Frame, number: int, iterable: int) -> Reaso
     found = content.of(frame, iterable)
     if found is None or found.kind != "data":
         return None
-    text = "how many of this process's own examples are kept depends on what they are"
+    text = "how many of this process's own examples are kept depends on their content"
     return Reason(Site(frame.ref, number), text, "data", found.source if found.source is not found else None)
 
 
 def _judges(ev: Evaluator, frame: Frame, test: int, element: int) -> bool:
-    """Does a condition say whether an element is good enough: by its size, or by a function of the project's."""
+    """Whether a condition judges an element: by its size, or by a function of the project."""
     operation = frame.code.operations[test]
     if isinstance(operation, s.Unary) and operation.operator == "not":
         return _judges(ev, frame, operation.operand, element)
@@ -64,7 +64,7 @@ def _is_own(ev: Evaluator, frame: Frame, function: int) -> bool:
 
 
 def _made_of(frame: Frame, number: int, element: int, depth: int) -> bool:
-    """Is a value an element of a loop, a part of it or a number that is computed from it."""
+    """Whether a value is the element of a loop, a part of it, or a number that is computed from it."""
     root = frame.code.root_of(number)
     operation = frame.code.operations[root]
     if root == element or depth == 0:

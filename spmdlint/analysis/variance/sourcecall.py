@@ -1,4 +1,4 @@
-"""Which function of a library gave what differs."""
+"""The library function that is the source of variance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spmdlint.program import summary as s
 
 
 def source_function(ev: Evaluator, reason: Reason) -> str:
-    """The name of the function whose call is the source of a reason; empty where it is no call, or of another kind."""
+    """The name of the library function whose call is the source of a reason; empty if the source is something else."""
     site = reason.source.site
     call = ev.project.function(site.ref).operations[site.number]
     callee = certain(ev.value(ev.free_frame(site.ref), call.function)) if isinstance(call, s.Call) else None

@@ -1,4 +1,4 @@
-"""Where values that differ between processes come from: what the knowledge base says of names, calls and methods."""
+"""Sources of variance: what the knowledge base says of names, calls and methods that differ between processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BUCKETS = ("gcsfs.", "s3fs.", "google.cloud.storage.", "boto3.")
 
 
 class Sources:
-    """Tells sources of variance. One per run."""
+    """Recognises sources of variance. One per run."""
 
     def __init__(self, evaluator: Evaluator, reach: Reach) -> None:
         self.ev = evaluator
@@ -45,7 +45,7 @@ class Sources:
         self._imports: dict[Path, frozenset[str]] = {}
 
     def of_call(self, frame: Frame, number: int, operation: s.Call, callee: External) -> Reason | None:
-        """Is a call of a library's function a source."""
+        """Why a call of a library's function is a source; None if it is not."""
         known = self.knowledge.get(callee.name)
         site = Site(frame.ref, number)
         if known is not None and known.source is not None and not known.callback:
@@ -53,33 +53,33 @@ class Sources:
         if callee.name == "builtins.hash" and operation.arguments:
             if not names_something(self.ev, frame, operation.arguments[0].value):
                 return None
-            return Reason(site, "hash() of a string is seeded anew in every process", "hash")
+            return Reason(site, "hash() of a string is seeded differently in each process", "hash")
         if callee.name in GETTERS and operation.arguments:
             return self._environment(self.ev.value(frame, operation.arguments[0].value), site)
         return None
 
     def of_applied(self, value: Applied) -> Reason | None:
-        """Did a source give this value."""
+        """Why the call that gave this value is a source; None if it is not."""
         known = self.knowledge.get(value.name)
         if known is None or known.source is None or known.callback or value.arguments.open:
             return None
         return self._given(known, len(value.arguments.positional) + len(value.arguments.keywords), value.site)
 
     def _given(self, known: Known, count: int, site: Site) -> Reason | None:
-        """Is a call of a source one that differs, with so many arguments."""
+        """Why a call of a source with this number of arguments varies; None if it does not."""
         if known.source is None or (known.unseeded and count) or self._seeded(known):
             return None
         if known.at_most is not None and count > known.at_most:
             return None
-        return Reason(site, f"{known.name}() is different on every process", known.source)
+        return Reason(site, f"{known.name}() differs between processes", known.source)
 
     def _seeded(self, known: Known) -> bool:
-        """Does the program give the generator behind a function a seed: then it is its author's to choose it."""
+        """Whether the program seeds the generator behind a function: then the choice is its author's."""
         return bool(known.seeded_by) and known.seeded_by in self._seeding
 
     @cached_property
     def _seeding(self) -> frozenset[str]:
-        """What gives a generator its seed, where a call of it is given something that is not None by default."""
+        """The seeding functions that some call gives an argument which is not None by default."""
         wanted = {known.seeded_by for known in self.knowledge.functions.values() if known.seeded_by}
         uses = (use for use in self.reach.applications if use.applied.name in wanted)
         return frozenset(use.applied.name for use in uses if self._is_given(use.applied.arguments))
@@ -94,7 +94,7 @@ class Sources:
         return not isinstance(value, Free) or self._is_passed(value, _DEPTH)
 
     def _is_passed(self, parameter: Free, depth: int) -> bool:
-        """Does any call pass something for a parameter that is None by default; of others, whoever calls does."""
+        """Whether some call passes a parameter that is None by default; any other parameter counts as passed."""
         function, frame = self.ev.project.function(parameter.ref), self.ev.free_frame(parameter.ref)
         default = self.ev.default(parameter.ref, frame.outer, parameter.name)
         if default is None or constant(default) != Constant(None) or depth == 0:
@@ -111,12 +111,14 @@ class Sources:
         return False
 
     def of_method(self, frame: Frame, number: int, operation: s.Call) -> Reason | None:
-        """Is a call of a method a source by its name, on an object that the linter knows nothing of."""
+        """Why a call of a method of an unknown object is a source, by the method's name; None if it is not."""
         method = self.ev.function(frame).operations[operation.function]
         if not isinstance(method, s.Attribute):
             return None
         if lists_folder(self.ev, frame, method):
-            return Reason(Site(frame.ref, number), f".{method.name}() may find other files on every process", "files")
+            return Reason(
+                Site(frame.ref, number), f".{method.name}() may find different files on each process", "files"
+            )
         known = self.knowledge.methods.get(method.name)
         if known is None or known.source is None or known.callback is not None:
             return None
@@ -126,11 +128,11 @@ class Sources:
         if any(isinstance(callee, (FunctionValue, External)) for callee in callees):
             return None
         if known.source == "files" and any(map(_in_a_bucket, self.ev.value(frame, method.base))):
-            return None  # which all processes see alike
+            return None  # which all processes see in the same way
         return Reason(Site(frame.ref, number), f".{method.name}() may differ between processes", known.source)
 
     def _imported(self, path: Path) -> frozenset[str]:
-        """The first parts of the names of the modules that a file imports."""
+        """The top-level names of the modules that a file imports."""
         if path not in self._imports:
             functions = self.ev.project.modules[path].summary.functions
             found = {o.module.split(".")[0] for f in functions for o in f.operations if isinstance(o, s.Import)}
@@ -138,7 +140,7 @@ class Sources:
         return self._imports[path]
 
     def of_name(self, frame: Frame, number: int) -> Reason | None:
-        """Is a name or an element a source without being called."""
+        """Why a name or an element is a source without being called; None if it is not."""
         operation = self.ev.function(frame).operations[number]
         if isinstance(operation, s.Subscript):
             name = variable_read(self.ev, frame, operation)
@@ -147,25 +149,25 @@ class Sources:
             if isinstance(value, External):
                 known = self.knowledge.get(value.name)
                 if known is not None and known.attribute and known.source is not None:
-                    text = f"{value.name} is different on every process"
+                    text = f"{value.name} differs between processes"
                     return Reason(Site(frame.ref, number), text, known.source)
         return None
 
     def _environment(self, name: Values, site: Site) -> Reason | None:
         variable = constant(name)
         if variable is not None and variable.value in self.knowledge.ranks:
-            return Reason(site, f"the environment variable {variable.value} is this process's number", "identity")
+            return Reason(site, f"the environment variable {variable.value} is this process's rank", "identity")
         return None
 
-    # -- what runs at times of its own
+    # -- code that runs at its own times
 
     def of_store(self, ref: FunctionRef, number: int) -> Reason | None:
-        """Is what a function stores for others a source, because nobody knows when it runs."""
+        """Why what a function stores for others varies: nobody knows when the function runs."""
         known = self._callbacks.get(ref)
         if known is None:
             return None
         name = self.ev.project.function(ref).name
-        return Reason(Site(ref, number), f"{name}() runs at another time on every process", known)
+        return Reason(Site(ref, number), f"{name}() runs at a different time on each process", known)
 
     @cached_property
     def _callbacks(self) -> dict[FunctionRef, str]:
@@ -184,7 +186,7 @@ class Sources:
 
 
 def _in_a_bucket(value: Value) -> bool:
-    """Is it a store of objects, which a library made."""
+    """Whether a value is an object store that a library made."""
     return isinstance(value, Applied) and value.name.startswith(_BUCKETS)
 
 

@@ -1,4 +1,4 @@
-"""Parts of a data set that TensorFlow Datasets is asked for by their ends: ``split=f"train[{start}:{end}]"``."""
+"""Parts of a data set that TensorFlow Datasets is asked for by their bounds: ``split=f"train[{start}:{end}]"``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KIND = "ReadInstruction"
 
 
 def of_split(content: Origins, frame: Frame, call: s.Call) -> Reason | None:
-    """Why the part that a call asks for has another size on some processes."""
+    """Why the part that a call asks for differs in size on some processes."""
     for argument in call.arguments:
         if argument.keyword == "split":
             ends = _ends(content, frame, resolved(content.ev, frame, argument.value))
@@ -21,7 +21,7 @@ def of_split(content: Origins, frame: Frame, call: s.Call) -> Reason | None:
 
 
 def _ends(content: Origins, frame: Frame, number: int) -> tuple[int, int] | None:
-    """The two ends of a part, where both are given."""
+    """The two bounds of a part, if both are given."""
     made = frame.code.operations[number]
     if isinstance(made, s.FString):
         return _written(content, frame, made)
@@ -34,7 +34,7 @@ def _ends(content: Origins, frame: Frame, number: int) -> tuple[int, int] | None
 
 
 def _written(content: Origins, frame: Frame, text: s.FString) -> tuple[int, int] | None:
-    """What stands between ``[`` and ``:``, and between that and ``]``."""
+    """The values between ``[`` and ``:``, and between ``:`` and ``]``."""
     texts = [_text(constant(content.ev.value(frame, part))) for part in text.parts]
     for place, between in enumerate(texts[1:-1], 1):
         if between == ":" and place >= 2 and place + 2 < len(texts):

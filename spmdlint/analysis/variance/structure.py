@@ -1,7 +1,7 @@
-"""Which trees of arrays have another structure on every process: None or something empty where others have a value.
+"""Decides which trees of arrays differ in structure between processes: None or empty where others have a value.
 
-A call that JAX maps over the leaves of a tree joins nothing for a tree without leaves, so a process that passes None in
-the place of a value leaves the others waiting.
+A call that JAX maps over the leaves of a tree joins no communication for a tree without leaves, so a process that
+passes None instead of a value leaves the others waiting.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOLLOWED = (s.Load, s.Store, s.Attribute, s.Parameter, s.Await, s.BoolOp)
 
 
 class Structure(Property):
-    """Has another tree structure on every process. ``content`` is the other facet."""
+    """The tree structure differs between processes. ``content`` is another facet."""
 
     content: Origins
 
@@ -48,7 +48,7 @@ class Structure(Property):
             found = self.content.of(frame, operation.test)
             if _differ(origins, frame, (operation.body, operation.orelse)):
                 return found if found is not None and _tells(found) else None
-            return CONTINUE if found is None else None  # whoever takes an arm may know that there is a value
+            return CONTINUE if found is None else None  # the code that takes an arm may know that there is a value
         if isinstance(operation, s.Display):
             return origins.any_of(frame, operation.elements)
         if isinstance(operation, s.DictDisplay):
@@ -65,7 +65,7 @@ class Structure(Property):
         return CONTINUE if isinstance(operation, _FOLLOWED) else None
 
     def _put_in(self, origins: Origins, frame: Frame, number: int, load: s.Load) -> Reason | None:
-        """What a branch puts under a key of a dictionary, which was made with nothing there."""
+        """Why a dictionary differs in structure: a branch puts something under a key that was made empty."""
         made = given_to(frame.code.function, load.name) if frame.code.function.binds(load.name) else []
         tables = [each for each in made if isinstance(each, s.DictDisplay)]
         if len(made) != 1 or not tables:
@@ -98,7 +98,7 @@ class Structure(Property):
         for callee in ordered(origins.ev.value(frame, operation.function)):
             if isinstance(callee, External):
                 known = origins.ev.knowledge.get(callee.name)
-                # A record, or what a checkpointer is given: a tree of what it is made with.
+                # A record, or what a checkpointer is given: a tree of its arguments.
                 records = known is not None and (known.kind == "record" or bool(known.given_to))
                 parts = operation.arguments if records else operation.arguments[1:2]
                 followed = records or callee.name in MAPPERS
@@ -119,19 +119,19 @@ class Structure(Property):
         nothing = [place for place, value in places if value is not None and is_none(origins, frame, value)]
         if found is None or not nothing:
             return found
-        return Reason(Site(frame.ref, nothing[0]), f"{name} is None where nothing else is put there", found.kind, found)
+        return Reason(Site(frame.ref, nothing[0]), f"{name} is None where nothing else is stored", found.kind, found)
 
     def _not_covered(
         self, origins: Origins, frame: Frame, places: Sequence[tuple[int, int | None]]
     ) -> list[tuple[int, int | None]]:
-        """The stores but for those that put another value where, under the same conditions, there was one before."""
+        """The stores, except those that replace a value which was stored before under the same conditions."""
         block_of = frame.code.function.block_of
         held = {
             place: self.conditions.assumed(frame, block_of[place])
             for place, value in places
             if value is not None
             and not is_none(origins, frame, value)
-            # A tuple in the place of an array is another structure.
+            # A tuple instead of an array is a different structure.
             and not isinstance(frame.code.operations[frame.code.root_of(value)], s.Display)
         }
         covered = {
@@ -143,7 +143,7 @@ class Structure(Property):
         return [(place, value) for place, value in places if place not in covered]
 
     def _stored_twice(self, frame: Frame, places: Sequence[int], use: int | None) -> bool:
-        """Does one branch after another choose: the later one may fill in what the earlier one left empty."""
+        """Whether one branch chooses after another: the later one may fill in what the earlier one left empty."""
         found = [b for b in self.control.choosing(frame, places, use) if self.content.of(frame, b.test) is not None]
         return any(
             one.block not in other.yes | other.no and other.block not in one.yes | one.no
@@ -154,12 +154,12 @@ class Structure(Property):
 
 
 def _tells(reason: Reason) -> bool:
-    """Does a branch tell processes from one another, or by the files that they see."""
+    """Whether a reason separates processes from one another, or by the files that they see."""
     return tells_who(reason) or reason.kind == "files"
 
 
 def _differ(origins: Origins, frame: Frame, values: Sequence[int]) -> bool:
-    """Are some of these trees of another structure than the others, for all that is known."""
+    """Whether some of these trees differ in structure from the others, as far as is known."""
     missing = [is_none(origins, frame, value) for value in values]
     if any(missing):
         return not all(missing)
@@ -171,7 +171,7 @@ def _differ(origins: Origins, frame: Frame, values: Sequence[int]) -> bool:
 
 
 def _is_nothing(origins: Origins, frame: Frame, value: int) -> bool:
-    """Is it None, or a tree without leaves, as it is written."""
+    """Whether a value is written as None, or as a tree without leaves."""
     made = frame.code.operations[value]
     if isinstance(made, s.Display):
         return not made.elements
@@ -179,7 +179,7 @@ def _is_nothing(origins: Origins, frame: Frame, value: int) -> bool:
 
 
 def _is_empty_array(origins: Origins, frame: Frame, value: int) -> bool:
-    """Is it an array that is made with no rows, to stand where others have some."""
+    """Whether a value is an array made without rows, to take the place of one with rows."""
     call = frame.code.operations[value]
     if not isinstance(call, s.Call) or not call.arguments:
         return False

@@ -1,4 +1,4 @@
-"""Whether a condition differs between processes: names that are made of what differs are never empty on any."""
+"""Whether a condition differs between processes: a name made of varying parts is never empty, and so always true."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_DATA_SETS = frozenset("batch padded_batch prefetch repeat shard shuffle as_n
 
 
 def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> Reason | None:
-    """Why a condition is true on some processes only; ``content`` tells which values differ."""
+    """Why a condition is true on some processes only; ``content`` says which values differ."""
     ev = content.ev
     function = ev.function(frame)
     operation = function.operations[test]
@@ -40,24 +40,24 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
         arms = (operation.test, operation.body, operation.orelse)
         return next((r for n in arms if (r := of_truth(content, frame, n, depth)) is not None), None)
     if isinstance(operation, s.Call) and (_is_iterable(ev, frame, test, depth) or _is_filled(ev, frame, test, depth)):
-        return None  # which is true, whatever it gives; how much was put into a list is another question
+        return None  # always true, whatever it gives; how much was put into a list is a separate question
     if isinstance(operation, s.Item):
         places = list(elements(ev, frame, operation.value, operation.index))
         if places and all(of_truth(content, where, value, depth) is None for where, value in places):
             return None
     if _is_text(ev, frame, operation) or variable_read(ev, frame, operation) is not None:
-        return None  # an environment variable is a text that is set or not, and "0" is true, too
+        return None  # an environment variable is a text that is set or not, and even "0" is true
     found = content.of(frame, test)
     handed_on = found is not None and isinstance(operation, (s.Attribute, s.Parameter))
     if found is not None and handed_on and source_function(ev, found).startswith("tempfile."):
-        return None  # the name of a temporary file or folder, of which nobody makes other answers
+        return None  # the name of a temporary file or folder, which is never empty
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
     return found if _passed(content, frame, operation, depth) else None
 
 
 def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Is it a generator, or a data set of a library: objects without a length of their own."""
+    """Whether a value is a generator, or a data set of a library: objects that have no length."""
     operation = frame.code.operations[number]
     if isinstance(operation, s.Load) and frame.code.function.binds(operation.name) and depth:
         stores = ev.reaching(frame, number, operation.name)
@@ -78,7 +78,7 @@ def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
 
 
 def _is_filled(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Is it a list that is filled one by one, here or in the function that returns it."""
+    """Whether a value is a list that is filled one by one, here or in the function that returns it."""
     operation = frame.code.operations[number]
     if isinstance(operation, s.Load):
         return bool(frame.code.filling.get(operation.name))
@@ -91,14 +91,14 @@ def _is_filled(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
 def _gives_only(
     ev: Evaluator, callee: FunctionValue, depth: int, asks: Callable[[Evaluator, Frame, int, int], bool]
 ) -> bool:
-    """Is all that a function of the project returns of a kind."""
+    """Whether ``asks`` holds for everything that a function of the project returns."""
     inside = ev.free_frame(callee.ref)
     returned = [made.value for _, made in inside.code.of_kind(s.Return)]
     return bool(returned) and all(n is not None and asks(ev, inside, n, depth - 1) for n in returned)
 
 
 def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) -> bool:
-    """May what some call passes for a parameter be true on some processes only."""
+    """Whether what some call passes for a parameter may be true on some processes only."""
     edges = content.reach.callers.get(frame.ref, ())
     function = content.ev.function(frame)
     for edge in edges:
@@ -113,7 +113,7 @@ def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) 
 
 
 def _is_text(ev: Evaluator, frame: Frame, operation: s.Operation) -> bool:
-    """Is it a path or a text with something in it whatever the rest is."""
+    """Whether a value is a path or a text that is never empty, whatever its varying parts are."""
     operations = ev.function(frame).operations
     if isinstance(operation, s.Const):
         return isinstance(operation.value, str) and bool(operation.value)

@@ -1,7 +1,7 @@
 """What the author declares to be the same on all processes: ``# spmdlint: uniform`` on an assignment or a ``def``.
 
-The comment stands at the end of the statement's first or last line, or alone on the line above it. On a ``def`` it
-speaks of what the function returns.
+The comment is at the end of the statement's first or last line, or alone on the line above it. On a ``def`` it applies
+to what the function returns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Uniform:
         self._rows: dict[Path, tuple[frozenset[int], frozenset[int]]] = {}
 
     def stored(self, ref: FunctionRef, number: int) -> bool:
-        """Is what a store keeps declared uniform."""
+        """Whether the value of a store is declared uniform."""
         ends, above = self._comments(ref.path)
         if not ends and not above:
             return False
@@ -36,7 +36,7 @@ class Uniform:
         return first in ends or last in ends or first - 1 in above
 
     def returned(self, ref: FunctionRef) -> bool:
-        """Is what a function returns declared uniform."""
+        """Whether the return value of a function is declared uniform."""
         ends, above = self._comments(ref.path)
         if not ends and not above:
             return False

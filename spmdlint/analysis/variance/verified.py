@@ -1,7 +1,7 @@
-"""Names that a program has checked to be the same on all processes, and goes on only if they are.
+"""Names that a program has checked to be the same on all processes, going on only if they are.
 
-``if not np.all(process_allgather(x) == x): raise``, and ``multihost_utils.assert_equal(x)``: behind it, what ``x`` held
-there is uniform. A check that is left out in a job of one process holds for that, too. So is a buffer behind the call
+After ``if not np.all(process_allgather(x) == x): raise``, or ``multihost_utils.assert_equal(x)``, the value that ``x``
+had there is uniform. That holds even if the check is skipped in a single-process job. A buffer is uniform after a call
 that fills it with the same on all processes, as MPI's ``Allreduce(x, buffer)`` does.
 """
 
@@ -25,11 +25,11 @@ _GATHERS = frozenset(("jax.experimental.multihost_utils.process_allgather",))
 _ASSERTS = frozenset(("jax.experimental.multihost_utils.assert_equal",))
 _DEPTH = 8
 _Check: TypeAlias = tuple[int, int, str, frozenset[int]]
-"""The block of a check, or of the branch around it, its last operation there, a name, and the stores that it checks."""
+"""The block of a check or of the branch around it, the check's last operation there, a name, and the stores checked."""
 
 
 class Verified:
-    """Tells the stores that a check before an operation has shown to agree. One per walk."""
+    """Knows the stores that a check before an operation has shown to agree. One per walk."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
@@ -42,7 +42,7 @@ class Verified:
     def stores(self, frame: Frame, number: int, name: str) -> frozenset[int]:
         """The stores to a name that are known to agree where an operation reads it."""
         if not frame.code.mentions(self._names):
-            return frozenset()  # few do, and that is told soonest
+            return frozenset()  # few functions mention one, and this check is the cheapest
         checks = self._known.get(frame.code)
         if checks is None:
             checks = self._known[frame.code] = tuple(self._checks(frame))
@@ -72,14 +72,14 @@ class Verified:
                 yield from self._named(frame, argument.value, block, last)
 
     def _named(self, frame: Frame, value: int, block: int, last: int) -> Iterator[_Check]:
-        """The names that a value is made of, behind a place."""
+        """The checks of the names that make up a value, which hold from a place on."""
         for read in _reads(frame.code, value, _DEPTH):
             load = frame.code.operations[read]
             if isinstance(load, s.Load):
                 yield block, last, load.name, self.ev.reaching(frame, read, load.name)
 
     def _filled(self, frame: Frame, number: int, call: s.Call, name: str) -> Iterator[_Check]:
-        """The buffer that a call puts the same into on every process."""
+        """The check of the buffer that a call fills with the same on every process."""
         known = self.ev.knowledge.functions[name]
         buffer = passed(call, self._fills[name], known.positional)
         if buffer is not None:
@@ -88,7 +88,7 @@ class Verified:
             )
 
     def _failing(self, frame: Frame, gathered: int) -> Iterator[Branch]:
-        """The branches on what was gathered of which one arm raises."""
+        """The branches on the gathered value of which one arm raises."""
         raising = {block for block, _, _ in frame.code.each(_RAISE)}
         for branch in self.control.branches(frame.ref):
             raises = not raising.isdisjoint(branch.yes | branch.no)
@@ -96,7 +96,7 @@ class Verified:
                 yield branch
 
     def _where_several(self, frame: Frame, block: int) -> int:
-        """The block of the branch around a check that only leaves it out where there is one process."""
+        """The block of the branch around a check that skips it only in single-process jobs, or else the given block."""
         for branch in self.control.branches(frame.ref):
             if block in branch.yes | branch.no:
                 left_out = self.conditions.facts(frame, branch.test, block in branch.no)
@@ -106,7 +106,7 @@ class Verified:
 
 
 def _reads(code: Code, number: int, depth: int) -> Iterator[int]:
-    """The names of the function that an expression is made of: of arrays of them, too."""
+    """The names of the function that make up an expression, including those in arrays of them."""
     operation = code.operations[number]
     if depth == 0:
         return

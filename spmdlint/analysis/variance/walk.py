@@ -1,9 +1,10 @@
-"""The search behind :mod:`origins`: every place once, whatever asks for it.
+"""The search behind :mod:`origins`: every place is searched once, whoever asks for it.
 
-Walks that ask one another share one :class:`Walk`, so that a circle which leads through several of them is seen as one.
-A place that was searched in vain while one that it came to is still being searched may yet be reached through that; it
-is settled when that one is, as in Tarjan's algorithm for strongly connected components. Everything else is settled as
-soon as it is done, so that the work of all questions together grows with the number of places.
+Walks that query one another share one :class:`Walk`, so that a cycle through several of them is seen as one. If the
+search of a place fails after it met a place whose own search is still under way, the property may yet be found through
+that one; so the first is settled together with the second, as in Tarjan's algorithm for strongly connected components.
+Everything else is settled as soon as it is done, so that the work of all queries together grows with the number of
+places.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from spmdlint.analysis.variance.reason import Reason
 from spmdlint.program.link import FunctionRef
 
 MAX_DEPTH = 400
-"""Steps followed back from one value; half of them are followed from every value."""
+"""The most steps followed back from one value; at least half of them are followed from every value."""
 _SETTLED = 1 << 30
 
 
 class Context(Struct, eq=False):
-    """The call by which a function was entered, whose arguments its parameters are. ``before``: the one outside."""
+    """The call by which a function was entered, which gives its parameters. ``before``: the call outside of it."""
 
     frame: Frame
     caller: Frame
@@ -34,12 +35,12 @@ class Context(Struct, eq=False):
 
 Place: TypeAlias = tuple[Frame, object]
 _Key: TypeAlias = tuple[Context, Frame, object] | Place
-"""A place as it is seen from inside of a call, or from none."""
+"""A place as seen from inside a call, or from no call."""
 _State: TypeAlias = tuple["Known", _Key]
 
 
 class Known(Struct, eq=False):
-    """What one walk has found: of places seen from inside of one call, and of those that are alike from everywhere."""
+    """The results of one walk: for places as seen from inside one call, and for those that do not depend on a call."""
 
     within: dict[_Key, tuple[Reason | None, frozenset[object]]] = field(default_factory=dict)
     anywhere: dict[Place, Reason | None] = field(default_factory=dict)
@@ -48,7 +49,7 @@ class Known(Struct, eq=False):
 
 
 class _Search(Struct):
-    """How deep a place lies, later the outermost open place that it leads back to; is it near the question."""
+    """The depth of a place, later the outermost open place it leads back to; whether it is near the question."""
 
     back: int
     near: bool
@@ -62,18 +63,18 @@ class Walk:
         self._vain: dict[frozenset[object], tuple[None, frozenset[object]]] = {}
         self.context: Context | None = None
         self.cut = False
-        """Was the search of the last place cut short."""
+        """Whether the search of the last place was cut short."""
         self._contexts: dict[tuple[object, ...], Context] = {}
         self._open: dict[_State, int] = {}
         self._left: dict[_State, _Search] = {}
         self._trail: list[_State] = []
-        self._back = _SETTLED  # the outermost open place that the search of this one came to
-        self._used: set[object] = set()  # the contexts that it asked
+        self._back = _SETTLED  # the outermost open place that the search of this one reached
+        self._used: set[object] = set()  # the contexts that it used
 
     # -- contexts
 
     def made(self, frame: Frame, caller: Frame, number: int) -> Context:
-        """The context of a call; calls inside calls inside calls are not told apart."""
+        """The context of a call, with one call around it at most; deeper nesting is not distinguished."""
         before = self.of_frame(caller)
         if before is not None and before.before is not None:
             before = None
@@ -84,18 +85,18 @@ class Walk:
         return found
 
     def of_frame(self, frame: Frame) -> Context | None:
-        """The context that a frame is seen in."""
+        """The context in which a frame is seen."""
         context = self.context
         return context if context is not None and context.frame is frame else None
 
     def asks(self, frame: Frame) -> Context | None:
-        """The same, for a place that looks what the context says."""
+        """The context of a frame, for a place that uses what the context says."""
         context = self.of_frame(frame)
         self._used.add(frame if context is None else context)
         return context
 
     def frame_of(self, ref: FunctionRef) -> Frame | None:
-        """The frame in which a function was entered by the call that is followed."""
+        """The frame in which a function was entered by the call that is being followed."""
         context = self.context
         if context is None or context.frame.ref != ref:
             return None
@@ -104,7 +105,7 @@ class Walk:
 
     @contextmanager
     def inside(self, context: Context | None) -> Iterator[None]:
-        """Follow values as seen from inside of one call."""
+        """Follows values as seen from inside one call."""
         outside, self.context = self.context, context
         used, self._used = self._used, set()
         try:
@@ -116,7 +117,7 @@ class Walk:
 
     @contextmanager
     def outside(self, context: Context) -> Iterator[None]:
-        """Follow values as seen from where a call is made."""
+        """Follows values as seen from where a call is made."""
         inside, self.context = self.context, context.before
         try:
             yield
@@ -126,7 +127,7 @@ class Walk:
     # -- places
 
     def find(self, known: Known, place: Place, search: Callable[[], Reason | None]) -> Reason | None:
-        """What the search of a place finds: done once, and not at all while it is under way."""
+        """The result of searching a place: the search is done once, and not started while it is under way."""
         if not self._open:
             self.cut = False
         if place in known.anywhere:
@@ -180,7 +181,7 @@ class Walk:
     def _settle(
         self, state: _State, found: Reason | None, own: _Search, used: set[object], behind: list[_State]
     ) -> None:
-        """Keep what a search found, and with it what it left behind."""
+        """Keeps the result of a search, and settles the places that it left open."""
         for other in behind:
             left = self._left.pop(other)
             known, key = other
@@ -200,7 +201,7 @@ class Walk:
             known.within[key] = self._in_vain(seen_from) if found is None else (found, seen_from)
 
     def _in_vain(self, seen_from: frozenset[object]) -> tuple[None, frozenset[object]]:
-        """What is kept of a place that was searched in vain, which most are: the same for all that are alike."""
+        """The entry for a place that was searched in vain, as most are; equal entries are one object."""
         return self._vain.setdefault(seen_from, (None, seen_from))
 
 

@@ -1,8 +1,8 @@
-"""How long ``x[a:b]`` is on each process: windows that move with the process, and those that differ in length.
+"""The length of ``x[a:b]`` on each process: windows that move with the process, and windows that differ in length.
 
-A window of one length has that length wherever it lies. It has another on some processes where its end was chosen by
-the number of the process, so that one of them gets the remainder, or where the parts are rounded up and the last one
-runs over the end.
+A window of one length has that length wherever it lies. Its length differs on some processes if its end was chosen by
+process index, so that one of them gets the remainder, or if the parts are rounded up and the last one runs over the
+end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DEPTH = 8
 
 
 class Windows:
-    """Compares the two ends of a slice. ``content`` tells which values differ between processes."""
+    """Compares the two ends of a slice. ``content`` says which values differ between processes."""
 
     def __init__(self, content: Origins) -> None:
         self.content = content
@@ -28,7 +28,7 @@ class Windows:
         self.conditions = Conditions(content.ev)
 
     def differs(self, frame: Frame, lower: int, upper: int, *, cut: bool) -> Reason | None:
-        """Why there are another number of elements between two ends on some processes, if there surely are.
+        """Why the number of elements between two ends differs on some processes, if it certainly does.
 
         ``cut``: what lies past the end of the data is left out, as a slice does and a range does not.
         """
@@ -60,7 +60,7 @@ class Windows:
         return (where, first, last) if where is there and where is not frame else None
 
     def follows(self, frame: Frame, lower: int, upper: int) -> bool:
-        """Is every end that may be meant at a known distance from the start, but for one that takes the rest."""
+        """Whether a possible end is at a known distance from the start; another one may take the rest."""
         inside = self._returned(frame, lower, upper)
         if inside is not None:
             return self.follows(*inside)
@@ -70,7 +70,7 @@ class Windows:
         )
 
     def divides(self, frame: Frame, end: int, parts: int) -> bool:
-        """Is an end a multiple of a number, as ``n - n % parts`` or ``n // parts * parts``: no remainder is left."""
+        """Whether an end is a multiple of a number: ``n - n % parts`` or ``n // parts * parts`` leave no remainder."""
         operations = self.ev.function(frame).operations
         made = operations[resolved(self.ev, frame, end)]
         if not isinstance(made, s.Binary):
@@ -86,7 +86,7 @@ class Windows:
         return False
 
     def _as_many(self, frame: Frame, one: int, other: int) -> bool:
-        """Are two numbers in one expression equal: also the length of one thing, written twice."""
+        """Whether two numbers in one expression are equal, including the length of one object written twice."""
         first, second = (self.ev.function(frame).operations[resolved(self.ev, frame, n)] for n in (one, other))
         if isinstance(first, s.Call) and isinstance(second, s.Call) and len(first.arguments) == 1:
             names = {v.name for v in self.ev.value(frame, first.function) if isinstance(v, External)}
@@ -106,7 +106,7 @@ class Windows:
         return self.content.step(frame, length, "it is rounded up, so the last process's part is short", place)
 
     def _alternatives(self, frame: Frame, number: int) -> list[int]:
-        """The values that may be meant, where a branch chose one."""
+        """The possible values of an operation, if a branch chose one of them."""
         operation = self.ev.function(frame).operations[number]
         if isinstance(operation, s.IfExp):
             return [operation.body, operation.orelse]
@@ -126,7 +126,7 @@ class Windows:
         return values if values and len(values) == len(stores) else [number]
 
     def _chosen(self, frame: Frame, number: int) -> Reason | None:
-        """The branch that chose one of several ends."""
+        """Why the choice between several ends varies: the reason of the branch."""
         function = self.ev.function(frame)
         operation = function.operations[number]
         if isinstance(operation, s.IfExp):
@@ -142,7 +142,7 @@ class Windows:
         return self.content.property.chosen(self.content, frame, repr(operation.name), places, block)
 
     def _uncapped(self, frame: Frame, end: int) -> int:
-        """Of ``min(end, n)`` the end."""
+        """The value of ``end`` in ``min(end, n)``."""
         call = self.ev.function(frame).operations[resolved(self.ev, frame, end)]
         if not isinstance(call, s.Call) or len(call.arguments) != 2 or any(a.keyword for a in call.arguments):
             return end
@@ -151,7 +151,7 @@ class Windows:
         return end
 
     def _length(self, frame: Frame, lower: int, upper: int) -> int | None:
-        """The value that is the length: of ``a:a + n`` it is n, and so it is of ``r * n:(r + 1) * n``."""
+        """The value that is the length of a slice: ``n`` for ``a:a + n``, and for ``r * n:(r + 1) * n``."""
         operations = self.ev.function(frame).operations
         end = operations[resolved(self.ev, frame, upper)]
         if not isinstance(end, s.Binary):
@@ -169,7 +169,7 @@ class Windows:
         return None
 
     def _next(self, frame: Frame, place: int, after: int) -> bool:
-        """Is the one the other plus one."""
+        """Whether ``after`` equals ``place`` plus one."""
         operations = self.ev.function(frame).operations
         sums = operations[resolved(self.ev, frame, after)]
         if not isinstance(sums, s.Binary) or sums.operator != "+":
@@ -182,7 +182,7 @@ class Windows:
 
 
 def resolved(ev: Evaluator, frame: Frame, number: int) -> int:
-    """What a name stands for, where it was given one value only."""
+    """The value that a name refers to, if it was given only one value."""
     function = ev.function(frame)
     for _ in range(_DEPTH):
         operation = function.operations[number]
@@ -196,7 +196,7 @@ def resolved(ev: Evaluator, frame: Frame, number: int) -> int:
 
 
 def _rounds_up(ev: Evaluator, frame: Frame, number: int) -> bool:
-    """Is it ``-(-n // p)``, ``(n + p - 1) // p`` or ``ceil(n / p)``."""
+    """Whether a value is ``-(-n // p)``, ``(n + p - 1) // p`` or ``ceil(n / p)``."""
     operations = ev.function(frame).operations
     operation = operations[number]
     if isinstance(operation, s.Unary) and operation.operator == "-":
