@@ -58,7 +58,7 @@ def launch(plan: Plan) -> tuple[Report, int]:
     """Run a plan to its end; returns the report and the exit status.
 
     Raises:
-        LaunchError: the launcher can't do its job.
+        LaunchError: the launcher cannot do its job.
 
     """
     for folder in (plan.log_folder, plan.ledger_folder):
@@ -280,7 +280,7 @@ def _free_port() -> int:
 
 
 def write_report(report: Report, path: Path) -> None:
-    """Write the report as JSON; raises :class:`LaunchError` where that is not possible."""
+    """Write the report as JSON; raises :class:`LaunchError` if that is not possible."""
     try:
         path.write_text(json.dumps(report.as_data(), indent=2) + "\n")
     except OSError as error:
