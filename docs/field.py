@@ -1,7 +1,7 @@
 """Write the tables of the field report from the verdicts in docs/field.
 
-``python docs/field.py`` writes them; a test holds the page equal to what this makes. ``findings.jsonl`` has one line
-for each finding that was read by hand, ``packages.jsonl`` one for each code base that was linted.
+``python docs/field.py`` writes them; a test checks that the page is up to date. ``findings.jsonl`` has one line for
+each finding that was reviewed by hand, ``packages.jsonl`` one for each code base that was linted.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 def order(finding: dict[str, Any]) -> tuple[object, ...]:
-    """The order in which findings stand in their file."""
+    """The sort key of findings in their file."""
     return tuple(finding[key] for key in ("package", "file", "line", "code"))
 
 
 def page() -> str:
-    """The page with its generated part made anew."""
+    """The page with its generated part replaced."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     findings, packages = records(FINDINGS), records(PACKAGES)
@@ -41,7 +41,7 @@ def page() -> str:
 
 def _packages(packages: list[dict[str, Any]], findings: list[dict[str, Any]]) -> str:
     head = [
-        "code base", "version", "files", "lines", "findings", "right", "with `--preview` besides", "right",
+        "code base", "version", "files", "lines", "findings", "right", "more with `--preview`", "right",
         "processor seconds", "per 1,000 lines",
     ]  # fmt: skip
     rows = [_package(package, findings) for package in packages]
@@ -58,7 +58,7 @@ def _package(package: dict[str, Any], findings: list[dict[str, Any]]) -> list[st
 
 
 def _counts(findings: list[dict[str, Any]]) -> Iterator[str]:
-    """Findings and right ones, by default and with --preview."""
+    """The numbers of findings and of right ones, by default and with --preview."""
     for trial in (False, True):
         among = [finding for finding in findings if finding["preview"] == trial]
         yield str(len(among))
@@ -79,7 +79,7 @@ def _rules(rules: list[Rule], findings: list[dict[str, Any]]) -> str:
                 rows.append([link, runs, str(len(own)), str(right), str(len(own) - right)])
         if not told:
             silent.append(f"{rule.code} (preview)" if rule.preview else rule.code)
-    return f"\n## By rule\n{_table(head, rows)}\nThese rules said nothing: {', '.join(silent)}.\n"
+    return f"\n## By rule\n{_table(head, rows)}\nNo findings from these rules: {', '.join(silent)}.\n"
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -1,6 +1,6 @@
-"""Write the pages that come from the code: rules, their table, the keys of the configuration, the typing rules.
+"""Write the pages that are generated from the code: rules, their table, configuration keys, typing rules.
 
-``python docs/generate.py`` writes them; a test holds what is checked in equal to what this makes.
+``python docs/generate.py`` writes them; a test checks that the committed files are up to date.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STATES: tuple[State, ...] = ("invariant", "replicated", "partial", "varying", "u
 
 
 def pages() -> Mapping[Path, str]:
-    """The text of every page that is generated, or has a generated part."""
+    """The text of every page that is generated, at least in part."""
     rules = [rule for rule in load_rules() if type(rule).__module__.startswith("spmdlint.rules.")]
     texts = {DOCS / "rules" / f"{rule.code}.md": page(rule) for rule in rules}
     texts[DOCS / "rules" / "README.md"] = index(rules)
@@ -38,7 +38,7 @@ def pages() -> Mapping[Path, str]:
 
 
 def _with_part(name: str, begin: str, part: str) -> tuple[Path, str]:
-    """A page with the part that is generated put in place."""
+    """A page with its generated part replaced."""
     path = DOCS / name
     before, _, rest = path.read_text(encoding="utf-8").partition(begin)
     _, _, after = rest.partition(END)
@@ -48,9 +48,9 @@ def _with_part(name: str, begin: str, part: str) -> tuple[Path, str]:
 def _keys() -> str:
     parts = []
     for key in KEYS:
-        parts.append(f"\n### `{key.name}`\n\n{key.meaning}\n\nIt is {key.expects}. Default: `{key.default}`.\n")
+        parts.append(f"\n### `{key.name}`\n\n{key.meaning}\n\nAccepts {key.expects}. Default: `{key.default}`.\n")
     excluded = ", ".join(f"`{pattern}`" for pattern in DEFAULT_EXCLUDE)
-    return "".join(parts) + f"\n### What is excluded by default\n\n{excluded}\n\n"
+    return "".join(parts) + f"\n### Excluded by default\n\n{excluded}\n\n"
 
 
 def _typing() -> str:
@@ -68,7 +68,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _computing() -> str:
-    """What each class of functions gives."""
+    """The result type of each class of functions."""
     cases: list[tuple[str, tuple[State, ...]]] = [(state, (state,)) for state in STATES]
     cases += [("partial, invariant", ("partial", "invariant")), ("partial, partial", ("partial", "partial"))]
     rows = []
@@ -78,11 +78,11 @@ def _computing() -> str:
         whole = typed in ("sum", "mean")
         results = [computed(typed, [_leaf(s) for s in states], SITE, whole=whole).state("x") for _, states in cases]
         rows.append([f"`{typed}`", *results])
-    return _table(["of", *(name for name, _ in cases)], rows)
+    return _table(["operand", *(name for name, _ in cases)], rows)
 
 
 def _communicating() -> str:
-    """What each collective gives."""
+    """The result type of each collective."""
     kinds: list[tuple[str, Callable[[Leaf], Leaf]]] = [
         ("psum, pmean, pmax, pmin", lambda leaf: reduced(leaf, ["x"], "psum", SITE)[0]),
         ("all_gather", lambda leaf: moved(leaf, ["x"], "gather", SITE)),
@@ -90,11 +90,12 @@ def _communicating() -> str:
         ("all_to_all, psum_scatter", lambda leaf: moved(leaf, ["x"], "exchange", SITE)),
         ("pcast to varying", lambda leaf: moved(leaf, ["x"], "cast", SITE)),
     ]
-    return _table(["over `x`, of", *STATES], [[n, *(apply(_leaf(s)).state("x") for s in STATES)] for n, apply in kinds])
+    heads = ["over `x`, operand", *STATES]
+    return _table(heads, [[n, *(apply(_leaf(s)).state("x") for s in STATES)] for n, apply in kinds])
 
 
 def _deriving() -> str:
-    """What the derivative of a loss by a value is."""
+    """The type of the derivative of a loss with respect to a value."""
     rows = []
     for by in ("invariant", "replicated", "varying"):
         for loss in ("invariant", "varying"):
@@ -102,25 +103,25 @@ def _deriving() -> str:
                 derivative(_leaf(by), _leaf(loss), SITE, checked=checked, by_hand=by_hand)
                 for checked, by_hand in ((True, False), (False, False), (False, True))
             ]
-            summed = [" (summed already)" if leaf.marked("transposed", "x") else "" for leaf in found]
+            summed = [" (already summed)" if leaf.marked("transposed", "x") else "" for leaf in found]
             rows.append([loss, by, *(leaf.state("x") + note for leaf, note in zip(found, summed, strict=True))])
-    heads = ["a loss that is", "by a value that is", "`shard_map`, checked", "`shard_map`, unchecked", "`pmap`"]
+    heads = ["loss", "with respect to", "`shard_map`, checked", "`shard_map`, unchecked", "`pmap`"]
     return _table(heads, rows)
 
 
 def _functions() -> str:
-    """Which functions are of which class."""
+    """The functions of each class."""
     table = typing_table()
     rows = []
     for typed in get_args(Typed):
-        names = [name for name, of in table.exact.items() if of == typed]
-        names += [f"{start}\\*" for start, of in table.below if of == typed]
-        rows.append([f"`{typed}`", ", ".join(f"`{name}`".replace("\\*`", "`, all else") for name in names)])
+        names = [f"`{name}`" for name, of in table.exact.items() if of == typed]
+        names += [f"everything else in `{start.removesuffix('.')}`" for start, of in table.below if of == typed]
+        rows.append([f"`{typed}`", ", ".join(names)])
     return _table(["class", "functions"], rows)
 
 
 def main() -> None:
-    """Write the pages, and drop those of rules that are gone."""
+    """Write the pages, and delete those of rules that no longer exist."""
     texts = pages()
     for path in (DOCS / "rules").glob("*.md"):
         if path not in texts:

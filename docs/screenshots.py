@@ -1,6 +1,6 @@
-"""Take the screenshots of the pages: the commands are really run, and what a terminal shows of them is drawn.
+"""Take the screenshots for the pages: the commands are run, and their terminal output is drawn.
 
-``python docs/screenshots.py`` writes them; a test holds the text in them equal to what the commands print now.
+``python docs/screenshots.py`` writes them; a test checks that their text is what the commands print.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def program() -> str:
-    """The program of the page on the first five minutes."""
+    """The program of the page "Five minutes"."""
     found = _BLOCK.search((DOCS / "start.md").read_text(encoding="utf-8"))
     assert found is not None
     return found[1]
 
 
 def taken(*arguments: str) -> str:
-    """What a command prints on that program, with its colours, and without what is different in every run."""
+    """The output of a command on that program, in colour, without the parts that differ in every run."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "train.py").write_text(program(), encoding="utf-8")
         (Path(folder) / "spmdlint.toml").touch()

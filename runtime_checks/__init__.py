@@ -1,4 +1,4 @@
-"""Runtime checks: do the processes of a JAX job make the same parallel calls, in the same order, with equal shapes.
+"""Runtime checks: whether the processes of a JAX job make the same parallel calls, in order, with equal shapes.
 
     import jax
     from spmdlint import runtime_checks

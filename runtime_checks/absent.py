@@ -1,6 +1,6 @@
 """Processes of a group that ended before they made a call in it.
 
-They have published nothing there, so nobody can hold them against the others; the first of the group may be one.
+They have published nothing there, so they cannot be compared; the first process of the group may be one of them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from spmdlint.runtime_checks.samples import Sample
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
-AFTER = 1.5  # seconds without a call of this process until it asks how others ended
-SELDOM = 60.0  # seconds between two questions at most
-ASKED = 64  # processes of which it asks at a time
+AFTER = 1.5  # seconds without a call in this process, after which it asks how others ended
+SELDOM = 60.0  # at most this many seconds between two questions
+ASKED = 64  # processes that it asks about at a time
 
 
 class Absent:
-    """Asks how the others ended while this process makes no calls, more and more seldom."""
+    """Asks how the others ended while this process makes no calls, less and less often."""
 
     def __init__(self, session: Session, journal: Journal) -> None:
         self._session = session
@@ -34,7 +34,7 @@ class Absent:
         self._due: dict[str, float] = {}
 
     def among(self, group: Group, processes: Iterable[int], now: float) -> Mapping[int, Sample]:
-        """Those of some processes that ended without a call of the group, so far."""
+        """The processes that have ended without a call in the group so far."""
         if self._journal.made != self._made:
             self._made = self._journal.made
             self._pause.clear()

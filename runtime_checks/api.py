@@ -1,4 +1,4 @@
-"""What a program calls: ``enable``, ``disable``, ``status``, ``track``, ``assert_equal``."""
+"""The public functions: ``enable``, ``disable``, ``status``, ``track``, ``assert_equal``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Status:
-    """What the runtime checks do in this process.
+    """The state of the runtime checks in this process.
 
     ``watching`` is whether calls are compared now; ``reason`` says why not. ``calls`` counts the parallel calls by
-    the processes of their group, ``quiet`` those that hold no collective. ``others`` says, in background mode, how
-    many calls of all groups the other processes had made when they were last heard of. ``layers`` says "on" for each
+    the processes of their group, ``quiet`` those without a collective. ``others`` is, in background mode, the number
+    of calls over all groups that each other process had made when it last published. ``layers`` is "on" for each
     layer of interception, or why it is off.
     """
 
@@ -39,30 +39,30 @@ class Status:
 
 
 class _Installed:
-    """The process's hook, if any: interception is process-wide by nature. ``times`` counts how often it was enabled."""
+    """The process's hook, if any: interception is process-wide. ``times`` counts how often it was enabled."""
 
     hook: Hook | None = None
     times: int = 0
 
 
 def enable(mode: str | None = None, *, on_divergence: str | None = None) -> None:
-    """Compare the parallel calls of all processes of this job from here on.
+    """Compare the parallel calls of all processes of this job from now on.
 
     Call it on every process, before or after ``jax.distributed.initialize``. ``mode`` is "lockstep" (each call is
-    agreed on before it is dispatched), "background" (compared behind the calls) or "off"; ``on_divergence`` is "raise"
-    (a :class:`DivergenceError` in every process), "exit" (report, and leave with status 3) or "report" (report, and go
-    on unchecked). What is not given comes from the environment (``SPMDLINT_RUNTIME_CHECKS``,
-    ``SPMDLINT_ON_DIVERGENCE``) or is "lockstep", and "raise" in lockstep or "report" in background mode. Under
+    compared before it is dispatched), "background" (compared afterwards) or "off"; ``on_divergence`` is "raise" (a
+    :class:`DivergenceError` in every process), "exit" (report, and exit with status 3) or "report" (report, and
+    continue unchecked). Defaults come from the environment (``SPMDLINT_RUNTIME_CHECKS``, ``SPMDLINT_ON_DIVERGENCE``);
+    otherwise the mode is "lockstep", and the policy "raise" in lockstep or "report" in background mode. Under
     ``spmdlint run`` the launcher has decided, and this does nothing.
 
-    Raises ``ValueError`` for a mode or policy that does not exist, and ``RuntimeError`` where the checks are on with
-    other options already.
+    Raises ``ValueError`` for an unknown mode or policy, and ``RuntimeError`` if the checks are already on with
+    different options.
     """
     options: Options = choose(mode, on_divergence)
     installed = _Installed.hook
     if installed is not None:
         if installed.options != options and not installed.options.rehearsal:
-            raise RuntimeError("The runtime checks are on with other options: call disable() first.")
+            raise RuntimeError("The runtime checks are already on with different options: call disable() first.")
         return
     if options.mode == "off":
         return
@@ -75,7 +75,7 @@ def enable(mode: str | None = None, *, on_divergence: str | None = None) -> None
 
 
 def disable() -> None:
-    """Take the checks out of this process; call it on every process at the same place."""
+    """Remove the checks from this process; call it on every process at the same place."""
     hook, _Installed.hook = _Installed.hook, None
     if hook is not None:
         hook.stop()
@@ -84,18 +84,18 @@ def disable() -> None:
 def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
     """Check that a value is the same on every process; itself a parallel call, which all processes have to make.
 
-    ``value`` is a number, a string, an array or a pytree of them. Of an array a digest of its bytes is compared; one
-    that spans processes has to be replicated. ``every`` compares only each so many-th time that a name is asserted
-    (the first among them), and does nothing in between: for replicated state in a training loop. Costs a copy of the
-    array to the host, where it is not there, and a pass over its bytes; the guide has figures. Does nothing where the
-    checks are off.
+    ``value`` is a number, a string, an array or a pytree of them. Arrays are compared by a digest of their bytes; an
+    array that spans processes has to be replicated. With ``every=N``, only every N-th call for a name compares
+    (starting with the first), and the others do nothing: for replicated state in a training loop. Costs a copy of the
+    array to the host, if it is not there, and a pass over its bytes; the guide has figures. Does nothing if the checks
+    are off.
 
-    Raises :class:`DivergenceError` (kind "value") as the policy says, ``TypeError`` for a value that has no text that
-    is the same everywhere, and ``ValueError`` for an array of which each process holds another part, or ``every``
-    below 1.
+    Raises :class:`DivergenceError` (kind "value") according to the policy, ``TypeError`` for a value without a text
+    that is the same everywhere, and ``ValueError`` for an array of which each process holds a different part, or for
+    ``every`` below 1.
     """
     if every < 1:
-        raise ValueError(f"assert_equal compares every so many-th time: every={every} is below 1.")
+        raise ValueError(f"assert_equal: every must be at least 1, not {every}.")
     session = _session()
     if session is not None and session.is_due(name, every):
         from spmdlint.runtime_checks.named import announce, value_words
@@ -104,11 +104,11 @@ def assert_equal(value: Any, name: str, *, every: int = 1) -> None:
 
 
 def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
-    """Make a callable of your own a parallel call: one that every process has to make in the same order.
+    """Treat your own callable as a parallel call: one that every process has to make in the same order.
 
-    For what communicates without JAX's own dispatch, such as an operation of mpi4jax or a client of your own. The
-    shapes and dtypes of its array arguments have to agree as well. Called while tracing, it is not looked at. Costs
-    nothing but a look-up where the checks are off.
+    For callables that communicate without JAX's dispatch, such as an operation of mpi4jax or your own client. The
+    shapes and dtypes of the array arguments have to agree as well. Calls during tracing are ignored. Costs only a
+    look-up if the checks are off.
     """
     from spmdlint.runtime_checks.named import tracked
 
@@ -121,13 +121,13 @@ def _session() -> Session | None:
 
 
 def left_by(end: SystemExit) -> None:
-    """For a runner of programs: the program has ended by ``sys.exit``."""
+    """For a program runner: the program has ended by ``sys.exit``."""
     if _Installed.hook is not None:
         _Installed.hook.left_by(end)
 
 
 def status() -> Status:
-    """What is watched, how many calls were compared, which layers are off and why."""
+    """What is watched, how many calls were compared, and which layers are off and why."""
     hook = _Installed.hook
     if hook is None:
         return Status("off", watching=False, reason="enable() has not been called")

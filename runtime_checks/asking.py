@@ -1,4 +1,4 @@
-"""Asking other processes: for their last calls, for what a digest stands for, for where they are."""
+"""Queries to other processes: their last calls, the record behind a digest, their current position."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.background import Background
     from spmdlint.runtime_checks.session import Session
 
-ANSWERS_WITHIN = 2.5  # seconds for all to answer
+ANSWERS_WITHIN = 2.5  # seconds for all answers
 
 
 class Asking:
-    """Questions go by the store, and wake who is asked; a process that has died is read from its recording."""
+    """Questions go through the store, and wake the process asked; for a dead process, its recording is read."""
 
     def __init__(self, session: Session, background: Background) -> None:
         self._session = session
@@ -27,7 +27,7 @@ class Asking:
         self._programs: dict[tuple[int, str], dict[str, Any]] = {}
 
     def ask(self, processes: Iterable[int], question: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-        """Put a question to several processes; the answers that came in time."""
+        """Ask several processes a question; returns the answers that came in time."""
         exchange = self._session.exchange
         self._number += 1
         waiting = set(processes)
@@ -48,7 +48,7 @@ class Asking:
         return answers
 
     def histories(self, processes: Iterable[int], many: int) -> dict[int, History]:
-        """The last calls of these processes, as far as they can be had."""
+        """The last calls of these processes, as far as they are available."""
         found: dict[int, History] = {}
         living = []
         for process in processes:
@@ -79,7 +79,7 @@ class Asking:
         return history
 
     def _dead(self, process: int) -> History | None:
-        """What a process left behind that died before it could tell."""
+        """The recording of a process that died before it could publish."""
         session = self._session
         if session.folder is None or session.options.run_folder is None or session.folder.gone(process) is None:
             return None
@@ -97,11 +97,11 @@ class Asking:
         return dict(self.ask([process], {"texts": digest}).get(process, {}).get("texts") or {})
 
     def program(self, process: int, digest: str) -> dict[str, Any]:
-        """What a process's digest stands for, as far as that can be had."""
+        """The record behind a process's digest, as far as it is available."""
         session = self._session
         own = self._background.explained(digest)
         if own or process == session.me:
-            return own  # what decides is the same where the digest is
+            return own  # equal digests have equal decisive fields
         key = (process, digest)
         known = self._programs.get(key, {})
         if "module" in known:

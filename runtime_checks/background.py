@@ -1,7 +1,7 @@
-"""Background mode: calls are noted as they are made, published by the watching thread, and compared by one process.
+"""Background mode: calls are recorded as they are made, published by the watcher thread, compared by one process.
 
 Nothing waits for another process, and the main thread never talks to the store. A divergence is found after the fact,
-also while the main threads hang in it.
+even while the main threads hang in it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.recording import Recording
     from spmdlint.runtime_checks.session import Session
 
-URGENT_WITHIN = 0.05  # seconds that a new program waits to be published before it is dispatched
+URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
 COMPILING_AFTER = 5.0
-PROGRAMS, ARGUMENTS = 1024, 50_000  # of which the explanation is kept
+PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
 
 
 class Background:
-    """The member's part: noting, publishing, answering. ``leader`` compares, where this process is one."""
+    """The part of every member: recording, publishing, answering. ``leader`` compares, if this process is a leader."""
 
     def __init__(self, session: Session, recording: Recording | None) -> None:
         self._session = session
@@ -51,7 +51,7 @@ class Background:
         self.end: Mapping[str, Any] = {}
         self.over = False
         self._explained: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._kept = 0  # arguments in what is explained
+        self._kept = 0  # arguments in the kept explanations
         self._modules: dict[str, weakref.WeakMethod[Callable[[], dict[str, str]]]] = {}
         self._published: dict[str, tuple[Any, ...]] = {}
         self._compiling: tuple[str, float] | None = None
@@ -62,16 +62,16 @@ class Background:
         if self._session.me in group.processes and leads(group.key, group.processes, self._session.me):
             group.trail = Trail()
 
-    # In the thread that makes the call.
+    # Methods for the thread that makes the call.
 
     def made(self, call: Call) -> None:
-        """Note a call that does not come through the fast path; a program that is new is published before it runs."""
+        """Record a call that is not on the fast path; a new program is published before it runs."""
         program = call.program
         event = self.journal.event_of(program, call.site)
         if program.digest not in self._explained:
             self._explain(program, call)
             self.journal.note_slowly(event)
-            if program.value is None:  # each value that is asserted is new
+            if program.value is None:  # each asserted value is new
                 self._served.clear()
                 self._urgent.set()
                 self._session.wake_watcher()
@@ -94,24 +94,24 @@ class Background:
             self._recording.write_program(program.digest, record)
 
     def compiles(self, what: str | None) -> None:
-        """Say what is handed to the compiler, or that it is done."""
+        """Record what the compiler is working on, or None when it is done."""
         self._compiling = None if what is None else (what, time.monotonic())
 
     def _stopped(self) -> None:
-        """A verdict is there: the next call acts on it."""
+        """There is a verdict: the next call acts on it."""
         self._session.ending.act()
 
-    # In the watching thread.
+    # Methods for the watcher thread.
 
     def tick(self) -> None:
-        """Number what was noted; publish and compare when it is time."""
+        """Number the recorded calls; publish and compare when it is time."""
         self.journal.drain()
         for group in self._session.ledger.groups():
             if len(group.threads) > 1:
                 named = name_processes(group.processes)
-                self._session.warn(f"two threads make parallel calls over {named}; their order is up to chance.")
+                self._session.warn(f"two threads make parallel calls over {named}; their order is not determined.")
         if self.journal.overrun:
-            self._session.stand_down("calls are made faster than they can be counted; the checks are off from here on.")
+            self._session.stand_down("calls are made faster than they can be counted; the checks are off from now on.")
         if not self._session.active:
             return
         urgent, now = self._urgent.is_set(), time.monotonic()
@@ -129,7 +129,7 @@ class Background:
         return max(SHORTEST_REST, due - time.monotonic())
 
     def publish(self) -> None:
-        """Put where this process is where those who compare look for it."""
+        """Publish this process's position for the processes that compare it."""
         with self._lock:
             last, changed = self.journal.last, []
             for group in self._session.ledger.groups():
@@ -164,11 +164,11 @@ class Background:
         )
 
     def own_sample(self, group: Group) -> Sample:
-        """Where this process is in a group, numbered so far."""
+        """The position of this process in a group, as numbered so far."""
         return self._sample(group, self.journal.last)
 
     def answer(self) -> None:
-        """Answer what others ask."""
+        """Answer the questions of other processes."""
         exchange = self._session.exchange
         for asker, question in exchange.questions().items():
             answer: dict[str, Any] = {"number": question.get("number")}
@@ -184,7 +184,7 @@ class Background:
             exchange.put_answer(asker, answer)
 
     def explained(self, digest: str) -> dict[str, Any]:
-        """What a digest of this process stands for."""
+        """The record behind a digest of this process."""
         return self._explained.get(digest, {})
 
     def texts(self, digest: str) -> dict[str, str]:
@@ -208,18 +208,18 @@ class Background:
         }
 
     def hear(self) -> None:
-        """Look whether all have ended, or somebody has left the checks."""
+        """Check whether all have ended, or a process has left the checks."""
         session = self._session
         if self.state != "running" and session.exchange.over():
             self.over = True
         aside = session.exchange.aside() if session.active else None
         if aside is not None:
-            session.stand_down(f"the checks are off from here on: {aside.get('reason')}", tell=False)
+            session.stand_down(f"the checks are off from now on: {aside.get('reason')}", tell=False)
 
-    # At the end.
+    # Methods for the end.
 
     def finish(self, state: str, end: Mapping[str, Any]) -> None:
-        """Say that no more calls will come."""
+        """Publish that no more calls will come."""
         self.journal.drain()
         self.state, self.end = state, end
         self.publish()

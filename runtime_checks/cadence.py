@@ -1,8 +1,8 @@
-"""When a process publishes, and when those who compare look.
+"""When a process publishes, and when the comparing processes look.
 
-What a publication costs the coordination service is mostly that its threads are woken: taken many at a time they cost
-less than half of what they cost one by one. So processes publish together, in slots by the clock on the wall. Where
-clocks are apart, or jump, publications come at other times and cost more, and nothing else happens.
+Most of the cost of a publication is waking the threads of the coordination service: many at a time cost less than half
+of what they cost one by one. So processes publish together, in slots of the wall clock. If clocks differ or jump,
+publications come at other times and cost more; nothing else changes.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import time
 
 SHORTEST = 0.25  # seconds between two publications, in a small job
-PROCESSES_A_SECOND = 256  # publications that the coordination service is asked to take
-SLOT = 1.0  # seconds; as many processes as are due in that time publish together
+PROCESSES_A_SECOND = 256  # publications per second for the coordination service
+SLOT = 1.0  # seconds; the processes that are due in this time publish together
 LOOKS_AN_INTERVAL = 8
-LOOK_AFTER = 0.2  # of the time between two looks, after the beginning of a slot: what was published then is there
-EARLY = 0.25  # of an interval: who comes so little before its slot has published in it
+LOOK_AFTER = 0.2  # fraction of the look interval after the start of a slot, when its publications have arrived
+EARLY = 0.25  # fraction of an interval: a publication this early counts for the slot
 
 
 class Cadence:
-    """The clock of one process: at ``publish_at`` and ``look_at`` of the monotonic clock something is due."""
+    """The schedule of one process: it publishes at ``publish_at`` and looks at ``look_at`` of the monotonic clock."""
 
     def __init__(self, me: int, count: int) -> None:
         self.interval = max(SHORTEST, count / PROCESSES_A_SECOND)
@@ -29,14 +29,14 @@ class Cadence:
         self.publish_at = self.look_at = 0.0
 
     def published(self, keys: int) -> None:
-        """Something is published just now: after one key one interval is waited, after several as many."""
+        """Keys were published now: the next publication is in the next slot, and later for each further key."""
         wait = _until(self._phase, self.interval)
         if wait < EARLY * self.interval:
             wait += self.interval
         self.publish_at = time.monotonic() + wait + max(0, keys - 1) * self.interval
 
     def looked(self) -> None:
-        """The others' publications were read just now."""
+        """The publications of the others were read now."""
         wait = _until(LOOK_AFTER * self._between_looks, self._between_looks)
         if wait < EARLY * self._between_looks:
             wait += self._between_looks
@@ -44,5 +44,5 @@ class Cadence:
 
 
 def _until(phase: float, period: float) -> float:
-    """Seconds until the clock on the wall is at this phase of a period again: less than a period, wherever it jumps."""
+    """Seconds until the wall clock reaches this phase of a period: less than a period, even if the clock jumps."""
     return (phase - time.time()) % period

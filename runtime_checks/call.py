@@ -1,4 +1,4 @@
-"""One parallel call as it is about to be made."""
+"""One parallel call, before it is made."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from spmdlint.runtime_checks.provenance import UNKNOWN, WIDTH, Provenance
 
 @dataclass(slots=True)
 class Call:
-    """What is known of a call before it is dispatched.
+    """The facts about a call before it is dispatched.
 
-    ``values`` are its arguments, flat; they are only looked at, and not kept once the call is agreed on. ``texts``
-    gives the lowered module, "canonical" and "located", where it is known.
+    ``values`` are its flattened arguments; they are only read, and not kept once the call is agreed on. ``texts``
+    returns the lowered module, "canonical" and "located", if it is known.
     """
 
     program: Program
@@ -28,7 +28,7 @@ class Call:
     texts: Callable[[], dict[str, str]] = dict
 
     def explained(self, provenance: Provenance) -> list[dict[str, Any]]:
-        """The arguments as reports show them, with where each came from where that is known."""
+        """The arguments as reports show them, with the origin of each if it is known."""
         described = describe_arguments(self.values, self.names)
         for number, argument in enumerate(described):
             tag = self.tags[number * WIDTH : (number + 1) * WIDTH]

@@ -1,7 +1,7 @@
-"""The normal end of a process: tell it, and hold until all have ended or somebody proves a divergence.
+"""The normal end of a process: publish it, and hold until all have ended or a process proves a divergence.
 
 Without the hold, a process that leaves its loop early would enter JAX's shutdown barrier, and its peers would wait in
-a call that never comes. It runs before JAX's own exit, at ``jax.distributed.shutdown`` as well.
+a call that never comes. It runs before JAX's own exit, also at ``jax.distributed.shutdown``.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 TICK = 0.05
 SLOWEST_TICK = 0.5
-BEARS = 10.0  # seconds for a store that does not answer to come back: others wait for how this process ended
-ELASTIC_HOLD = 10.0  # where processes may die and the job goes on
+BEARS = 10.0  # seconds to wait for a store that does not answer: others wait for this process's end state
+ELASTIC_HOLD = 10.0  # for jobs that continue when processes die
 LONGEST_HOLD = 300.0  # as long as JAX's shutdown barrier would hold a process
-INTERRUPT_SPREADS = 5.0  # seconds in which an interrupt of the whole job reaches all its processes
-ASKED = 64  # processes of which an interrupted one asks whether they were, too
+INTERRUPT_SPREADS = 5.0  # seconds until an interrupt of the whole job has reached all processes
+ASKED = 64  # processes that an interrupted one asks about
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How the program ended in this process: "finished", "raised" or "interrupted", where and with what words."""
+    """How the program ended in this process: "finished", "raised" or "interrupted", with place and message."""
 
     state: str = "finished"
     site: Site | None = None
@@ -40,7 +40,7 @@ class Outcome:
 
 
 def close(session: Session, outcome: Outcome) -> None:
-    """Tell how this process ended and wait for the others; does not return where the job has diverged."""
+    """Publish how this process ended and wait for the others; does not return if the job has diverged."""
     limit = None
     while True:
         try:
@@ -49,12 +49,12 @@ def close(session: Session, outcome: Outcome) -> None:
         except StoreLostError:
             limit = limit or time.monotonic() + BEARS
             if time.monotonic() > limit:
-                return  # nobody is left to agree with
+                return  # no process is left to agree with
             time.sleep(SLOWEST_TICK)
 
 
 def leave_quietly(session: Session) -> None:
-    """Tell the others that this process makes no more calls, without waiting for them."""
+    """Publish that this process makes no more calls, without waiting for the others."""
     try:
         if session.background is not None:
             session.background.finish("finished", {})
@@ -90,7 +90,7 @@ def _close(session: Session, outcome: Outcome) -> None:
 
 
 def _publish(session: Session, outcome: Outcome) -> dict[str, Any]:
-    """Tell the others how this process ended."""
+    """Publish how this process ended."""
     state = session.end_state(outcome.state, outcome.site, outcome.detail)
     if session.folder is not None:
         session.folder.put_state(session.me, state)
@@ -101,7 +101,7 @@ def _publish(session: Session, outcome: Outcome) -> dict[str, Any]:
 
 
 def _interrupted_alone(session: Session, state: dict[str, Any]) -> bool:
-    """Whether others still run when an interrupt of the whole job would have reached them: then they wait in vain."""
+    """Whether others still run after an interrupt of the whole job would have reached them: they then wait in vain."""
     if session.count > ASKED:
         return False
     ended: dict[int, dict[str, Any]] = {session.me: state}
@@ -116,7 +116,7 @@ def _interrupted_alone(session: Session, state: dict[str, Any]) -> bool:
 
 
 def _all_ended(session: Session, outcome: Outcome, state: dict[str, Any]) -> dict[int, dict[str, Any]] | None:
-    """Hold until all have ended: how each did, or None where this process need not look at that."""
+    """Hold until all have ended; returns how each ended, or None if this process need not check that."""
     began, tick = time.monotonic(), TICK
     ended: dict[int, dict[str, Any]] = {session.me: state}
     background = session.background
@@ -149,7 +149,7 @@ def _collect(session: Session, ended: dict[int, dict[str, Any]]) -> None:
 
 
 def _longest(session: Session, outcome: Outcome) -> float:
-    """How long to hold: JAX's own barrier has a bound, and in background mode nobody may be worse off."""
+    """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
     if session.background is not None and not session.options.rehearsal:
         jax = sys.modules.get("jax")
         elastic = getattr(getattr(jax, "config", None), "jax_enable_recoverability", False)
@@ -158,7 +158,7 @@ def _longest(session: Session, outcome: Outcome) -> float:
 
 
 def _closes(session: Session) -> bool:
-    """Whether this process collects how all ended: the first one, under a launcher the first that lives."""
+    """Whether this process collects how all ended: the first one, or under a launcher the first that is alive."""
     folder = session.folder
     return all(folder is not None and folder.gone(process) is not None for process in range(session.me))
 
@@ -174,7 +174,7 @@ def _leave_if_diverged(session: Session) -> None:
 
 
 def _last_look(session: Session, outcome: Outcome, ended: dict[int, dict[str, Any]]) -> Report | None:
-    """What only shows when all have ended."""
+    """Checks that are possible only when all have ended."""
     if any(one["state"] == "raised" for one in ended.values()):
         for process in ended:
             report = session.setup.compare_with(process)
@@ -195,7 +195,7 @@ def _after_death(session: Session, ended: dict[int, dict[str, Any]], dead: dict[
     processes = {process: session.ended_report(process, one) for process, one in ended.items()}
     words = "; ".join(f"process {process} was {one.get('detail')}" for process, one in sorted(dead.items()))
     others = name_processes(set(ended) - set(dead))
-    message = f"{name_processes(dead)} died ({words}), and {others} could not go on."
+    message = f"{name_processes(dead)} died ({words}), and {others} could not continue."
     return diverged("missing", message, None, processes, "died")
 
 
@@ -205,4 +205,4 @@ def _note_quiet(session: Session, ended: dict[int, dict[str, Any]]) -> None:
         counts = {process: int((one.get("quiet") or {}).get(name, 0)) for process, one in ended.items()}
         if len(set(counts.values())) > 1:
             words = ", ".join(f"process {process} {count} times" for process, count in sorted(counts.items())[:8])
-            session.note(f"{name}, which holds no collective, was called unequally: {words}. That is harmless.")
+            session.note(f"{name}, which has no collective, has unequal numbers of calls: {words}. That is harmless.")

@@ -1,7 +1,7 @@
-"""A report on demand: a signal asks for it, also while the main thread is blocked inside XLA.
+"""A report on demand: a signal requests it, even while the main thread is blocked inside XLA.
 
-A handler of Python's would only run once the main thread is back in Python. faulthandler's runs at once, in C; it
-writes a stack into a pipe of ours, and the watching thread takes that as the question.
+A Python signal handler would run only once the main thread is back in Python. faulthandler's runs at once, in C: it
+writes a stack to a pipe, which the watcher thread reads as the request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.ending import write_error
 
 
 class Demand:
-    """The signal and its pipe; without effect where the program has a handler of its own for the signal."""
+    """The signal and its pipe; without effect if the program has its own handler for the signal."""
 
     def __init__(self, name: str) -> None:
         self._number: int | None = None
@@ -35,7 +35,7 @@ class Demand:
         self._number = number
 
     def asked(self) -> bool:
-        """Whether a report was asked for since the last look."""
+        """Whether a report was requested since the last look."""
         if self._number is None:
             return False
         try:
@@ -44,7 +44,7 @@ class Demand:
             return False
 
     def stop(self) -> None:
-        """Give the signal back."""
+        """Restore the signal."""
         if self._number is not None:
             faulthandler.unregister(self._number)
             os.close(self._read)

@@ -1,8 +1,8 @@
-"""How a job ends: one verdict for all processes, told by each, without JAX's shutdown barrier.
+"""How a job ends: one verdict for all processes, reported by each, without JAX's shutdown barrier.
 
-The first process that can prove a divergence writes the verdict under one key; every other takes that one. A process
-that leaves does so with ``os._exit``: JAX's own exit waits up to 300 s for processes that will not come, and then
-ends with an error that blames somebody else. The process that hosts the coordination service leaves last.
+The first process that can prove a divergence writes the verdict under one key; every other process adopts it. A process
+exits with ``os._exit``: JAX's own exit waits up to 300 s for processes that will not come, and then ends with an
+unrelated error. The process that hosts the coordination service exits last.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.store import Store, StoreLostError
 
 VERDICT_KEY = "verdict/job"
-LAST_WAIT = 12.0  # seconds for which the host of the service waits for the others to leave, also when blocked in XLA
+LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
 
 
 class Ending:
-    """The verdict of the job as this process knows it, and what it does about it."""
+    """The verdict of the job as this process knows it, and the action that follows."""
 
     def __init__(self, store: Store, me: int, count: int, options: Options, complete: Callable[[Report], None]) -> None:
         self._store = store
@@ -36,20 +36,20 @@ class Ending:
         self._complete = complete
         self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._told = threading.Event()
-        self._mine = False  # whether it was this process that declared the verdict
+        self._mine = False  # whether this process declared the verdict
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
 
     def declare(self, report: Report) -> Report:
-        """Make a report the job's verdict, or take the one that another process declared before."""
+        """Make a report the job's verdict, or adopt the one that another process declared earlier."""
         self._complete(report)
         try:
             self._mine = self._store.put(VERDICT_KEY, report.as_data())
             if not self._mine:
                 self.look()
         except StoreLostError:
-            self._mine = True  # the one who proved it can still tell
+            self._mine = True  # the process that proved it can still report it
         self.verdict = self.verdict or report
         return self.verdict
 
@@ -62,21 +62,21 @@ class Ending:
         return self.verdict
 
     def word(self) -> dict[str, Any]:
-        """The verdict in a few words, for those who only have to tell it."""
+        """The verdict in short, for processes that only repeat it."""
         if self.verdict is None:
             return {}
         told = self.verdict
         return {"verdict": {"verdict": told.verdict, "kind": told.kind, "index": told.index, "message": told.message}}
 
     def hear(self, word: Mapping[str, Any]) -> None:
-        """Take over the verdict that another process gives with a word: in full only where more than that is told."""
+        """Adopt a verdict that another process announced; the policy "report" needs only its short form."""
         if self._options.on_divergence != "report" or self._folder is not None:
             self.look()
         elif self.verdict is None:
             self.verdict = from_data(word)
 
     def act(self) -> None:
-        """Do as the policy says about the verdict: raise, leave, or tell and go on."""
+        """Act on the verdict according to the policy: raise, exit, or report and continue."""
         report = self.verdict
         if report is None:
             return
@@ -88,7 +88,7 @@ class Ending:
         self.tell()
 
     def tell(self) -> None:
-        """Write the report to the standard error and to the launcher, once."""
+        """Write the report to standard error and to the launcher, once."""
         if self._told.is_set() or self.verdict is None:
             return
         self._told.set()
@@ -96,7 +96,7 @@ class Ending:
             self._folder.put_report(self.verdict.as_data())
             words = f"spmdlint: {self.verdict.verdict} ({self.verdict.kind}): {self.verdict.message}\n"
         elif self._options.mode == "background" and not self._mine:
-            # In full once in a job: a thousand copies in one log help nobody.
+            # The full report appears once per job, not a thousand times in one log.
             named = {"spmdlint": self.verdict.verdict, "kind": self.verdict.kind, "index": self.verdict.index}
             words = json.dumps({**named, "process": self._me, "message": self.verdict.message}) + "\n"
         else:
@@ -104,9 +104,9 @@ class Ending:
         write_error(words)
 
     def leave(self, status: int = DIVERGED_STATUS) -> None:
-        """Tell, and end this process at once, from whatever thread."""
+        """Report, and end this process at once, from any thread."""
         if not self._leaving.acquire(blocking=False):
-            time.sleep(60)  # another thread of this process is leaving
+            time.sleep(60)  # another thread is already ending this process
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
@@ -135,14 +135,14 @@ class Ending:
 
 
 def hosts_service() -> bool:
-    """Whether the coordination service lives in this process: when it leaves, the others abort."""
+    """Whether the coordination service runs in this process: if this process exits, the others abort."""
     distributed: Any = sys.modules.get("jax._src.distributed")
     service = getattr(getattr(distributed, "global_state", None), "service", None)
     return service is not None and not getattr(service, "elsewhere", False)
 
 
 def write_error(words: str) -> None:
-    """Write to the standard error past Python's buffers: the process may end in the next moment."""
+    """Write to standard error past Python's buffers: the process may end at any moment."""
     data = words.encode(errors="replace")
     try:
         while data:

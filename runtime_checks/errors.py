@@ -1,4 +1,4 @@
-"""What the runtime checks raise."""
+"""The exceptions of the runtime checks."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ class DivergenceError(RuntimeError):
 
 
 class ChecksFailedError(RuntimeError):
-    """In a rehearsal the checks could not do their job, and say why rather than call the run clean."""
+    """The checks could not do their job in a rehearsal, so the run is not reported as clean."""

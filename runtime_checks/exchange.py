@@ -1,7 +1,7 @@
-"""Who says what under which key while processes agree on one call.
+"""The keys and messages by which processes agree on one call.
 
-Up to a handful of processes everybody reads everybody; in larger groups what was said goes up a binary tree and the
-root's word comes down, so that nobody makes more than three reads.
+In small groups every process reads every other; in larger groups messages go up a binary tree and the root's message
+comes down, so that no process makes more than three reads.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ class Exchange:
         self._programs_read: dict[tuple[int, str], dict[str, Any]] = {}
 
     def say(self, group: str, index: int, message: dict[str, Any]) -> None:
-        """Tell the group which call this process is about to make."""
+        """Publish to the group which call this process is about to make."""
         self._store.put(f"call/{group}/{self._me}/{index // BLOCK}/{index}", message, replace=True)
 
     def hear(self, group: str, index: int, process: int, milliseconds: int) -> dict[str, Any] | None:
-        """What another process said at a position, or None for now."""
+        """The message of another process at a position, or None for now."""
         return self._store.wait(f"call/{group}/{process}/{index // BLOCK}/{index}", milliseconds)
 
     def forget(self, group: str, index: int) -> None:
-        """After agreement on ``index``: drop this process's messages that everybody has passed."""
+        """After agreement on ``index``: delete this process's messages that all processes have passed."""
         if index % BLOCK == 1 and index > BLOCK:
             self._store.delete(f"call/{group}/{self._me}/{index // BLOCK - 1}")
             self._store.delete(f"up/{group}/{self._me}/{index // BLOCK - 1}")
             self._store.delete(f"down/{group}/{self._me}/{index // BLOCK - 1}")
 
     def publish_program(self, digest: str, record: dict[str, Any]) -> None:
-        """Lay down what a digest stands for, once."""
+        """Publish the record behind a digest, once."""
         if digest not in self._programs_sent:
             self._store.put(f"program/{self._me}/{digest}", record, replace=True)
             self._programs_sent.add(digest)
         if record.get("value") is not None:
-            # Each value that is asserted is new: only the last ones stay.
+            # Each asserted value is new, so only the last ones are kept.
             self._values.append(digest)
             if len(self._values) > KEPT_VALUES:
                 old = self._values.popleft()
@@ -56,22 +56,22 @@ class Exchange:
                     self._store.delete(f"program/{self._me}/{old}")
 
     def program(self, process: int, digest: str) -> dict[str, Any]:
-        """What another process's digest stands for; {} where it can't be read."""
+        """The record behind another process's digest; {} if it cannot be read."""
         key = (process, digest)
         if key not in self._programs_read:
             self._programs_read[key] = self._store.wait(f"program/{process}/{digest}") or {}
         return self._programs_read[key]
 
     def put_details(self, group: str, index: int, details: dict[str, Any]) -> None:
-        """Lay down all that explains this process's call, once a difference was seen."""
+        """Publish everything that explains this process's call, after a difference was seen."""
         self._store.put(f"detail/{group}/{index}/{self._me}", details, replace=True)
 
     def details(self, group: str, index: int, process: int) -> dict[str, Any] | None:
-        """What explains another process's call, or None for now."""
+        """The explanation of another process's call, or None for now."""
         return self._store.wait(f"detail/{group}/{index}/{process}")
 
     def up(self, group: str, index: int, process: int, message: dict[str, Any] | None = None) -> dict[str, Any] | None:
-        """Read a child's word for its subtree, or say this process's."""
+        """Read a child's message for its subtree, or publish this process's."""
         key = f"up/{group}/{process}/{index // BLOCK}/{index}"
         if message is None:
             return self._store.wait(key)
@@ -79,7 +79,7 @@ class Exchange:
         return None
 
     def down(self, group: str, index: int, root: int, message: dict[str, Any] | None = None) -> dict[str, Any] | None:
-        """Read the root's word, or say it."""
+        """Read the root's message, or publish it."""
         key = f"down/{group}/{root}/{index // BLOCK}/{index}"
         if message is None:
             return self._store.wait(key)
@@ -87,23 +87,23 @@ class Exchange:
         return None
 
     def begin_wait(self, record: dict[str, Any]) -> None:
-        """Tell everybody that this process waits, for whom and where."""
+        """Publish that this process waits, for which process and where."""
         self._store.put(f"wait/{self._me}", record, replace=True)
 
     def waits(self) -> dict[int, dict[str, Any]]:
-        """Who said last that it waits, for whom and where."""
+        """The processes that wait, each with the process it waits for and where."""
         return {int(name): value for name, value in self._store.children("wait").items() if name.isdigit()}
 
     def put_state(self, state: dict[str, Any]) -> None:
-        """Tell how this process ended."""
+        """Publish how this process ended."""
         self._store.put(f"state/{self._me}", state, replace=True)
 
     def state(self, process: int) -> dict[str, Any] | None:
-        """How another process ended, None while it runs."""
+        """How another process ended; None while it runs."""
         return self._store.get(f"state/{process}")
 
     def put_preflight(self, record: dict[str, Any]) -> None:
-        """Tell how this process was set up."""
+        """Publish how this process was set up."""
         self._store.put(f"preflight/{self._me}", record, replace=True)
 
     def preflight(self, process: int) -> dict[str, Any] | None:
@@ -111,19 +111,19 @@ class Exchange:
         return self._store.get(f"preflight/{process}")
 
     def put_sample(self, folder: str, sample: dict[str, Any]) -> None:
-        """Publish where this process is, for who compares a folder."""
+        """Publish this process's position, for the process that compares a folder."""
         self._store.put(f"{folder}/{self._me}", sample, replace=True)
 
     def samples(self, folder: str) -> dict[int, str]:
-        """The samples in a folder, not yet parsed: most are those of the last look."""
+        """The samples in a folder, not yet parsed: most are unchanged since the last look."""
         return {int(name): text for name, text in self._store.texts(folder).items() if name.isdigit()}
 
     def put_question(self, process: int, question: dict[str, Any]) -> None:
-        """Ask another process; it has to be woken for it."""
+        """Ask another process, which then has to be woken."""
         self._store.put(f"question/{process}/{self._me}", question, replace=True)
 
     def questions(self) -> dict[int, dict[str, Any]]:
-        """What others ask of this process; each question is given once."""
+        """The questions of other processes to this one; each is returned once."""
         asked = self._store.children(f"question/{self._me}")
         for name in asked:
             self._store.delete(f"question/{self._me}/{name}")
@@ -138,35 +138,35 @@ class Exchange:
         return self._store.get(f"answer/{self._me}/{process}")
 
     def wake(self, process: int, word: Mapping[str, Any] | None = None) -> None:
-        """Wake another process's listening thread; the word may be lost to a later one, but not that it is woken."""
+        """Wake another process's listener thread; a later message may replace this one, but the wake-up is not lost."""
         self._store.put(f"word/{process}", word or {}, replace=True)
 
     def wake_self(self) -> None:
-        """Wake one's own."""
+        """Wake this process's own listener thread."""
         self.wake(self._me)
 
     def sleep(self, seconds: float) -> dict[str, Any] | None:
-        """Wait to be woken, and give the word with which one is, or None after so many seconds."""
+        """Wait to be woken; returns the message, or None after ``seconds``."""
         word = self._store.sleep(f"word/{self._me}", seconds)
         if word is None:
-            self.wake_self()  # which releases what the service keeps for the wait
+            self.wake_self()  # releases the memory that the service keeps for the wait
         self._store.delete(f"word/{self._me}")
         return word
 
     def register(self, token: str) -> bool:
-        """Say that this process is there; False where one of its number has been before."""
+        """Register this process; returns False if one with its number was registered before."""
         return self._store.put(f"member/{self._me}", {"token": token})
 
     def put_aside(self, reason: str) -> None:
-        """Tell all that the checks of this job are over, without a verdict."""
+        """Publish that the checks of this job are over, without a verdict."""
         self._store.put("aside/job", {"reason": reason})
 
     def aside(self) -> dict[str, Any] | None:
-        """Whether somebody told so."""
+        """The message that the checks are over, if there is one."""
         return self._store.get("aside/job")
 
     def put_over(self) -> None:
-        """Tell all that all have ended, and agree."""
+        """Publish that all have ended, and agree."""
         self._store.put("over/job", {}, replace=True)
 
     def over(self) -> bool:
@@ -174,7 +174,7 @@ class Exchange:
         return self._store.get("over/job") is not None
 
     def states(self) -> dict[int, dict[str, Any]]:
-        """How all those ended that have."""
+        """How the processes that have ended did so."""
         return {int(name): value for name, value in self._store.children("state").items() if name.isdigit()}
 
     def ask_stack(self, process: int, number: int) -> None:
@@ -182,15 +182,15 @@ class Exchange:
         self._store.put(f"ask/{process}", {"from": self._me, "number": number}, replace=True)
 
     def asked(self) -> dict[str, Any] | None:
-        """A question for this process's stack, if one was put."""
+        """A request for this process's stack, if there is one."""
         return self._store.get(f"ask/{self._me}")
 
     def put_stack(self, answer: dict[str, Any]) -> None:
-        """Answer such a question."""
+        """Answer such a request."""
         self._store.put(f"stack/{self._me}", answer, replace=True)
 
     def stack(self, process: int) -> dict[str, Any] | None:
-        """The last answer of another process."""
+        """The last answer of another process to such a request."""
         return self._store.get(f"stack/{process}")
 
 

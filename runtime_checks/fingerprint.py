@@ -1,7 +1,7 @@
-"""What must agree about one parallel call, and what explains a difference.
+"""The parts of a parallel call that must agree, and those that explain a difference.
 
 The device assignment, the lowered module, the function's identity and the configuration decide. Shapes, specs and
-static arguments explain: two processes may hand over a global array in different ways and run one program.
+static arguments explain: two processes may pass a global array in different ways and still run one program.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-# The configuration that changes what a program lowers to.
+# The configuration that changes the lowered program.
 CONFIGURATION = (
     "jax_default_dtype_bits",
     "jax_default_matmul_precision",
@@ -31,13 +31,13 @@ MAX_ARGUMENTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What one executable, or one named operation, is: the part of a fingerprint that is the same at every call.
+    """The identity of an executable or a named operation: the part of a fingerprint that is the same at every call.
 
-    ``devices`` are ids in the order of the assignment, ``processes`` those that own them. ``module`` is the digest of
-    the canonical lowered module, None where it was never seen (compiled before the checks were on): an unknown
-    agrees with anything. So does a function that is not ``identified``. ``name`` and ``value`` belong to barriers and
-    asserted values; ``order`` says in which order the arguments' dictionaries hold their keys. ``digest`` is a short
-    name for what decides, equal on all processes that agree.
+    ``devices`` are ids in the order of the assignment, ``processes`` their owners. ``module`` is the digest of the
+    canonical lowered module, None if it was never seen (compiled before the checks were on): an unknown module agrees
+    with anything. So does a function that is not ``identified``. ``name`` and ``value`` belong to barriers and asserted
+    values; ``order`` is the order of the keys in the arguments' dictionaries. ``digest`` is a short name for the
+    decisive fields, equal on all processes that agree.
     """
 
     function: str
@@ -58,7 +58,7 @@ class Program:
         object.__setattr__(self, "digest", hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
 
     def decisive(self) -> dict[str, Any]:
-        """The fields that decide, as data."""
+        """The decisive fields, as data."""
         return {
             "environment": dict(self.environment) or None,
             "function": self.function if self.identified else None,
@@ -72,7 +72,7 @@ class Program:
 
 
 def configuration() -> dict[str, str]:
-    """The configuration that changes programs, as this thread has it now."""
+    """The configuration that changes programs, as it is now in this thread."""
     import jax
 
     return {name: str(getattr(jax.config, name)) for name in CONFIGURATION if hasattr(jax.config, name)}
@@ -80,7 +80,7 @@ def configuration() -> dict[str, str]:
 
 def source_identity(source: str | None, fallback: str) -> tuple[str, str | None]:
     """Split JAX's "step at /path/train.py:21" into the name and a place without the folder."""
-    if not source or source.startswith("<un"):  # what JAX says of a callable that is no function
+    if not source or source.startswith("<un"):  # JAX's name for a callable that is not a function
         return fallback, None
     name, _, place = source.partition(" at ")
     path, _, line = place.rpartition(":")
@@ -88,10 +88,10 @@ def source_identity(source: str | None, fallback: str) -> tuple[str, str | None]
 
 
 def key_order(names: Sequence[str] | None) -> str | None:
-    """In which order the dictionaries among some arguments hold their keys, whatever the keys are.
+    """The order of the keys in the dictionaries among some arguments, whatever the keys are.
 
-    JAX sorts the keys of a ``dict`` and leaves those of an ``OrderedDict`` as they were put in. Two processes that put
-    them in one after the other hand over the same names, shapes and program, and the wrong array for each name.
+    JAX sorts the keys of a ``dict`` and keeps the insertion order of an ``OrderedDict``. Two processes that insert them
+    in a different order pass the same names, shapes and program, but the wrong array for each name.
     """
     if names is None:
         return None
@@ -145,7 +145,7 @@ def _spec(sharding: Any) -> str | None:
 
 
 def describe_static(value: Any) -> str:
-    """A static argument in words that are the same on every process: never the repr of an unknown object."""
+    """A static argument as text that is the same on every process: never the repr of an unknown object."""
     import enum
 
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):

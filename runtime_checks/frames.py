@@ -1,4 +1,4 @@
-"""Where in the user's code: frames, tracebacks and stacks without the insides of JAX, Python and this package."""
+"""Places in the user's code: frames, tracebacks and stacks without the internals of JAX, Python and this package."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Site:
 
 @lru_cache(maxsize=8192)
 def owner_of(filename: str) -> Owner:
-    """Whose file it is: the user's, a library's, or the inside of JAX or of this package (never worth showing)."""
+    """The owner of a file: the user, a library, or JAX and this package (never worth showing)."""
     if filename.startswith("<") or any(filename.startswith(here + "/") for here in _HERE):
         return "inside"
     if any(folder in filename for folder in _JAX_FOLDERS) or filename.startswith(_jax_folder()):
@@ -61,13 +61,13 @@ def _jax_folder() -> str:
 
 
 def user_site(frame: FrameType | None) -> Site | None:
-    """The innermost line of the user's own code under ``frame``, or of a library where there is none."""
+    """The innermost line of the user's code on the stack of ``frame``, or of a library if there is none."""
     found = user_frame(frame)
     return Site(found.f_code.co_filename, found.f_lineno, found.f_code.co_name) if found is not None else None
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame of the user's own code, or of a library where there is none."""
+    """The innermost frame of the user's code, or of a library if there is none."""
     fallback: FrameType | None = None
     while frame is not None:
         owner = owner_of(frame.f_code.co_filename)
@@ -80,7 +80,7 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def entered(frame: FrameType | None) -> str | None:
-    """The function that the user's own code called, on the way to ``frame``: `psum`, `process_allgather`."""
+    """The function that the user's code called on the path to ``frame``: `psum`, `process_allgather`."""
     below = None
     while frame is not None and owner_of(frame.f_code.co_filename) == "inside":
         below, frame = frame, frame.f_back
@@ -88,7 +88,7 @@ def entered(frame: FrameType | None) -> str | None:
 
 
 def line_of(code: CodeType, lasti: int) -> int:
-    """The line of an instruction, for a frame that is gone."""
+    """The line of an instruction, for a frame that no longer exists."""
     found = code.co_firstlineno
     for start, end, line in code.co_lines():
         if start <= lasti < end and line is not None:
@@ -97,7 +97,7 @@ def line_of(code: CodeType, lasti: int) -> int:
 
 
 def raising_site(trace: TracebackType | None) -> Site | None:
-    """The innermost line of the user's own code that an exception passed through."""
+    """The innermost line of the user's code that an exception passed through."""
     best: Site | None = None
     fallback: Site | None = None
     while trace is not None:
@@ -113,7 +113,7 @@ def raising_site(trace: TracebackType | None) -> Site | None:
 
 
 def exit_site(trace: TracebackType | None) -> Site | None:
-    """The line of the user's that left the program; None for the last line of a file, which does when all is done."""
+    """The user's line that exited the program; None for the last line of a file, which ends it normally."""
     site = raising_site(trace)
     if site is None or site.function != "<module>":
         return site
@@ -122,7 +122,7 @@ def exit_site(trace: TracebackType | None) -> Site | None:
 
 
 def stack_lines(frame: FrameType | None) -> list[str]:
-    """A stack as short lines, outermost first, without our own frames and without JAX's."""
+    """A stack as short lines, outermost first, without the frames of this package and of JAX."""
     summary = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=MAX_STACK, lookup_lines=False)
     lines = [
         f"{entry.filename}:{entry.lineno} in {entry.name}"
@@ -133,6 +133,6 @@ def stack_lines(frame: FrameType | None) -> list[str]:
 
 
 def main_stack() -> tuple[list[str], Site | None]:
-    """What the main thread is doing now, asked from another thread: its stack and its innermost user line."""
+    """What the main thread is doing now, called from another thread: its stack and its innermost user line."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     return stack_lines(frame), user_site(frame)

@@ -1,4 +1,4 @@
-"""What a process has done so far, as it publishes it in background mode, and the verdict over all of them.
+"""The calls of a process so far, as it publishes them in background mode, and the verdict over all processes.
 
 Pure: histories come from the key-value store while the job runs, and from the recordings of processes that died.
 """
@@ -32,7 +32,7 @@ class Row:
     others: Mapping[str, int]
 
     def report(self, state: str) -> ProcessReport:
-        """The call in a report."""
+        """The call, for a report."""
         return ProcessReport(state, self.index, self.function, self.filename, self.line)
 
 
@@ -48,7 +48,7 @@ class History:
     last: tuple[str, int] | None = None
 
     def add(self, group: str, members: tuple[int, ...], row: Row) -> None:
-        """Add a call; later ones of a group have higher numbers."""
+        """Add a call; later calls of a group have higher numbers."""
         self.members[group] = members
         self.rows.setdefault(group, {})[row.index] = row
         self.counts[group] = max(self.counts.get(group, 0), row.index)
@@ -56,13 +56,13 @@ class History:
 
 
 def row_data(group: str, members: tuple[int, ...], row: Row) -> list[Any]:
-    """A call as it is published and recorded."""
+    """A call in the form in which it is published and recorded."""
     place = [row.function, row.filename, row.line]
     return [group, list(members), row.index, row.prefix, row.digest, *place, dict(row.others)]
 
 
 def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = None) -> History:
-    """A history from rows in the order in which they were made; malformed ones are left out."""
+    """A history from rows in the order of the calls; malformed rows are skipped."""
     history = History(state=state, end=end or {})
     for data in rows:
         try:
@@ -77,9 +77,9 @@ def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = No
 def judge(
     histories: Mapping[int, History], programs: Programs, texts: Texts = lambda _process, _digest: {}
 ) -> Report | None:
-    """A proven divergence in what is known of all processes, or None. A difference comes before who is missing.
+    """A proven divergence between the known histories, or None. A difference takes precedence over a missing process.
 
-    ``texts`` gives the lowered module of a process's program, packed, to explain a difference that is proven.
+    ``texts`` returns the lowered module of a process's program, packed, to explain a proven difference.
     """
     return _difference(histories, programs, texts) or _crossing(histories) or _missing(histories)
 
@@ -98,7 +98,7 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
             records = {process: _record(programs, process, row) for process, row in there.items()}
             found = compare(records)
             if found is None:
-                continue  # what is unknown on one side agrees with anything
+                continue  # an unknown field on one side agrees with anything
             processes = {}
             for process, row in there.items():
                 processes[process] = row.report("calling")
@@ -109,7 +109,7 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
                 tell_definitions(processes, records)
             message = differs(first, group, found.words, records)
             report = diverged(found.kind, message, first, processes, found.field)
-            if found.kind != "sequence":  # the programs of two functions differ anyhow
+            if found.kind != "sequence":  # the programs of two functions differ anyway
                 report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
             return report
     return None
@@ -124,13 +124,13 @@ def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
 
 
 def _record(programs: Programs, process: int, row: Row) -> dict[str, Any]:
-    """What a call was; of a process that can't tell any more, the function's name."""
+    """The record of a call; for a process that can no longer answer, the function's name."""
     found = dict(programs(process, row.digest)) or {"function": row.function}
     return {**found, "filename": row.filename, "line": row.line}
 
 
 def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
-    """The positions at which processes made different calls, among those that are known; at most so many."""
+    """The known positions at which processes made different calls, up to a limit."""
     digests: dict[int, str] = {}
     found: set[int] = set()
     for process in sorted(rows):
@@ -146,7 +146,7 @@ def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
 
 
 def _crossing(histories: Mapping[int, History]) -> Report | None:
-    """Two processes that share two groups made their last calls of them in another order."""
+    """Two processes that share two groups made their last calls of these groups in a different order."""
     ends = {}
     for process, history in histories.items():
         if history.last is not None:
@@ -164,7 +164,7 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
                     f"({place.function}, {place.filename}:{place.line})"
                     for number, group, place in ((one, first, row), (other, second, its))
                 )
-                message = f"the processes wait for each other in a circle: {told}."
+                message = f"the processes wait for each other in a cycle: {told}."
                 return diverged("sequence", message, row.index, processes)
     return None
 
@@ -194,7 +194,7 @@ def _missing(histories: Mapping[int, History]) -> Report | None:
 
 
 def ended_report(history: History, group: str) -> ProcessReport:
-    """A process that has no call at a position: how it ended, else its last call."""
+    """A process without a call at a position: how it ended, otherwise its last call."""
     one = reported(history.end, history.state)
     one.detail = history.end.get("detail")
     one.index = history.counts.get(group, 0)

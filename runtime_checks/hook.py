@@ -1,4 +1,4 @@
-"""The process-wide hook: the one place that holds what ``enable`` has put in place."""
+"""The process-wide hook: the one place for everything that ``enable`` installs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from spmdlint.runtime_checks.store import Store, StoreLostError, connected_clien
 from spmdlint.runtime_checks.watch import Watcher
 
 ROOT = "spmdlint"
-JOIN_WITHIN = 60.0  # seconds for process 0 to name this incarnation of the job
+JOIN_WITHIN = 60.0  # seconds for process 0 to publish the name of this incarnation of the job
 
 
 def without_runner(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from the program's first line on, without the frames of whoever runs it."""
+    """A traceback from the program's first line on, without the frames of the runner."""
     first = trace
     while first is not None and owner_of(first.tb_frame.f_code.co_filename) != "user":
         first = first.tb_next
@@ -40,12 +40,12 @@ def without_runner(trace: TracebackType | None) -> TracebackType | None:
 
 
 def site_data(site: Site | None) -> dict[str, Any]:
-    """A line as reports hold it."""
+    """A line in the form for reports."""
     return {"filename": site.filename, "line": site.line, "function": site.function} if site else {}
 
 
 class Hook:
-    """What is in place in this process: nothing, waiting for ``jax.distributed.initialize``, or a session."""
+    """What is installed in this process: nothing, a wait for ``jax.distributed.initialize``, or a session."""
 
     def __init__(self, options: Options, generation: int) -> None:
         self.options = options
@@ -64,7 +64,7 @@ class Hook:
         self._previous_hook: Callable[[type[BaseException], BaseException, TracebackType | None], Any] | None = None
 
     def start(self) -> None:
-        """Begin: at once in a job that is initialized, else as soon as it is."""
+        """Start: at once if the job is initialized, otherwise as soon as it is."""
         self._follow_lifetime()
         if self._previous_hook is None:
             self._previous_hook, sys.excepthook = sys.excepthook, self._excepthook
@@ -72,7 +72,7 @@ class Hook:
             self._activate()
 
     def stop(self) -> None:
-        """Take everything out of this process; who still waits for it is told that it has ended."""
+        """Remove everything from this process; processes that still wait for it learn that it has ended."""
         if self.session is not None and self.session.active:
             leave_quietly(self.session)
         self._deactivate("disable() was called")
@@ -96,7 +96,7 @@ class Hook:
             self._lifetime.replace(state, "initialize", self._after_initialize)
             self._lifetime.replace(state, "shutdown", self._before_shutdown)
         except MissingSeamError as missing:
-            write_error(f"spmdlint: the runtime checks can't follow jax.distributed: {missing}.\n")
+            write_error(f"spmdlint: the runtime checks cannot hook into jax.distributed: {missing}.\n")
 
     def _after_initialize(self, original: Any) -> Any:
         def initialize(state: Any, *args: Any, **named: Any) -> Any:
@@ -108,7 +108,7 @@ class Hook:
         return initialize
 
     def _tell_joining(self, frame: FrameType) -> None:
-        """The launcher sees who waits here for a process that has ended already."""
+        """Let the launcher see the processes that wait here for one that has already ended."""
         if self._folder is not None and self._process is not None:
             site = user_site(frame)
             self._folder.put_joining(self._process, site_data(site))
@@ -156,11 +156,11 @@ class Hook:
         atexit.register(self._close)
 
     def _root(self, client: Any, me: int) -> str:
-        """Keys of one incarnation of the job lie together, so that a restart never reads an old one's."""
+        """The keys of one incarnation of the job have a common prefix, so that a restart never reads old keys."""
         self._jobs += 1
         meeting, key = Store(client, ROOT), f"incarnation/{self._generation}.{self._jobs}"
         if me == 0:
-            meeting.put(key, {"name": secrets.token_hex(6)})  # where there is one already, this process was restarted
+            meeting.put(key, {"name": secrets.token_hex(6)})  # if there is one already, this process was restarted
         limit = time.monotonic() + JOIN_WITHIN
         while time.monotonic() < limit:
             told = meeting.wait(key)
@@ -169,16 +169,14 @@ class Hook:
         raise StoreLostError("Process 0 runs without the runtime checks: enable them on every process.")
 
     def _is_new(self, session: Session) -> bool:
-        """Whether no process of this number has been in this job before: one that was restarted has no past to compare.
+        """Whether no process with this number has been in this job before: a restarted one has no past to compare.
 
-        Where it was, the checks are over for all.
+        If there was one, the checks are over for all.
         """
         try:
             if session.exchange.register(secrets.token_hex(6)):
                 return True
-            session.stand_down(
-                f"process {session.me} was restarted within the job, so that its calls can't be compared."
-            )
+            session.stand_down(f"process {session.me} was restarted within the job, so its calls cannot be compared.")
         except StoreLostError as error:
             self._give_up(str(error))
         self.why_idle = "this process was restarted within the job"
@@ -187,7 +185,7 @@ class Hook:
     def _give_up(self, reason: str) -> None:
         self.why_idle = reason
         if self.options.rehearsal:
-            raise ChecksFailedError(f"The runtime checks can't start. {reason}")
+            raise ChecksFailedError(f"The runtime checks cannot start. {reason}")
         write_error(f"spmdlint: the runtime checks are off. {reason}\n")
 
     def _excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -198,7 +196,7 @@ class Hook:
                 told = {"state": state, "detail": self._outcome.detail, **site_data(self._outcome.site)}
                 self._folder.put_state(self._process, told)
         if isinstance(error, DivergenceError) and self.session is not None:
-            # The report is the message; a traceback through JAX's insides adds nothing to it.
+            # The report is the message; a traceback through JAX's internals adds nothing.
             self.session.ending.tell()
             return
         if self._previous_hook is not None:
@@ -206,7 +204,7 @@ class Hook:
             self._previous_hook(kind, error.with_traceback(shown), shown)
 
     def _close(self) -> None:
-        """The end of the job in this process; does not return where it has diverged."""
+        """The end of the job in this process; does not return if it has diverged."""
         session = self.session
         if session is None or os.getpid() != self._pid:
             return
@@ -215,7 +213,7 @@ class Hook:
         self._deactivate("the job has been shut down")
 
     def _ended(self) -> Outcome:
-        """How the program ended; where it put a hook over ours, by what Python itself remembers of the exception."""
+        """How the program ended; if it replaced the exception hook, by the exception that Python itself remembers."""
         error = getattr(sys, "last_value", None)
         if self._outcome.state == "finished" and isinstance(error, BaseException):
             state = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"

@@ -1,7 +1,7 @@
-"""The calls of a process in background mode: noted before the dispatch, numbered behind it.
+"""The calls of a process in background mode: recorded before the dispatch, numbered afterwards.
 
-To note a call is to append an object that exists already; one is made when a program is called from a line for the
-first time. Numbering, hashing and finding lines of source is the watching thread's work.
+Recording a call appends an existing object; a new object is made when a program is called from a line for the first
+time. The watcher thread numbers, hashes and finds source lines.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.intercept.fastpath import LayoutHook
 
 WINDOW = 16384  # calls that are kept
-LIMIT = 1 << 20  # calls noted and not yet numbered; beyond, the count is lost
-EVENTS = 8192  # events remembered by where they come from
-ASSERTED = 64  # the same of values that are asserted, most of which are new
+LIMIT = 1 << 20  # recorded calls that are not yet numbered; beyond this, the count is lost
+EVENTS = 8192  # events remembered by origin
+ASSERTED = 64  # the same for asserted values, most of which are new
 
 
 class Event:
     """A program called from one line in one thread; every call of it is this one object.
 
-    The line is the instruction ``lasti`` of ``code``, where that is the user's, with calls ``through`` library code in
-    between. A call from ``code`` at the instruction ``expected`` is taken to be this one without asking for its thread.
+    The line is the instruction ``lasti`` of ``code``, if that is the user's, with calls ``through`` library code in
+    between. A call from ``code`` at the instruction ``expected`` is assumed to be this one without checking its thread.
     """
 
     __slots__ = (
@@ -44,7 +44,7 @@ class Event:
         self.group = group
         self.thread = thread
         self.digest = int(program.digest, 16)
-        self.number = 0  # in the recording
+        self.number = 0  # its number in the recording
         self.code: CodeType | None = None
         self.lasti = self.expected = -1
         self.through: tuple[CodeType, ...] = ()
@@ -53,7 +53,7 @@ class Event:
 
     @property
     def site(self) -> Site | None:
-        """The user's line, found when it is asked for."""
+        """The user's line, computed on demand."""
         if self._site is None and self.user is not None:
             code, lasti = self.user
             self._site = Site(code.co_filename, line_of(code, lasti), code.co_name)
@@ -68,14 +68,14 @@ class Event:
         return frame is not None and frame.f_lasti == self.lasti and frame.f_code is self.code
 
     def at(self, site: Site | None) -> None:
-        """Say where it is called from."""
+        """Set the place that it is called from."""
         self._site = site
 
 
 class Journal:
-    """Notes of calls, and what became of them. ``on_stop`` is called in the calling thread once it was stopped.
+    """The recorded calls of a process. ``on_stop`` is called in the calling thread once the journal is stopped.
 
-    ``overrun`` is whether calls came faster than they could be counted for so long that some were lost.
+    ``overrun`` is whether some calls were lost because they came faster than they could be counted.
     """
 
     def __init__(self, ledger: Ledger, recording: Recording | None, on_stop: Callable[[], None]) -> None:
@@ -97,14 +97,14 @@ class Journal:
         self.note: Callable[[Event], None] = keep if recording is None else recording.recorder(self._lock, keep)
 
     def stop(self) -> None:
-        """From now on each call asks ``on_stop`` first."""
+        """From now on each call runs ``on_stop`` first."""
         if not self.stopped:
             self.stopped = True
             for hook in list(self.hooks):
                 hook.stop(self._on_stop)
 
     def note_slowly(self, event: Event) -> None:
-        """Note a call that does not come through the fast path."""
+        """Record a call that is not on the fast path."""
         if self.stopped:
             self._on_stop()
         self.note(event)
@@ -127,13 +127,13 @@ class Journal:
         return event
 
     def event_to_come(self, program: Program) -> Event:
-        """What stands for a program of which no call has been noted yet."""
+        """The placeholder for a program without a recorded call."""
         return Event(program, self._ledger.group(program.processes), 0)
 
     def expect(self, event: Event, frame: FrameType) -> Event:
-        """The event of a call that a frame makes of the program of another, which was its last; it is expected again.
+        """The event of a call by a frame of the program of its previous event; it is then expected again.
 
-        Only of the main thread, and until the calls are numbered the next time: then it is asked again who makes it.
+        Only for the main thread, and until the calls are numbered the next time: then the caller is looked up again.
         """
         thread = threading.get_ident()
         if thread != event.thread or not event.is_called_by(frame):
@@ -169,7 +169,7 @@ class Journal:
             event.number = self._recording.add_event(group.key, group.processes, event.program, event.site)
 
     def drain(self) -> bool:
-        """Number what was noted; whether there was anything."""
+        """Number the recorded calls; returns whether there were any."""
         with self._lock:
             pending = self.pending
             self.overrun = self.overrun or len(pending) == LIMIT

@@ -1,7 +1,7 @@
-"""A hang, explained while it lasts: who is late, by how many calls, where; or that all agree.
+"""A hang, explained while it lasts: which processes are late, by how many calls, where; or that all agree.
 
-Late is no verdict: compiles and restores of half an hour are real. So it is a few lines on the standard error of one
-process, at longer and longer intervals.
+Late is not a verdict: compiles and restores of half an hour are real. So the report is a few lines on the standard
+error of one process, at longer and longer intervals.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from spmdlint.runtime_checks.sentences import name_processes
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
-AGREEING = 5  # times as long as for somebody who is late until it is told that all agree
+AGREEING = 5  # factor on the delay before it is reported that all agree
 SHOWN = 3  # late processes whose stacks are shown
 FRAMES = 8
 
 
 class Lateness:
-    """What was told about each group, and when the next word is due."""
+    """The reports on each group, and when the next one is due."""
 
     def __init__(self, session: Session, asking: Asking) -> None:
         self._session = session
@@ -33,7 +33,7 @@ class Lateness:
         self._stuck_at: dict[str, object] = {}
 
     def look(self, group: Group, samples: Mapping[int, Sample], moved: Mapping[int, float], now: float) -> None:
-        """Tell, where nobody has made a call for some time and it was not told yet."""
+        """Report a hang, if no process has made a call for some time and it was not reported yet."""
         still = now - max(moved[process] for process in samples)
         if still < self._session.options.late_after:
             return
@@ -54,7 +54,7 @@ class Lateness:
         write_error("spmdlint: " + self.words(group, samples, still) + "\n")
 
     def words(self, group: Group, samples: Mapping[int, Sample], still: float | None) -> str:
-        """Where the processes of a group are, late ones with their stacks; ``still`` None where nobody is late yet."""
+        """The positions of the processes of a group, with stacks of late ones; ``still`` is None if none is late."""
         most = max(sample.count for sample in samples.values())
         absent = [process for process in group.processes if process not in samples] if len(samples) > 1 else []
         there = {process: sample for process, sample in samples.items() if sample.count == most}
@@ -66,10 +66,10 @@ class Lateness:
             if still is None:
                 return f"all processes are at {at}" + (f"; {compiling}" if compiling else "")
             return f"no parallel call for {still:.0f} s: all processes are at {at} and agree" + (
-                f"; {compiling}." if compiling else ": look at the network, or at that call."
+                f"; {compiling}." if compiling else ": check the network, or that call."
             )
         ago = "" if still is None else f", {still:.0f} s ago"
-        lines = [f"{'' if still is None else 'late: '}{name_processes(there)} came to {at}{ago}"]
+        lines = [f"{'' if still is None else 'late: '}{name_processes(there)} reached {at}{ago}"]
         answers = self._asking.ask(sorted(behind)[:SHOWN], {"stack": True}) if behind else {}
         for process, sample in sorted(behind.items())[:SHOWN]:
             if process in answers:
@@ -79,16 +79,16 @@ class Lateness:
             else:
                 by = _calls(most - sample.count)
                 lines.append(
-                    f"  process {process}, {by} behind when last heard of, does not answer: it is stopped, or holds "
-                    "Python's lock"
+                    f"  process {process}, {by} behind when last heard of, does not answer: it is stopped or "
+                    "holds the GIL"
                 )
                 continue
             by = _calls(most - _counted(where, group, sample))
             place = where.get("place") or "an unknown line"
-            lines.append(f"  process {process} {f'is {by} behind' if by else 'has come there since'}, at {place}")
+            lines.append(f"  process {process} {f'is {by} behind' if by else 'has arrived since'}, at {place}")
             lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
         if len(behind) > SHOWN:
-            lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are behind as well")
+            lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are also behind")
         if absent:
             lines.append(f"  {name_processes(absent)} made no call yet")
         compiling = _compiling(samples)
@@ -96,7 +96,7 @@ class Lateness:
 
 
 def _counted(where: Mapping[str, Any], group: Group, sample: Sample) -> int:
-    """The calls of a process that has answered: by now it may have made more than it had published."""
+    """The call count of a process that has answered: by now it may have made more calls than it had published."""
     counts = where.get("counts")
     told = counts.get(group.key) if isinstance(counts, Mapping) else None
     return max(sample.count, told) if isinstance(told, int) else sample.count
@@ -111,7 +111,7 @@ def _place(sample: Sample) -> str:
 
 
 def _compiling(samples: Mapping[int, Sample]) -> str:
-    """Who compiles what: different programs there explain compilers that wait for each other."""
+    """Which process compiles which program: different programs explain compilers that wait for each other."""
     sides: dict[str, list[int]] = {}
     for process, sample in samples.items():
         if sample.compiling:

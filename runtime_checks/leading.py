@@ -1,6 +1,6 @@
-"""Comparing: the first process of a group holds the samples of the others against its own calls.
+"""Comparing: the first process of a group compares the samples of the others with its own calls.
 
-A sample that does not fit is only the occasion to ask for the last calls of both; what they show is the proof.
+A sample that does not match is only the reason to ask for the last calls of both; these are the proof.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.background import Background
     from spmdlint.runtime_checks.session import Session
 
-USUAL = 256  # calls that are asked for, and twice as many as lie between the first and the last process
-ASKED = 6  # processes whose calls are asked for; in a smaller group, all
-SMALL = 64  # processes in a job in which each tells of all on demand
-STUCK = 1.5  # seconds, or twice the interval, in which nobody makes a call although counts differ
-GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to come where two have been found to differ
-AGAIN = 2.0  # seconds until an inquiry that proved nothing is made again, then doubled
+USUAL = 256  # calls that are requested, plus twice the distance between the first and the last process
+ASKED = 6  # processes whose calls are requested; in a smaller group, all
+SMALL = 64  # processes in a job in which each reports on all on demand
+STUCK = 1.5  # seconds, or twice the interval, without a call although counts differ
+GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to arrive after two were found to differ
+AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then doubled
 
 
 class _Watched:
-    """What was seen of one folder of samples."""
+    """The samples seen in one folder."""
 
     def __init__(self) -> None:
         self.samples: dict[int, Sample] = {}
@@ -48,7 +48,7 @@ class _Watched:
 
 
 class Leader:
-    """The groups that this process compares. Used by the watching thread, and by the main one at the end."""
+    """The groups that this process compares. Used by the watcher thread, and by the main thread at the end."""
 
     def __init__(self, session: Session, background: Background) -> None:
         self._session = session
@@ -62,7 +62,7 @@ class Leader:
         self.lateness = Lateness(session, self.asking)
 
     def look(self, now: float) -> None:
-        """Compare what has been published in all groups that this process leads."""
+        """Compare the published samples in all groups that this process leads."""
         session = self._session
         if session.interrupted():
             return  # which reaches processes at different times
@@ -74,7 +74,7 @@ class Leader:
                     return
 
     def _folders(self, group: Group, now: float) -> list[str]:
-        """The folders to compare: those of leaders that are gone as well, or ended without a call of the group."""
+        """The folders to compare, including those of leaders that are gone or ended without a call of the group."""
         session = self._session
         if session.me not in group.processes:
             return []
@@ -110,7 +110,7 @@ class Leader:
         return None
 
     def _read(self, group: Group, folder: str, watched: _Watched, now: float) -> list[int]:
-        """Read a folder; the processes that have published since the last look."""
+        """Read a folder; returns the processes that have published since the last look."""
         found = self._published(folder)
         found[self._session.me] = self._background.own_sample(group)
         silent = (process for process in members_in(folder, group.processes) if process not in found)
@@ -130,7 +130,7 @@ class Leader:
     def _differs(self, group: Group, process: int, watched: _Watched) -> bool:
         if process == self._session.me or group.trail is None or (process, group.key) in self._excused:
             return False
-        # Who is ahead is held against this process's calls once it comes there.
+        # A process that is ahead is compared once this process has made the same number of calls.
         sample = watched.ahead.get(process) or watched.samples[process]
         if sample.count > group.count:
             watched.ahead[process] = sample
@@ -142,7 +142,7 @@ class Leader:
     def inquire(
         self, group: Group, suspects: Iterable[int], samples: Mapping[int, Sample], far: bool = True
     ) -> Report | None:
-        """Ask for the calls of those who seem to differ, and of some who do not; the verdict over them, if any."""
+        """Request the calls of processes that seem to differ, and of some others; returns the verdict, if any."""
         suspected = sorted(suspects)[:ASKED]
         with self._lock:
             wanted = list(suspected)
@@ -156,7 +156,7 @@ class Leader:
             if report is not None and len(group.processes) <= ASKED:
                 report = self._with_all(group, histories, report)
         if report is None and far:
-            # Both are known and nothing is proven: what is unknown on one side agrees with anything, but not by hash.
+            # Both are known and nothing is proven: an unknown field agrees with anything, but changes the hash.
             excused = {
                 (process, group.key)
                 for process in suspected
@@ -165,14 +165,14 @@ class Leader:
             self._excused |= excused
             for process, _ in sorted(excused):
                 self._session.note(
-                    f"Process {process} is not compared any more among {name_processes(group.processes)}: its calls "
-                    f"have other digests than those of process {self._session.me}, but nothing that is known of both "
-                    "differs."
+                    f"Process {process} is no longer compared within {name_processes(group.processes)}: the digests "
+                    f"of its calls differ from those of process {self._session.me}, but no field known on both "
+                    "sides does."
                 )
         return report
 
     def _with_all(self, group: Group, histories: dict[int, History], report: Report) -> Report:
-        """The verdict with those of a small group in it who were about to make the call, or to publish it."""
+        """The verdict, including the processes of a small group that were about to make the call or publish it."""
         for _ in range(ROUNDS):
             missing = [process for process in group.processes if str(process) not in report.processes]
             if not missing:
@@ -183,12 +183,12 @@ class Leader:
         return report
 
     def last_look(self, ended: Mapping[int, Mapping[str, Any]]) -> Report | None:
-        """When all have ended: the final counts and prefixes of all groups, whoever leads them."""
+        """When all have ended: compare the final counts and prefixes of all groups, whichever process leads them."""
         finals: dict[str, set[tuple[Any, ...]]] = {}
         for told in ended.values():
             for key, final in dict(told.get("finals") or {}).items():
                 finals.setdefault(key, set()).add(tuple(final))
-        # Who left without a word told no final counts either: its recording has them.
+        # A process that exited without a message published no final counts either: its recording has them.
         died = any(told.get("state") == "died" or "finals" not in told for told in ended.values())
         uneven = {key for key, found in finals.items() if len(found) > 1}
         groups = [group for group in self._session.ledger.groups() if group.key in uneven or died]
@@ -208,7 +208,7 @@ class Leader:
         return None
 
     def report_on_demand(self) -> None:
-        """Write where all processes are; in a large job the first one does, as the signal may go to all."""
+        """Write where all processes are; in a large job only the first process does, as the signal may go to all."""
         session, lines = self._session, []
         tells_of_all = session.me == 0 or session.count <= SMALL
         for group in session.ledger.groups() if tells_of_all else ():
@@ -223,7 +223,7 @@ class Leader:
         write_error("\n".join(lines) + "\n")
 
     def heard(self) -> dict[int, int]:
-        """How many calls each process had made when it was last heard of."""
+        """How many calls each process had made when it last published."""
         found: dict[int, int] = {}
         try:
             for group in self._session.ledger.groups():
@@ -236,7 +236,7 @@ class Leader:
         return dict(sorted(found.items()))
 
     def _published(self, folder: str) -> dict[int, Sample]:
-        """The samples in a folder: the same objects as in the last look, where nothing new was published."""
+        """The samples in a folder: the same objects as in the last look if nothing new was published."""
         known, read = self._read_before.get(folder, {}), {}
         for process, text in self._session.exchange.samples(folder).items():
             before = known.get(process)
@@ -245,7 +245,7 @@ class Leader:
         return {process: sample for process, (_, sample) in read.items() if sample is not None}
 
     def after_deaths(self) -> Report | None:
-        """A peer was killed: what its recording and the others' calls prove, under a launcher."""
+        """A peer was killed: the verdict from its recording and the others' calls, under a launcher."""
         session = self._session
         with self._lock:
             self._background.journal.drain()

@@ -24,7 +24,7 @@ class Entry:
     site: Site | None
 
     def brief(self) -> dict[str, object]:
-        """The entry as it stands in reports and in the exchange."""
+        """The entry in the form for reports and for the exchange."""
         site = self.site
         return {
             "index": self.index,
@@ -39,7 +39,7 @@ class Group:
     """The sequence of one set of processes.
 
     ``lock`` keeps two threads of one process from numbering at once. ``prefix`` is kept in background mode, and
-    ``trail`` by who compares.
+    ``trail`` by the comparing process.
     """
 
     processes: tuple[int, ...]
@@ -61,7 +61,7 @@ class Group:
 
 
 class Ledger:
-    """All sequences of one process, and how often it made calls that do not communicate."""
+    """All sequences of one process, and the numbers of calls that do not communicate."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[int, ...], Group] = {}
@@ -90,7 +90,7 @@ class Ledger:
             return list(self._groups.values())
 
     def note_quiet(self, program: Program) -> None:
-        """Count a call that holds no collective: harmless on one process, worth a note when counts differ."""
+        """Count a call without a collective: harmless on one process, worth a note if counts differ."""
         self.quiet[program.function] = self.quiet.get(program.function, 0) + 1
 
 

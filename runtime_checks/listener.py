@@ -1,8 +1,8 @@
-"""Being woken: a thread that waits for a key of its own in the store, so that nobody has to ask again and again.
+"""Wake-ups: a thread waits for its own key in the store, so that no process has to poll.
 
-The service keeps what a wait needs until the key is set, even when the wait has timed out. So the key is set and
-dropped after each time-out, which are rare: of a thousand processes each costs the service something. What others want
-to say lies under other keys, and is read after that.
+The service keeps the memory of a wait until the key is set, even when the wait has timed out. So the key is set and
+deleted after each time-out. Time-outs are rare, because each costs the service something, and there may be a thousand
+processes. The messages themselves are under other keys, and are read after the wake-up.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.store import StoreLostError
 
-WAIT = 300.0  # seconds of one wait; and in a large job, where each costs the service something, for each process
+WAIT = 300.0  # seconds of one wait; longer in a large job, because each wait costs the service something
 WAIT_OF_EACH = 0.3
 PAUSE = 2.0  # seconds after the store did not answer
-FEW = 32  # processes that are woken one after the other
+FEW = 32  # up to this many processes are woken one after the other
 AT_ONCE = 16
-ROUNDS = 3  # of waking those again for whom the store did not answer
+ROUNDS = 3  # of waking the processes for which the store did not answer
 BETWEEN_ROUNDS = 0.5  # seconds
 
 
 class Listener:
-    """Calls ``on_word`` in its own thread whenever this process was woken, with the word that was given."""
+    """Calls ``on_word`` in its own thread whenever this process is woken, with the message."""
 
     def __init__(self, exchange: Exchange, on_word: Callable[[Mapping[str, Any]], None], processes: int = 1) -> None:
         self._exchange = exchange
@@ -36,11 +36,11 @@ class Listener:
         self._thread = threading.Thread(target=self._run, name="spmdlint-listen", daemon=True)
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread: one that sits in a read when the interpreter ends aborts it."""
+        """End the thread: a thread that is in a read when the interpreter exits aborts it."""
         self._stop.set()
         while self._thread.is_alive():
             try:
@@ -54,14 +54,14 @@ class Listener:
             try:
                 word = self._exchange.sleep(self._wait)
             except StoreLostError:
-                word = {}  # perhaps: whatever was said meanwhile is read when the store is back
+                word = {}  # a message may have come meanwhile: it is read when the store is back
                 self._stop.wait(PAUSE)
             if word is not None and not self._stop.is_set():
                 self._on_word(word)
 
 
 def wake_many(exchange: Exchange, processes: Sequence[int], word: Mapping[str, Any]) -> None:
-    """Wake the listening threads of other processes: several at once where there are many."""
+    """Wake the listener threads of other processes: several at once if there are many."""
 
     def is_left(process: int) -> bool:
         try:
@@ -75,7 +75,7 @@ def wake_many(exchange: Exchange, processes: Sequence[int], word: Mapping[str, A
             time.sleep(BETWEEN_ROUNDS)
         try:
             left = _at_once(is_left, processes) if len(processes) > FEW else list(map(is_left, processes))
-        except RuntimeError:  # at its end the interpreter starts no threads
+        except RuntimeError:  # at exit the interpreter starts no threads
             left = list(map(is_left, processes))
         processes = [process for process, is_one in zip(processes, left, strict=True) if is_one]
         if not processes:

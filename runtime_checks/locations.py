@@ -1,4 +1,4 @@
-"""From a line of a lowered module back to the user's source, by the locations that MLIR prints beside it."""
+"""From a line of a lowered module back to the user's source, by the locations that MLIR prints with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_STEPS = 200
 
 
 def source_of(located: str, number: int) -> str | None:
-    """The user's innermost "file:line" behind a line of a module, or None where the module does not tell.
+    """The user's innermost "file:line" of a line of a module, or None if the module does not have it.
 
     ``located`` is the module's text with locations; ``number`` counts the lines, from 1, of its text without: the
     same lines, but for the definitions of locations.

@@ -21,12 +21,12 @@ from spmdlint.runtime_checks.waiting import Waiting
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
-DETAILS_WITHIN = 4.0  # seconds for others to explain their side once a difference is proven
-MAX_REMARKS = 4  # places of which a report says that an argument's origin is known on one side only
+DETAILS_WITHIN = 4.0  # seconds for the others to explain their side after a difference is proven
+MAX_REMARKS = 4  # how many places a report lists where an argument's origin is known on one side only
 
 
 class Lockstep:
-    """The agreement on one call after the other; returns from :meth:`agree` only where all agree."""
+    """The agreement on one call after another; :meth:`agree` returns only if all agree."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -38,7 +38,7 @@ class Lockstep:
         return self._heard.get(process, {})
 
     def agree(self, group: Group, entry: Entry, call: Call, within: float | None = None) -> None:
-        """Compare with all others of the group; raises or ends the process where they differ."""
+        """Compare with all others of the group; raises or ends the process if they differ."""
         exchange = self._session.exchange
         digest = call.program.digest
         waiting = Waiting(self._session, group, entry, within)
@@ -103,7 +103,7 @@ class Lockstep:
             waiting.until(lambda: self._session.await_verdict(), others)
 
     def _remark_one_sided(self, entry: Entry, call: Call, process: int, theirs: str) -> None:
-        """Keep, for a report that may come, that only one side knows where an argument came from; once per place."""
+        """Keep a remark, for a later report, that only one side knows an argument's origin; once per place."""
         where = f"{entry.program.function}, {entry.site or 'an unknown line'}"
         backs = one_sided(call.tags, theirs)
         if not backs or where in self._remarked or len(self._remarked) == MAX_REMARKS:
@@ -117,11 +117,11 @@ class Lockstep:
         origin = session.provenance.describe(tag) or "an output of an earlier call"
         session.note(
             f"At call {entry.index} ({where}), {path} is {origin} on process {known}, and of unknown origin on process "
-            f"{unknown}; that is no error where both hold the same values."
+            f"{unknown}; this is not an error if both hold the same values."
         )
 
     def _compare_setup(self, process: int) -> None:
-        """Who has spoken has laid down how it was set up before."""
+        """Compare the setup: a process that has announced a call has published its setup before."""
         report = self._session.setup.compare_with(process)
         if report is not None:
             self._session.declare(report)
@@ -130,7 +130,7 @@ class Lockstep:
         return self._session.exchange.program(process, str(message.get("digest")))
 
     def _details(self, entry: Entry, call: Call) -> dict[str, Any]:
-        """All that explains this process's side of a difference."""
+        """Everything that explains this process's side of a difference."""
         return {
             **entry.brief(),
             "arguments": call.explained(self._session.provenance),
@@ -140,7 +140,7 @@ class Lockstep:
         }
 
     def _diverge(self, group: Group, entry: Entry, call: Call, messages: dict[int, dict[str, Any]]) -> None:
-        """A difference is proven: explain one's own side, gather the others', and declare."""
+        """A difference is proven: explain this side, gather the explanations of the others, and declare the verdict."""
         session = self._session
         mine = self._details(entry, call)
         session.exchange.put_details(group.key, entry.index, mine)
@@ -158,7 +158,7 @@ class Lockstep:
                     details[process] = told
                     waits.remove(process)
             if waits and all(process not in messages for process in waits):
-                break  # who has not come to this call is not waited for: the difference is proven without them
+                break  # the difference is proven without the processes that have not reached this call
         session.declare(self._report(group, entry, call, messages, details))
 
     def _report(
@@ -170,7 +170,7 @@ class Lockstep:
         details: Mapping[int, dict[str, Any]],
     ) -> Report:
         session = self._session
-        # What decides is the program's record; what a process tells about its call only explains.
+        # The program's record decides; the details of a call only explain.
         records = {session.me: {**details[session.me], **call.program.decisive()}}
         for process, message in messages.items():
             records[process] = {**message, **details.get(process, {}), **self._record(process, message)}
@@ -190,7 +190,7 @@ class Lockstep:
             tell_definitions(processes, records)
         words = differs(entry.index, group.processes, difference.words, records)
         report = diverged(difference.kind, words, entry.index, processes, difference.field)
-        if difference.kind != "sequence":  # the programs of two functions differ anyhow
+        if difference.kind != "sequence":  # the programs of two functions differ anyway
             report.module = module_difference({number: side.get("texts") or {} for number, side in details.items()})
         return report
 
@@ -209,7 +209,7 @@ class Lockstep:
                     arguments = side.get("arguments") or []
                     argument = arguments[-1 - back] if back < len(arguments) else {}
                     paths[number] = str(argument.get("path") or number_of)
-                    origins[number] = str(argument.get("origin") or "another output")
+                    origins[number] = str(argument.get("origin") or "a different output")
                 one_path = len(set(paths.values())) == 1
                 what = f"where {paths[me]} comes from" if one_path else f"what {number_of} is"
                 told = (f"process {n}: {'' if one_path else paths[n] + ', '}{origins[n]}" for n in sorted(paths))

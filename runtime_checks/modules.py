@@ -1,4 +1,4 @@
-"""Lowered and compiled modules as text: one form on all processes, what communicates, where two forms part."""
+"""Lowered and compiled modules as text: a canonical form, whether they communicate, where two forms differ."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-# What a module holds of one process's memory: unnamed pmap axes, and the addresses of Python callbacks.
+# Parts of a module that come from one process's memory: unnamed pmap axes, addresses of Python callbacks.
 _ADDRESS = re.compile(r"<axis 0x[0-9a-f]+>|0x7f[0-9a-f]{10}\b")
 _CALLBACK_LINE = re.compile(r"^.*custom_call.*callback.*$", re.M)
 _CALLBACK_NUMBER = re.compile(r'(backend_config = (?:"|\{[^}]*?index = ))\d+')
@@ -19,7 +19,7 @@ _LOWERED = re.compile(
     r"stablehlo\.(?:all_reduce|all_gather|all_to_all|reduce_scatter|collective_permute|collective_broadcast)\b"
 )
 _LOWERED_GROUPS = re.compile(r"(?:replica_groups|source_target_pairs) = dense<([^>]*)> : tensor<(\d+)x(\d+)xi64>")
-# Since JAX 0.12 groups are named by the axes of a mesh; a mesh with devices in an order of its own is not read here.
+# Since JAX 0.12 groups are named by the axes of a mesh; a mesh with a custom order of devices is not read here.
 _LOWERED_MESH = re.compile(r"sdy\.mesh @(\w+) = <\[([^\]]*)\]>")
 _LOWERED_AXES = re.compile(
     r"replica_group_mesh_axes<mesh = @(\w+), axes = \[((?:#stablehlo\.axis_ref<name = \"[^\"]*\">(?:, )?)*)\]>"
@@ -36,7 +36,7 @@ _IOTA_GROUPS = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([
 
 
 def canonical(text: str) -> str:
-    """The lowered module without what differs between two processes that lowered the same program.
+    """The lowered module without the parts that differ between two processes that lowered the same program.
 
     Addresses become numbers in order of appearance. The text must come without locations.
     """
@@ -57,7 +57,7 @@ def lowered_communicates(text: str, process_of: Sequence[int]) -> bool:
     """Whether a lowered module (StableHLO) names a collective between processes.
 
     ``process_of[i]`` is the process of the i-th device of the assignment. False means "not known yet": the
-    partitioner may still put collectives in.
+    partitioner may still insert collectives.
     """
     meshes = {found[1]: found[2] for found in _LOWERED_MESH.finditer(text)}
     for line in _lines_with(_LOWERED, text):
@@ -73,7 +73,7 @@ def lowered_communicates(text: str, process_of: Sequence[int]) -> bool:
 
 
 def compiled_communicates(text: str, process_of: Sequence[int]) -> bool:
-    """Whether a compiled module (HLO text) holds a collective between processes; in doubt it does."""
+    """Whether a compiled module (HLO text) has a collective between processes; True in doubt."""
     for line in _lines_with(_COMPILED, text):
         listed, iota, axes = (one.search(line) for one in (_COMPILED_GROUPS, _IOTA_GROUPS, _COMPILED_AXES))
         if listed is not None and listed[1]:
@@ -88,13 +88,13 @@ def compiled_communicates(text: str, process_of: Sequence[int]) -> bool:
             groups = None
         if _groups_span(groups, process_of):
             return True
-    # What a kernel of another compiler does between devices is not written in the module.
+    # The module does not show what a kernel of another compiler does between devices.
     return "tpu_custom_call" in text or "mosaic_gpu" in text
 
 
 def _lines_with(pattern: re.Pattern[str], text: str) -> Iterator[str]:
     for found in pattern.finditer(text):
-        # An operation with a region ends lines further down; its attributes stand on its first line.
+        # An operation with a region ends some lines further down; its attributes are on its first line.
         end = text.find("\n", found.start())
         yield text[found.start() : end if end >= 0 else len(text)]
 
@@ -126,7 +126,7 @@ def _iota(found: re.Match[str]) -> list[list[int]] | None:
 
 
 def _along_axes(mesh: str, axes: str) -> list[list[int]] | None:
-    """The groups of devices that differ only in these axes of a mesh, its devices in their usual order."""
+    """The groups of devices that differ only in these axes of a mesh with its devices in the usual order."""
     sizes = {name: int(size) for name, size in _AXIS_SIZE.findall(mesh)}
     wanted = _AXIS_NAME.findall(axes)
     if not sizes or not wanted or any(name not in sizes for name in wanted):
@@ -149,7 +149,7 @@ def _groups_span(groups: list[list[int]] | None, process_of: Sequence[int]) -> b
 
 @dataclass(frozen=True, slots=True)
 class LineDifference:
-    """The first line at which two modules part: its number from 1 and the line in either; "" where one has ended."""
+    """The first line at which two modules differ: its number from 1 and both lines; "" if one has ended."""
 
     number: int
     first: str
@@ -157,7 +157,7 @@ class LineDifference:
 
 
 def first_difference(first: str, second: str) -> LineDifference | None:
-    """The first line in which two module texts differ but for their names, or None where they are equal."""
+    """The first line in which two module texts differ apart from their names, or None if they are equal."""
     left, right = (_MODULE_NAME.sub("module ", text).splitlines() for text in (first, second))
     for number, (one, other) in enumerate(zip(left, right, strict=False), 1):
         if one != other:

@@ -1,4 +1,4 @@
-"""Parallel calls that are no executable: a barrier, a value that is asserted, a callable of the user's own."""
+"""Parallel calls that are not executables: barriers, asserted values, and the user's own callables."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def announce(
     processes: Sequence[int] | None = None,
     within: float | None = None,
 ) -> None:
-    """Agree on a named operation of these processes (all by default) before it is done.
+    """Agree on a named operation of these processes (all by default) before it runs.
 
-    ``within`` bounds the wait in seconds for an operation that has a time-out of its own.
+    ``within`` bounds the wait in seconds for an operation with its own time-out.
     """
     members = tuple(sorted(processes)) if processes is not None else tuple(range(session.count))
     if session.me not in members or len(members) < 2:
@@ -44,7 +44,7 @@ def announce(
 
 
 def tracked(fun: Callable[P, R], name: str, session_of: Callable[[], Session | None]) -> Callable[P, R]:
-    """A callable that all processes have to call alike: same order, same shapes and dtypes of its array arguments."""
+    """A callable that all processes have to call in the same order, with equal shapes and dtypes of array arguments."""
     code = getattr(fun, "__code__", None)
     place = source_identity(f"f at {code.co_filename}:{code.co_firstlineno}", "f")[1] if code else None
 
@@ -78,10 +78,10 @@ def _outside_traces() -> bool:
 
 
 def value_words(value: Any) -> str:
-    """A value as text that is equal on two processes exactly where the value is.
+    """A value as text that is equal on two processes exactly if the value is.
 
-    Raises ``TypeError`` for what has no such text, and ``ValueError`` for an array of which each process holds
-    another part.
+    Raises ``TypeError`` for a value without such a text, and ``ValueError`` for an array of which each process holds
+    a different part.
     """
     import jax
 
@@ -101,7 +101,7 @@ def _leaf_words(leaf: Any) -> str:
         return f"{words[:SHOWN]}... digest {hashlib.blake2b(words.encode(), digest_size=10).hexdigest()}"
     if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
         raise TypeError(
-            f"An object of type {type(leaf).__qualname__} can't be compared between processes: pass numbers, strings, "
+            f"An object of type {type(leaf).__qualname__} cannot be compared between processes: pass numbers, strings, "
             "arrays, or a pytree of them."
         )
     return _array_words(leaf)
@@ -114,8 +114,8 @@ def _array_words(array: Any) -> str:
     if not getattr(array, "is_fully_addressable", True):
         if not array.is_fully_replicated:
             raise ValueError(
-                "An array of which each process holds another part can't be compared between processes: pass a "
-                "replicated one, or a sum or norm of it."
+                "An array of which each process holds a different part cannot be compared between processes: pass a "
+                "replicated array, or its sum or norm."
             )
         array = array.addressable_data(0)
     held = np.asarray(array)
@@ -124,7 +124,7 @@ def _array_words(array: Any) -> str:
 
 
 def _digest(held: Any) -> str:
-    """A digest of an array's bytes; of a large one, of the sums of its blocks, which is as fast as memory is."""
+    """A digest of an array's bytes; for a large array, of the sums of its blocks, at the speed of memory."""
     import numpy as np
 
     data = held.reshape(-1).view(np.uint8)

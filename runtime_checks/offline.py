@@ -1,7 +1,7 @@
-"""The recordings of a job read after it: who called what, and the first call at which its processes differ.
+"""The recordings of a job, read after it: the calls of each process, and the first call at which they differ.
 
-A ring that went round has lost its beginning; what is left is aligned by the numbers of the calls, never by guessing.
-Each row carries a digest of all calls before it, so that a difference in the part that is lost is noticed all the same.
+A ring buffer that has wrapped around has lost its beginning; the rest is aligned by the numbers of the calls, never by
+guessing. Each row carries a digest of all calls before it, so that a difference in the lost part is still noticed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Recorded:
     programs: Mapping[int, Mapping[str, Mapping[str, Any]]]
 
     def histories(self) -> dict[int, History]:
-        """As the verdict takes them. How the processes ended is not recorded: who made fewer may have died first."""
+        """The histories for the verdict. Ends are not recorded: a process with fewer calls may have died first."""
         return {process: read_history("running", found) for process, found in self.rows.items()}
 
 
 @dataclass(slots=True)
 class Comparison:
-    """``report`` where a difference is seen; ``earlier`` where there is one in what is lost; ``notes`` besides."""
+    """``report`` if a difference is seen; ``earlier`` if there is one in the lost part; ``notes`` in any case."""
 
     report: Report | None = None
     earlier: list[str] = field(default_factory=list)
@@ -39,19 +39,19 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """Whether the processes are known to differ."""
+        """True if the processes are known to differ."""
         return self.report is not None or bool(self.earlier)
 
 
 def load(folder: Path) -> Recorded:
-    """All recordings in a folder; empty where there is none that can be read."""
+    """All recordings in a folder; empty if none can be read."""
     files = {int(path.stem): path for path in folder.glob("*.ledger") if path.stem.isdigit()}
     rows = {process: found for process, path in sorted(files.items()) if (found := read(path))}
     return Recorded(rows, {process: read_programs(files[process]) for process in rows})
 
 
 def compare(recorded: Recorded) -> Comparison:
-    """Hold the processes against each other."""
+    """Compare the processes."""
     histories = recorded.histories()
     programs = recorded.programs
     found = Comparison(judge(histories, lambda process, digest: programs[process].get(digest, {})))
@@ -68,7 +68,7 @@ def compare(recorded: Recorded) -> Comparison:
 
 
 def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History], found: Comparison) -> None:
-    """Say where what all still know begins, and whether the calls before it were the same."""
+    """Note where the calls that all still have begin, and whether the calls before were the same."""
     rows = {process: history.rows[key] for process, history in inside.items() if history.rows.get(key)}
     if len(rows) < 2:
         return
@@ -80,7 +80,7 @@ def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History
         return
     first = min(shared)
     if first > 1:
-        found.notes.append(f"The calls of {named} before number {first} are not recorded by all of them any more.")
+        found.notes.append(f"The calls of {named} before number {first} are no longer recorded by all of them.")
     before: dict[str, list[int]] = {}
     if len({known[first].digest for known in rows.values()}) == 1:
         for process, known in rows.items():
@@ -88,13 +88,13 @@ def _compare_lost(key: str, group: tuple[int, ...], inside: Mapping[int, History
     if len(before) > 1:
         sides = " and ".join(name_processes(processes) for processes in before.values())
         found.earlier.append(
-            f"{sides} made other calls before number {first} of {named}, the first that all of them still have: where "
-            "they parted is not recorded any more. Background mode tells it while the job runs."
+            f"{sides} made different calls before number {first} of {named}, the first that all of them still have; "
+            "the point of divergence is no longer recorded. Background mode reports it while the job runs."
         )
 
 
 def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History], found: Comparison) -> None:
-    """Say who is ahead: where nothing differs, the one that made fewer calls is the one to look at."""
+    """Note which processes are ahead: if nothing differs, the one with fewer calls is the one to look at."""
     counts = {process: history.counts.get(key, 0) for process, history in inside.items()}
     if len(set(counts.values())) > 1:
         told: dict[int, list[int]] = {}
@@ -103,4 +103,4 @@ def _compare_ends(key: str, group: tuple[int, ...], inside: Mapping[int, History
         words = "; ".join(
             f"{name_processes(processes)} after call {count}" for count, processes in sorted(told.items())
         )
-        found.notes.append(f"The records of {name_processes(group)} do not end together: {words}.")
+        found.notes.append(f"The recordings of {name_processes(group)} end at different calls: {words}.")

@@ -1,4 +1,4 @@
-"""How the checks were asked to behave: by arguments of ``enable``, by environment variables, by the launcher."""
+"""The options of the checks: from arguments of ``enable``, environment variables, or the launcher."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIVERGED_STATUS = 3
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a session was told.
+    """The options of a session.
 
     ``late_after`` is in seconds. ``run_folder`` is where a launcher and its processes leave word for each other; None
     outside a launcher. ``ledger`` is a folder for a record of the last calls. A group of more than ``tree_above``
@@ -42,12 +42,12 @@ class Options:
 
     @property
     def rehearsal(self) -> bool:
-        """Whether a launcher on this machine started the process: there the checks fail closed."""
+        """Whether a launcher on this machine started the process: then the checks fail closed."""
         return self.run_folder is not None
 
 
 def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str, str] | None = None) -> Options:
-    """Join what the caller and the environment say; the caller wins.
+    """Combine the options of the caller and of the environment; the caller wins.
 
     Raises ``ValueError`` with the accepted words for a mode or policy that does not exist.
     """
@@ -74,7 +74,7 @@ def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str
 
 
 def launched_process() -> int | None:
-    """The number that a launcher gave this process, known before it has joined its job."""
+    """The number that a launcher gave this process, known before it joins its job."""
     text = os.environ.get(PROCESS_VARIABLE, "")
     return int(text) if text.isdigit() else None
 

@@ -1,7 +1,7 @@
 """A digest of all calls of a group so far, for every count: equal on two processes as long as their sequences are.
 
-A polynomial over the digests of the calls, modulo 2 ** 64. It can be carried on for many calls at once, and back, so
-that a process that kept its last calls and its last prefix can give the prefix at each of them.
+A polynomial over the digests of the calls, modulo 2 ** 64. It can be extended by many calls at once, and reversed, so
+that a process that kept its last calls and its last prefix can compute the prefix at each of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 _FACTOR = 0x9E3779B97F4A7C15
 _MODULUS = 1 << 64
-FEW = 8  # up to so many calls Python's integers are faster than NumPy's arrays
+FEW = 8  # up to this many calls, Python's integers are faster than NumPy's arrays
 
 
 def after(prefix: int, count: int, digest: int) -> int:
@@ -39,12 +39,12 @@ def extend(prefix: int, count: int, digests: Sequence[int]) -> Any:
     powers[0] = pow(_FACTOR, count + 1, _MODULUS)
     np.multiply.accumulate(powers, out=powers)
     powers *= np.array(digests, np.uint64)
-    powers[0] = (int(powers[0]) + prefix) % _MODULUS  # NumPy warns where a single number overflows
+    powers[0] = (int(powers[0]) + prefix) % _MODULUS  # NumPy warns if a single number overflows
     return np.cumsum(powers, out=powers)
 
 
 class Trail:
-    """The prefixes of a group at its last calls, in a ring."""
+    """The prefixes of a group at its last calls, in a ring buffer."""
 
     SIZE = 1 << 15
 
@@ -65,7 +65,7 @@ class Trail:
         self._newest = start + len(kept)
 
     def at(self, count: int) -> int | None:
-        """The prefix after call ``count``, or None where that is not known any more, or not yet."""
+        """The prefix after call ``count``, or None if it is no longer known, or not yet."""
         if count == 0:
             return 0
         if not self._newest - self.SIZE < count <= self._newest:

@@ -1,7 +1,7 @@
-"""Is the job itself the same everywhere: devices, versions, flags, source files.
+"""Whether the job itself is the same everywhere: devices, versions, flags, source files.
 
-No rendezvous: each process lays its record down when its devices are up, and compares with those it finds. What makes
-programs differ is a verdict; source files that differ are a remark, since a comment may be all that differs.
+There is no rendezvous: each process publishes its record when its devices are up, and compares it with those it finds.
+Differences that change programs are a verdict. Differing source files are a remark: it may be only a comment.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ FIELDS = {
 }
 MAX_SOURCES = 400
 MAX_SOURCE_BYTES = 4 << 20
-# Flags that say where to write things, or that the number of devices already tells.
+# Flags that only name output places, or that the number of devices already covers.
 _HARMLESS_FLAG = re.compile(r"dump|_dir=|_path=|_file=|_to=|cache|profile|force_host_platform_device_count")
 
 
 def devices_are_up() -> bool:
-    """Whether this process has initialized its devices; asking never does it."""
+    """Whether this process has initialized its devices; this check never initializes them."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     check = getattr(bridge, "backends_are_initialized", None)
     return bool(check is not None and check())
 
 
 def record() -> dict[str, Any]:
-    """Its own side; call it only when its devices are up."""
+    """The record of this process; call it only when its devices are up."""
     import jax
     import jaxlib
 
@@ -61,7 +61,7 @@ def meaningful_flags(environment: Mapping[str, str]) -> list[str]:
 
 
 def _sources() -> dict[str, str]:
-    """Digests of the loaded source files that lie beside the script or below it, by relative path."""
+    """Digests of the loaded source files next to the script or below it, by relative path."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if not script:
         return {}
@@ -83,7 +83,7 @@ def _sources() -> dict[str, str]:
 
 
 def difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """What differs between two records that makes programs differ: in words, and both sides."""
+    """A difference between two records that changes programs: in words, with both sides."""
     for name, words in FIELDS.items():
         if name in mine and name in theirs and mine[name] != theirs[name]:
             return words, _side(mine[name]), _side(theirs[name])
@@ -91,7 +91,7 @@ def difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[str,
 
 
 def different_sources(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Source files that both have loaded, and that differ."""
+    """The source files that both have loaded and that differ."""
     left, right = dict(mine.get("sources") or {}), dict(theirs.get("sources") or {})
     return sorted(path for path in left.keys() & right.keys() if left[path] != right[path])
 

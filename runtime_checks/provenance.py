@@ -1,14 +1,14 @@
-"""Where arrays came from.
+"""The origin of arrays.
 
-One function called on other parameters of the same shape has the same fingerprint everywhere; the sums are wrong all
-the same. So every output of a watched call carries a tag that says which output of which call it is, and the tags of
-the arguments have to agree between processes.
+A function called with different parameters of the same shape has the same fingerprint everywhere, but gives wrong sums.
+So every output of a watched call carries a tag that says which output of which call it is, and the tags of the
+arguments have to agree between processes.
 
-A tag on one process against none on another proves nothing, and nothing is said about it while a job runs: legal
-programs come to it. One process may take a batch from a cache in its memory that another normalizes on its devices
-(an elementwise program, which nobody has to make equally often), or bring back from its host what it had put there for
-lack of memory. Neither can be told from an array that is the wrong one. So it is a remark in the report of a divergence
-that is proven by something else, and silent otherwise.
+A tag on one process and none on another proves nothing, and is not reported while a job runs, because it happens in
+correct programs. One process may take a batch from a cache in its memory that another normalizes on its devices (an
+elementwise program, which need not run equally often), or bring back from its host an array that it had moved there
+for lack of memory. Neither can be distinguished from a wrong array. So it is a remark in the report of a divergence
+that is proven by something else, and not reported otherwise.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ UNKNOWN = "-" * WIDTH
 
 
 class Provenance:
-    """Tags of arrays that are alive: kept by identity, dropped with the array, never touching its buffers."""
+    """Tags of live arrays: kept by identity, dropped with the array, without touching its buffers."""
 
     def __init__(self) -> None:
         self._tags: dict[int, tuple[weakref.ref[Any], str]] = {}
         self._words: OrderedDict[str, str] = OrderedDict()
 
     def describe(self, known: str) -> str | None:
-        """In words, the output that a tag stands for; None for an unknown or forgotten one."""
+        """The output that a tag stands for, in words; None for an unknown or forgotten tag."""
         return self._words.get(known)
 
     def tag_of(self, value: Any) -> str:
-        """The tag of an array, or :data:`UNKNOWN` where it did not come from a watched call."""
+        """The tag of an array, or :data:`UNKNOWN` if it did not come from a watched call."""
         value = getattr(value, "_base_array", value)
         held = self._tags.get(id(value))
         return held[1] if held is not None and held[0]() is value else UNKNOWN
 
     def tags_of(self, values: Iterable[Any]) -> str:
-        """The tags of many arguments as one string, :data:`WIDTH` characters each; "" where none has one."""
+        """The tags of many arguments as one string, :data:`WIDTH` characters each; "" if none has one."""
         joined = "".join(map(self.tag_of, values))
         return joined if joined.strip("-") else ""
 
     def hand_on(self, values: Sequence[Any], outputs: Sequence[Any]) -> frozenset[int]:
-        """Give outputs of a call without collectives the tag of what they stand for; gives back their numbers.
+        """Give outputs of a call without collectives the tag of the array they stand for; returns their numbers.
 
-        One process may copy an array, or clean it of NaN, where another passes it as it is: such calls do not count.
-        So an output has the tag of the one argument of its shape and dtype that has one, or in a tree that goes
-        through as a whole, of the argument at its place. Two outputs for one argument stand for themselves.
+        One process may copy an array, or remove its NaNs, where another passes it unchanged: such calls do not count.
+        So an output gets the tag of the one tagged argument of its shape and dtype, or in a tree that passes through as
+        a whole, of the argument at its position. Two outputs for one argument stand for themselves.
         """
         found: dict[int, str] = {}
         for number, output in enumerate(outputs):
@@ -67,7 +67,7 @@ class Provenance:
     def mark(self, values: Sequence[Any], origin: str, words: str, tagged: Container[int] = ()) -> None:
         """Tag the outputs of one call; ``origin`` names the call and has to be equal on all processes.
 
-        ``words`` tell a person which call it was; what has a number in ``tagged`` has its tag.
+        ``words`` describe the call to a person; outputs whose number is in ``tagged`` already have a tag.
         """
         for number, value in enumerate(values):
             name = tag(f"{origin}:{number}")
@@ -77,7 +77,7 @@ class Provenance:
             self._words.popitem(last=False)
 
     def _keep(self, value: Any, name: str) -> bool:
-        """Tag one array; False for what cannot be told apart from others."""
+        """Tag one array; returns False for a value that cannot be distinguished from others."""
         value = getattr(value, "_base_array", value)
         key = id(value)
         try:
@@ -97,7 +97,7 @@ class Provenance:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Have two arrays one shape and dtype."""
+    """Whether two arrays have the same shape and dtype."""
     form = [(getattr(each, "shape", None), getattr(each, "dtype", None)) for each in (one, other)]
     return form[0] == form[1] and form[0][0] is not None
 
@@ -110,8 +110,8 @@ def tag(origin: str) -> str:
 def conflicts(first: str, second: str) -> list[int]:
     """The positions, counted from the last argument (0 is the last), at which two processes know different origins.
 
-    Counted from the end because one process may hand constants in front of the arguments where another does not. An
-    unknown origin agrees with anything.
+    They are counted from the end because one process may pass constants before the arguments where another does not.
+    An unknown origin agrees with anything.
     """
     pairs = ((back, from_end(first, back), from_end(second, back)) for back in range(_shorter(first, second)))
     return [back for back, one, other in pairs if one != other and UNKNOWN not in (one, other)]
@@ -135,7 +135,7 @@ def merged(first: str, second: str) -> str:
 
 
 def from_end(tags: str, back: int) -> str:
-    """One of many joined tags, counted from the last; :data:`UNKNOWN` in front of the first."""
+    """One of many joined tags, counted from the last; :data:`UNKNOWN` before the first."""
     start = len(tags) - (back + 1) * WIDTH
     return tags[start : start + WIDTH] if start >= 0 else UNKNOWN
 

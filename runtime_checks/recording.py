@@ -1,8 +1,8 @@
-"""The last calls of a process in a file that outlives it: a ring of numbers in mapped memory.
+"""The last calls of a process in a file that outlives it: a ring buffer of numbers in mapped memory.
 
-To write a call is to copy eight bytes into memory that the kernel keeps, so that the process may be killed in the next
-moment. The numbers stand for events, whose lines are appended to a file beside it. From time to time the counts and
-prefixes of all groups are laid down, from which a reader goes on, and back.
+Writing a call copies eight bytes to memory that the kernel keeps, so that the process may be killed at any moment. The
+numbers stand for events, whose lines are appended to a second file. From time to time the counts and prefixes of all
+groups are written as checkpoints, from which a reader counts forwards and backwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spmdlint.runtime_checks.replay import Replay
 from spmdlint.runtime_checks.timing import Times
 
 CALLS = 1 << 16
-SLOT = 1 << 14  # of which there are two, for counts and prefixes
+SLOT = 1 << 14  # size of each of the two slots for counts and prefixes
 MAX_EVENTS_BYTES = 32 << 20
 _CALL = struct.Struct("<II")
 _START = 2 * SLOT
@@ -36,7 +36,7 @@ _WORD = (1 << 32) - 1
 
 
 class Recording:
-    """The recording of one process. What can't be written any more is left out, with one warning."""
+    """The recording of one process. If it can no longer be written, it stops with one warning."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ class Recording:
         path.unlink(missing_ok=True)
         with path.open("w+b") as file:
             if hasattr(os, "posix_fallocate"):
-                # A hole in the file that the disk has no room for would kill the process at the first write.
+                # A hole in the file without room on the disk would kill the process at the first write.
                 os.posix_fallocate(file.fileno(), 0, _SIZE)
             else:
                 file.truncate(_SIZE)
@@ -59,7 +59,7 @@ class Recording:
         self._lock = threading.Lock()
 
     def add_event(self, group: str, members: Sequence[int], program: Program, site: Site | None) -> int:
-        """Put down what a call will be, and get its number."""
+        """Write the event of a call, and return its number."""
         with self._lock:
             if group not in self._groups:
                 self._groups.add(group)
@@ -71,7 +71,7 @@ class Recording:
             return self._numbers
 
     def write_program(self, digest: str, record: Mapping[str, Any]) -> None:
-        """Put down what a digest stands for, once."""
+        """Write the record behind a digest, once."""
         with self._lock:
             self._line({"program": digest, "record": record})
 
@@ -85,13 +85,13 @@ class Recording:
                 file.write(text)
         except OSError as error:
             self._bytes = MAX_EVENTS_BYTES
-            write_error(f"spmdlint: the record of calls can't be written on: {error.strerror}.\n")
+            write_error(f"spmdlint: the recording of calls cannot be continued: {error.strerror}.\n")
 
     def recorder(self, lock: AbstractContextManager[Any], then: Callable[[Any], object]) -> Callable[[Any], None]:
-        """What puts a call down before it is dispatched, and passes it on: for an object with a ``number``.
+        """Returns a function that records a call, an object with a ``number``, and passes it on before the dispatch.
 
-        A Python without a lock of its own needs ``lock``, for the file and what comes after it to be in one order.
-        Others change threads at calls and jumps alone, of which there is none before a call is passed on.
+        A Python without a GIL needs ``lock``, so that the file and the calls passed on are in the same order. With a
+        GIL, threads change only at calls and jumps, of which there is none before a call is passed on.
         """
         halves = memoryview(self._map)[_START:_TIMES].cast("I")
         last, word, written = CALLS - 1, _WORD, 0
@@ -112,7 +112,7 @@ class Recording:
         return record if locked() else record_alone
 
     def checkpoint(self, written: int, groups: Mapping[str, tuple[int, int]]) -> None:
-        """Lay down the count and the prefix of each group after so many calls, and the time."""
+        """Write the count and the prefix of each group after this many calls, and the time."""
         self._times.add(written)
         text = json.dumps([written, groups], separators=(",", ":")).encode()
         if len(text) < SLOT:
@@ -121,12 +121,12 @@ class Recording:
 
 
 def read(path: Path) -> list[list[Any]]:
-    """The recorded calls of a process, oldest first, as rows of a history; [] where there is no readable file."""
+    """The recorded calls of a process, oldest first, as rows of a history; [] if there is no readable file."""
     return _rows(path, _data(path))[1]
 
 
 def read_timed(path: Path) -> list[tuple[float | None, list[Any]]]:
-    """The recorded calls of a process, each with about the time at which it was made, where that is known."""
+    """The recorded calls of a process, each with its approximate time, if known."""
     data = _data(path)
     first, rows = _rows(path, data)
     times = timing.times_of(range(first, first + len(rows)), timing.read_times(data, _TIMES))
@@ -134,7 +134,7 @@ def read_timed(path: Path) -> list[tuple[float | None, list[Any]]]:
 
 
 def _data(path: Path) -> bytes:
-    """What a file holds; nothing where it is no recording."""
+    """The contents of a file; nothing if it is not a recording."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -143,7 +143,7 @@ def _data(path: Path) -> bytes:
 
 
 def _rows(path: Path, data: bytes) -> tuple[int, list[list[Any]]]:
-    """The number of the first call that is left of a process, and the rows from it on."""
+    """The number of the first call of a process that is still there, and the rows from it on."""
     if not data:
         return 1, []
     written, groups = _checkpoint(data)
@@ -208,5 +208,5 @@ def _lines(path: Path) -> tuple[dict[str, tuple[int, ...]], dict[int, dict[str, 
 
 
 def read_programs(path: Path) -> dict[str, dict[str, Any]]:
-    """What the digests in a recording stand for."""
+    """The records behind the digests in a recording."""
     return _lines(path)[2]

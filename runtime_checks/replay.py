@@ -24,7 +24,7 @@ class Replay:
         self._groups = dict(groups)
 
     def back(self, events: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
-        """Rows of the events that lead up to where this stands, which it keeps."""
+        """Rows of the events that lead up to the current position, which does not change."""
         groups, rows = dict(self._groups), []
         for event in reversed(events):
             key = event["group"]
@@ -56,7 +56,7 @@ def pack(numbers: Sequence[int]) -> str:
 
 
 def unpack(text: str) -> list[int]:
-    """What :func:`pack` packed; [] for what it did not."""
+    """The places that :func:`pack` packed; [] for any other text."""
     try:
         inflate = zlib.decompressobj()
         data = inflate.decompress(base64.b64decode(text), MAX_CALLS * 2)

@@ -1,4 +1,4 @@
-"""The report of a job: as data, and as text for a person at three in the morning."""
+"""The report of a job: as data, and as text for a person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from spmdlint.runtime_checks.sentences import name_processes
 
 SCHEMA_VERSION = 1
-MAX_ARGUMENTS = 12  # that a person is shown of one process
+MAX_ARGUMENTS = 12  # arguments of one process that the text shows
 MAX_MODULE_LINE = 160
 BEFORE_DIFFERENCE = 60
 Verdict = Literal["clean", "failed", "late", "diverged", "unchecked"]
@@ -40,8 +40,8 @@ ADVICE: Mapping[str, str] = {
     "sequence": "Make every process reach these calls in the same order: look for a branch on the process index, "
     "an iteration over a set or an unsorted listing, or a handler that skips a call.",
     "arguments": "Give the call the same global shape, dtype, sharding and static arguments on every process: pad to "
-    "a global maximum, and take names in sorted order.",
-    "program": "Make what is traced the same on every process: no values of one process, hash(), id() or the order "
+    "a global maximum, and use names in sorted order.",
+    "program": "Trace the same program on every process: no values of one process, hash(), id() or the order "
     "of a set in static arguments, closures or pytrees.",
     "missing": "Make every process reach this call: end loops on an agreed count, and do not let one process return "
     "or raise alone.",
@@ -49,18 +49,18 @@ ADVICE: Mapping[str, str] = {
     "value": "Compute this value the same way everywhere, or broadcast it from one process "
     "(multihost_utils.broadcast_one_to_all).",
 }
-# Where more is known than the kind: by the field that differs.
+# By the field that differs, if more is known than the kind.
 ADVICE_ON: Mapping[str, str] = {
-    "name": "Make names of what all processes share, such as the step: not of the time, a process id, a host name or "
-    "a random number.",
+    "name": "Build names from values that all processes share, such as the step, not from the time, a process id, "
+    "a host name or a random number.",
     "static": "Give this argument the same value everywhere: choose it on one process and broadcast it "
-    "(multihost_utils.broadcast_one_to_all), or take it from the configuration.",
-    "died": "Find out what ended it: the kernel's log tells of too little memory, the scheduler's of a preemption.",
-    "raised": "Mend what raised; where one process may fail alone, let all agree on that before the next parallel call "
-    "(an all-gather of whether it went well), or let it end the job.",
+    "(multihost_utils.broadcast_one_to_all), or read it from the configuration.",
+    "died": "Find out what ended it: the kernel's log shows an out-of-memory kill, the scheduler's log a preemption.",
+    "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
+    "(an all-gather of a success flag), or let the exception end the job.",
     "devices": "Build the mesh from jax.devices() in the same order on every process.",
-    "origin": "Pass the same arrays in the same order everywhere: sorted(...) in place of the order of a set or "
-    "listing, and no step that one process makes alone.",
+    "origin": "Pass the same arrays in the same order everywhere: use sorted(...) instead of the order of a set or "
+    "listing, and no step that only one process makes.",
 }
 
 
@@ -68,8 +68,8 @@ ADVICE_ON: Mapping[str, str] = {
 class ProcessReport:
     """One process in a report.
 
-    ``state`` is one of calling, waiting, late, finished, raised, died, interrupted, unknown. ``index`` numbers the
-    call in its group from 1, or is how many were made where none is under way. ``recent`` holds the last calls,
+    ``state`` is one of calling, waiting, late, finished, raised, died, interrupted, unknown. ``index`` is the number of
+    the call in its group, from 1, or the number of calls made if none is in progress. ``recent`` holds the last calls,
     oldest first.
     """
 
@@ -87,7 +87,7 @@ class ProcessReport:
 
 @dataclass(slots=True)
 class Report:
-    """A verdict with all that explains it; ``processes`` by number as text, as JSON has it."""
+    """A verdict with its explanation; the keys of ``processes`` are numbers as text, as in JSON."""
 
     verdict: Verdict
     message: str
@@ -105,12 +105,12 @@ class Report:
     schema_version: int = SCHEMA_VERSION
 
     def as_data(self) -> dict[str, Any]:
-        """The report as JSON holds it."""
+        """The report as a JSON object."""
         return asdict(self)
 
 
 def reported(record: Mapping[str, Any], state: str) -> ProcessReport:
-    """A process's place as it told it itself."""
+    """A process's position as it published it."""
     return ProcessReport(
         state=state,
         index=record.get("index"),
@@ -121,14 +121,14 @@ def reported(record: Mapping[str, Any], state: str) -> ProcessReport:
 
 
 def tell_definitions(processes: Mapping[int, ProcessReport], records: Mapping[int, Mapping[str, Any]]) -> None:
-    """Say where each one's function is defined: two of one name, called from one line, are told apart by that."""
+    """Add where each function is defined, to distinguish two functions of the same name called from the same line."""
     for number, record in records.items():
         if record.get("defined_at"):
             processes[number].detail = f"defined at {record['defined_at']}"
 
 
 def from_data(data: Mapping[str, Any]) -> Report:
-    """Read a report back; unknown fields are left out, so that a newer process's report can be shown."""
+    """Read a report back; unknown fields are dropped, so that a newer process's report can be shown."""
     known = {name: data[name] for name in Report.__dataclass_fields__ if name in data and name != "processes"}
     fields = ProcessReport.__dataclass_fields__
     processes = {
@@ -155,10 +155,10 @@ def diverged(
 
 
 def as_text(report: Report, rules: Container[str] | None = None) -> str:
-    """The report for a person: what differs, then who was where, then why and what to do.
+    """The report for a person: what differs, then the position of each process, then why and what to do.
 
-    ``rules`` are the codes that the installed linter has, where that is known: others are not named, as nobody could
-    look them up.
+    ``rules`` are the codes of the installed linter, if known: other codes are not named, as they could not be looked
+    up.
     """
     title = f"spmdlint: {report.verdict}" + (f" ({report.kind})" if report.kind else "")
     lines = [f"{title}: {report.message}"]
@@ -168,7 +168,7 @@ def as_text(report: Report, rules: Container[str] | None = None) -> str:
     lines += _recent_lines(report.processes, report.index)
     lines += _module_lines(report.module)
     for finding in report.findings:
-        lines += ["", f"  The linter has {finding['code']} on the way: {finding['place']}: {finding['message']}"]
+        lines += ["", f"  The linter reports {finding['code']}: {finding['place']}: {finding['message']}"]
     explained_by = [code for code in report.explained_by if rules is None or code in rules]
     if explained_by:
         lines += ["", f"  Rules that may explain it: {', '.join(explained_by)} (spmdlint rule CODE)."]
@@ -179,7 +179,7 @@ def as_text(report: Report, rules: Container[str] | None = None) -> str:
 
 
 def _folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], ProcessReport]]:
-    """Processes that are in the same place with the same arguments, together."""
+    """Group the processes that are at the same place with the same arguments."""
     folded: list[tuple[list[int], ProcessReport]] = []
     for number, process in sorted(processes.items(), key=lambda item: int(item[0])):
         for numbers, other in folded:
@@ -192,7 +192,7 @@ def _folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], Pro
 
 
 def _module_lines(module: Mapping[str, Any] | None) -> list[str]:
-    """The first differing line of the lowered modules, cut to where it differs: such lines can be very long."""
+    """The first differing line of the lowered modules, cut to the difference: such lines can be very long."""
     if not module:
         return []
     sides = module.get("sides", [])
@@ -230,7 +230,7 @@ def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Conta
         under_way = process.state in ("calling", "waiting")
         made = f", call {process.index}" if under_way else f", after {process.index} {calls}"
     lines = [f"  {named[0].upper()}{named[1:]}: {process.state}{made}"]
-    if process.function or process.filename:  # nobody has come to a call where the setup differs
+    if process.function or process.filename:  # if the setup differs, no process has reached a call
         lines.append(f"    {process.function or '?'}  at {where}")
     if process.detail:
         lines.append(f"    {process.detail}")
@@ -244,7 +244,7 @@ def _process_lines(numbers: Sequence[int], process: ProcessReport, uneven: Conta
 
 
 def _argument_lines(arguments: Sequence[Mapping[str, Any]], uneven: Container[str]) -> list[str]:
-    """The arguments that differ, marked, and of the others as many as one can read."""
+    """The arguments that differ, marked, and some of the others."""
     odd = [argument for argument in arguments if str(argument.get("path")) in uneven]
     even = [argument for argument in arguments if str(argument.get("path")) not in uneven]
     shown_odd, shown_even = odd[:MAX_ARGUMENTS], even[: max(0, MAX_ARGUMENTS - len(odd))]
@@ -267,7 +267,7 @@ def _argument(argument: Mapping[str, Any]) -> str:
 
 
 def _recent_lines(processes: Mapping[str, ProcessReport], at: int | None) -> list[str]:
-    """The last calls of two processes that differ, side by side, the first difference marked, else call ``at``."""
+    """The last calls of two processes that differ, side by side; marks the first difference, or call ``at``."""
     sides = [(number, process) for number, process in processes.items() if process.recent]
     if len(sides) < 2:
         return []

@@ -1,6 +1,6 @@
-"""What a launcher and its processes, on one machine, leave each other in files.
+"""The files through which a launcher and its processes on one machine communicate.
 
-Files work when the key-value store does not: a process that was killed tells nothing, but its launcher saw it.
+Files work when the key-value store does not: a killed process publishes nothing, but its launcher sees its death.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class RunFolder:
-    """Small JSON files in a folder of one run; each is written at once and by one writer."""
+    """Small JSON files in the folder of a run; each is written atomically and by one writer."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -30,7 +30,7 @@ class RunFolder:
         return value if isinstance(value, dict) else None
 
     def put_report(self, report: dict[str, Any]) -> None:
-        """Leave the report of the job; the first one stays."""
+        """Write the report of the job; the first one stays."""
         scratch = self.folder / f".report.{os.getpid()}"
         scratch.write_text(json.dumps(report))
         try:
@@ -41,11 +41,11 @@ class RunFolder:
             scratch.unlink(missing_ok=True)
 
     def report(self) -> dict[str, Any] | None:
-        """The report that a process left, or None."""
+        """The report that a process wrote, or None."""
         return self._get("report.json")
 
     def put_gone(self, process: int, status: int) -> None:
-        """Say that a process has ended, with its exit status (negative: the signal)."""
+        """Record that a process has ended, with its exit status (negative: the signal)."""
         self._put(f"gone.{process}", {"status": status})
 
     def gone(self, process: int) -> int | None:
@@ -54,24 +54,24 @@ class RunFolder:
         return None if value is None else int(value["status"])
 
     def put_state(self, process: int, state: dict[str, Any]) -> None:
-        """Leave how a process ended, or where it is at a time-out."""
+        """Record how a process ended, or where it is at a time-out."""
         self._put(f"state.{process}", state)
 
     def state(self, process: int) -> dict[str, Any] | None:
-        """How a process ended or where it is, as it told itself."""
+        """How a process ended or where it is, as it recorded itself."""
         return self._get(f"state.{process}")
 
     def put_joining(self, process: int, site: dict[str, Any]) -> None:
-        """Say that a process waits in ``jax.distributed.initialize``, and from where."""
+        """Record that a process waits in ``jax.distributed.initialize``, and from where."""
         self._put(f"joining.{process}", site)
 
     def put_joined(self, process: int) -> None:
-        """Say that it has come out of it."""
+        """Record that ``jax.distributed.initialize`` has returned."""
         (self.folder / f"joining.{process}").unlink(missing_ok=True)
         self._put(f"joined.{process}", {})
 
     def joining(self, process: int) -> dict[str, Any] | None:
-        """Where a process waits in ``jax.distributed.initialize``, or None where it does not."""
+        """Where a process waits in ``jax.distributed.initialize``, or None if it does not."""
         return self._get(f"joining.{process}")
 
     def joined(self, process: int) -> bool:
@@ -79,9 +79,9 @@ class RunFolder:
         return (self.folder / f"joined.{process}").exists()
 
     def mark(self, word: str) -> None:
-        """Tell all processes something: "interrupted" or "timeout"."""
+        """Announce "interrupted" or "timeout" to all processes."""
         self._put(word, {"pid": os.getpid()})
 
     def marked(self, word: str) -> bool:
-        """Whether the launcher has told so."""
+        """Whether the launcher has announced this."""
         return (self.folder / word).exists()

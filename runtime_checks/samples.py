@@ -1,7 +1,7 @@
-"""Where a process is, in a few words that it publishes from time to time, and who reads them.
+"""The position of a process, as it publishes it from time to time, and which processes read it.
 
 The members of a group are cut into sections. The first of each section compares the section with its own calls, and
-the first of all compares those: so nobody reads more than :data:`SECTION` samples, however large the job.
+the first of all compares those: so no process reads more than :data:`SECTION` samples, however large the job.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ SECTION = 1024
 class Sample:
     """A process's count and prefix in one group.
 
-    ``last`` is whether its last call of all was one of this group; ``serial`` counts the calls of all groups.
-    ``compiling`` says what the process has been compiling for some time.
+    ``last`` is whether its last call was in this group; ``serial`` counts the calls of all groups. ``compiling`` is the
+    program that the process has been compiling for some time.
     """
 
     count: int
@@ -34,13 +34,13 @@ class Sample:
     compiling: str | None = None
 
     def data(self) -> dict[str, Any]:
-        """As it is published."""
+        """The sample in the form in which it is published."""
         place = [self.function, self.filename, self.line, self.compiling]
         return {"c": self.count, "x": f"{self.prefix:x}", "n": self.serial, "s": self.state, "l": self.last, "p": place}
 
 
 def read_sample(text: str) -> Sample | None:
-    """A published sample; None for what is none."""
+    """A published sample; None if the data is not a sample."""
     data = parse(text)
     if data is None:
         return None

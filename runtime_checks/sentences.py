@@ -12,7 +12,7 @@ Records = Mapping[int, Mapping[str, Any]]
 
 
 def name_processes(numbers: Iterable[int]) -> str:
-    """Say "process 3" or "processes 0-30, 32-63"."""
+    """Returns "process 3" or "processes 0-30, 32-63"."""
     ordered = sorted(set(numbers))
     if not ordered:
         return "no process"
@@ -27,12 +27,12 @@ def name_processes(numbers: Iterable[int]) -> str:
 
 
 def sides(records: Records, say: Callable[[Mapping[str, Any]], str]) -> str:
-    """Say "process 0: a; processes 1-3: b", equal ones folded."""
+    """Returns "process 0: a; processes 1-3: b", with equal ones combined."""
     return "; ".join(f"{name_processes(numbers)}: {words}" for words, numbers in _folded(records, say).items())
 
 
 def calls(records: Records) -> str:
-    """Say "process 0 calls f at train.py:3; processes 1-3 call g at train.py:4"."""
+    """Returns "process 0 calls f at train.py:3; processes 1-3 call g at train.py:4"."""
     names = [str(record.get("function")) for record in records.values()]
     unclear = len(set(names)) < len({(record.get("function"), record.get("defined_at")) for record in records.values()})
     told = []
@@ -41,8 +41,8 @@ def calls(records: Records) -> str:
     return "; ".join(told)
 
 
-LEFT = "left by sys.exit"
-"""Begins the words on a program that ended so."""
+LEFT = "exited by sys.exit"
+"""The beginning of the detail of a program that ended in this way."""
 
 
 def place(record: Mapping[str, Any]) -> str:
@@ -52,7 +52,7 @@ def place(record: Mapping[str, Any]) -> str:
 
 
 def differs(index: int, group: Iterable[int], words: str, records: Records) -> str:
-    """The sentence on a call that differs; ``words`` say in what, and hold the functions where these differ."""
+    """The sentence on a call that differs; ``words`` say in what, with the functions if these differ."""
     named = f"call {index} of {name_processes(group)}"
     if words.startswith(":"):
         return f"{named} differs{words}."
@@ -67,7 +67,7 @@ def differs(index: int, group: Iterable[int], words: str, records: Records) -> s
 
 
 def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[int], others: str) -> str:
-    """The sentence on processes that ended early; ``others`` is who waits for them, and where."""
+    """The sentence on processes that ended early; ``others`` says which processes wait for them, and where."""
     first = short[min(short)]
     state, detail, at = first.get("state"), str(first.get("detail") or "").split("\n")[0], place(first)
     if state == "raised":
@@ -91,7 +91,7 @@ def _folded(records: Records, say: Callable[[Mapping[str, Any]], str]) -> dict[s
 
 
 def call_words(record: Mapping[str, Any], unclear: bool = False) -> str:
-    """Say "f at train.py:3"; ``unclear`` is whether the function has to be told from another of its name."""
+    """Returns "f at train.py:3"; ``unclear`` is whether another function has the same name."""
     words = str(record.get("function") or "a call")
     if unclear and record.get("defined_at"):
         words += f" (defined at {record['defined_at']})"

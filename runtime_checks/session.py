@@ -1,4 +1,4 @@
-"""One job as one process sees it: everything between the first call watched and the end."""
+"""One job as one process sees it: everything between the first watched call and the end."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from spmdlint.runtime_checks.setup import Setup
 from spmdlint.runtime_checks.store import Store, StoreLostError
 from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
 
-ANSWER_WITHIN = 1.5  # seconds for a process to answer where it is
+ANSWER_WITHIN = 1.5  # seconds for a process to answer a query for its position
 RECENT = 8
 MAX_NOTES = 100
-ASIDE = "aside"  # the state of a process that runs on without checks
+ASIDE = "aside"  # the state of a process that continues without checks
 
 
 class Session:
     """The checks of one initialized job in one process.
 
-    ``call`` is what interception comes to before a dispatch. All that other threads touch is either immutable or
-    guarded by the ledger's locks.
+    Interception runs ``call`` before a dispatch. Everything that other threads touch is either immutable or guarded by
+    the ledger's locks.
     """
 
     def __init__(self, store: Store, me: int, count: int, options: Options) -> None:
@@ -64,9 +64,9 @@ class Session:
         self.setup = Setup(self)
 
     def call(self, call: Call, within: float | None = None) -> str:
-        """Agree on a call before it is dispatched; returns the name that its outputs' tags are made of.
+        """Agree on a call before it is dispatched; returns the name from which its outputs' tags are made.
 
-        ``within`` bounds the wait in seconds: after it the call goes on unchecked.
+        ``within`` bounds the wait in seconds: after it the call continues unchecked.
         """
         program = call.program
         if not program.communicates:
@@ -80,7 +80,7 @@ class Session:
             entry = group.append(program, call.site)
             self.ledger.last = entry
             if len(group.threads) == 2:
-                self.note("Two threads make parallel calls over one set of processes; their order is up to chance.")
+                self.note("Two threads make parallel calls over one set of processes; their order is not determined.")
             if self._record is not None:
                 self._record.note(self._record.event_of(program, call.site))
                 self._record.drain()
@@ -89,12 +89,12 @@ class Session:
         return f"{group.key}/{entry.index}"
 
     def is_due(self, name: str, every: int) -> bool:
-        """Whether a value that is asserted each so many-th time is compared now."""
+        """Whether a value that is asserted only every N-th time is compared now."""
         asserted = self._asserted[name] = self._asserted.get(name, -1) + 1
         return asserted % every == 0
 
     def _guarded(self, agree: Callable[[], None]) -> None:
-        """Fail closed in a rehearsal, open in the real job."""
+        """The store failed: fail closed in a rehearsal, open in the real job."""
         try:
             self.setup.publish()
             agree()
@@ -102,18 +102,18 @@ class Session:
             return
         except StoreLostError as error:
             if self.options.rehearsal:
-                raise ChecksFailedError(f"The runtime checks can't go on. {error}") from error
-            self.stand_down(f"the checks are off from here on. {error}")
+                raise ChecksFailedError(f"The runtime checks cannot continue. {error}") from error
+            self.stand_down(f"the checks are off from now on. {error}")
 
     def failed(self, error: Exception) -> None:
-        """The checks themselves failed: no rehearsal may be called clean by them, and no job may be harmed."""
-        words = f"The runtime checks failed by themselves ({type(error).__name__}: {str(error)[:300]})"
+        """The checks themselves failed: a rehearsal must not be reported as clean, and a job must not be harmed."""
+        words = f"The runtime checks failed with an internal error ({type(error).__name__}: {str(error)[:300]})"
         if self.options.rehearsal:
             raise ChecksFailedError(f"{words}: run with --mode off, and report this.") from error
-        self.stand_down(f"{words}; they are off from here on.")
+        self.stand_down(f"{words}; they are off from now on.")
 
     def stand_down(self, reason: str, *, tell: bool = True) -> None:
-        """Stop comparing, say why once, and tell the others, who would wait for this process."""
+        """Stop comparing, report why once, and inform the others, which would wait for this process."""
         if not self.active:
             return
         self.active = False
@@ -122,14 +122,14 @@ class Session:
             return
         try:
             self.exchange.put_state(self.end_state(ASIDE, None, reason))
-            self.exchange.put_aside(f"process {self.me} runs on without checks: {reason}")
+            self.exchange.put_aside(f"process {self.me} continues without checks: {reason}")
             if self.background is not None:
                 self.wake_all()
         except StoreLostError:
             return
 
     def warn(self, text: str) -> None:
-        """Keep a remark, and tell it at once."""
+        """Keep a remark, and report it at once."""
         if text not in self._noted and len(self._noted) < MAX_NOTES:
             write_error(f"spmdlint: {text}\n")
         self.note(text)
@@ -141,24 +141,24 @@ class Session:
             self.notes.append(text)
 
     def declare(self, report: Report) -> None:
-        """Make a verdict known to all and act on it; returns only under the policy "report"."""
+        """Declare a verdict to all processes and act on it; returns only under the policy "report"."""
         self.ending.declare(report)
         self._act()
 
     def proclaim(self, report: Report) -> None:
-        """From a thread that is not the main one: make a verdict known to all; who makes calls acts on it."""
+        """Declare a verdict from a thread other than the main one; the threads that make calls act on it."""
         self.ending.declare(report)
         self.wake_all()
 
     def wake_all(self) -> None:
-        """Wake the listening threads of all others, and the own watching thread; a verdict is told at once."""
+        """Wake the listener threads of all others and this process's watcher thread; a verdict is reported at once."""
         others = [process for process in range(self.count) if process != self.me]
         wake_many(self.exchange, others, self.ending.word())
         self.wake_watcher()
 
     @property
     def journal(self) -> Journal:
-        """Where calls of the fast path are noted."""
+        """The journal for calls on the fast path."""
         assert self.background is not None
         return self.background.journal
 
@@ -173,12 +173,12 @@ class Session:
         raise StoodDownError
 
     def await_verdict(self) -> dict[str, Any] | None:
-        """For those who wait for another to declare: nothing yet (:meth:`heed_verdict` does not return)."""
+        """For processes that wait for another to declare: None so far (:meth:`heed_verdict` does not return)."""
         time.sleep(0.05)
         return None
 
     def interrupted(self) -> bool:
-        """Whether the launcher passes an interrupt on: it reaches processes at different times."""
+        """Whether the launcher forwards an interrupt, which reaches processes at different times."""
         return self.folder is not None and self.folder.marked("interrupted")
 
     def ended(self, process: int) -> dict[str, Any] | None:
@@ -189,16 +189,16 @@ class Session:
         status = self.folder.gone(process) if self.folder else None
         if status is None:
             return None
-        told = self.exchange.state(process)  # it may have told, and then gone, between the two looks
+        told = self.exchange.state(process)  # it may have published, and then ended, between the two looks
         if told is not None:
             return {**told, "counts": dict(told.get("counts") or {})}
         heard = self.lockstep.last_heard(process)
-        detail = f"killed by signal {-status}" if status < 0 else f"left with exit status {status}"
+        detail = f"killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
         counts = {group.key: min(group.count, int(heard.get("index") or 0)) for group in self.ledger.groups()}
         return {**heard, "state": "finished" if status == 0 else "died", "detail": detail, "counts": counts}
 
     def ended_report(self, process: int, state: dict[str, Any]) -> ProcessReport:
-        """An ended process in a report."""
+        """An ended process, for a report."""
         one = reported(state, str(state.get("state")))
         one.detail = state.get("detail")
         one.stack = state.get("stack")
@@ -208,13 +208,13 @@ class Session:
         return one
 
     def own_report(self, entry: Entry, state: str) -> ProcessReport:
-        """Itself in a report."""
+        """The report on this process."""
         one = reported(entry.brief(), state)
         one.recent = self.recent(entry)
         return one
 
     def position(self, process: int, group: Group, entry: Entry) -> ProcessReport:
-        """Where another process is, asked from afar: at the same call, or late with its stack."""
+        """Where another process is, as asked through the store: at the same call, or late with its stack."""
         message = self.exchange.hear(group.key, entry.index, process, 20)
         if message is not None:
             return reported(message, "waiting")
@@ -235,7 +235,7 @@ class Session:
         return [one.brief() for one in list(group.ring)[-RECENT:]]
 
     def ask_stack(self, process: int) -> dict[str, Any] | None:
-        """Where another process is now: its watching thread answers, unless the process is stopped."""
+        """Where another process is now: its watcher thread answers, unless the process is stopped."""
         self._questions += 1
         number = self.me * 1_000_000 + self._questions
         self.exchange.ask_stack(process, number)
@@ -280,7 +280,7 @@ class Session:
         }
 
     def _complete(self, report: Report) -> None:
-        """Add what every report carries."""
+        """Add the fields that every report has."""
         jax: Any = sys.modules.get("jax")
         jaxlib: Any = sys.modules.get("jaxlib")
         report.versions = {
@@ -293,7 +293,7 @@ class Session:
 
 
 def _recording(path: Path) -> Recording | None:
-    """The record of the last calls; a disk that is full costs the record, never the job."""
+    """The recording of the last calls; a full disk costs the recording, never the job."""
     try:
         return Recording(path)
     except OSError as error:

@@ -16,7 +16,7 @@ MAX_TOLD = 5  # source files named in one line
 
 
 class Setup:
-    """The own preflight record, and whose it was compared with. Used from the watching thread as well."""
+    """The preflight record of this process, and those it was compared with. Also used from the watcher thread."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -30,14 +30,14 @@ class Setup:
         return len(self._compared) > 1
 
     def publish(self) -> None:
-        """Lay this process's record down, once its devices are up."""
+        """Publish this process's record, once its devices are up."""
         with self._lock:
             if self._mine is None and preflight.devices_are_up():
                 self._mine = preflight.record()
                 self._session.exchange.put_preflight(self._mine)
 
     def _tell_sources(self, process: int, paths: list[str]) -> None:
-        """Files that differ are no verdict, as a comment may be all that does; but nobody wants two programs."""
+        """Report files that differ. It is not a verdict, because only a comment may differ."""
         for path in paths:
             self._session.note(f"{path} differs between process {self._session.me} and process {process}.")
         if paths:
@@ -48,7 +48,7 @@ class Setup:
             write_error(f"spmdlint: source files of process {me} and process {process} differ: {words}.\n")
 
     def compare_with(self, process: int) -> Report | None:
-        """A report where this process and another were set up differently; None too where the other's is unknown."""
+        """A report if this process and another were set up differently; None if not, or if the other's is unknown."""
         self.publish()
         if self._mine is None or process in self._compared:
             return None

@@ -1,7 +1,7 @@
 """The distributed client's key-value store: the one module that touches it.
 
-The client is private to JAX and its methods change between releases, so each is looked up when a store is made; what
-is missing is done with what there is, and without the least that is needed :class:`StoreLostError` says so.
+The client is private to JAX and its methods change between releases, so each is looked up when a store is made.
+Missing methods are replaced by others if possible; if a required one is missing, :class:`StoreLostError` says so.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class StoreLostError(RuntimeError):
 def connected_client() -> tuple[Any, int, int] | None:
     """The client of an initialized job with this process's number and the number of processes, or None.
 
-    Call it only when ``jax.distributed.initialize`` has returned: the client is set before it is connected, and a
-    call in that gap ends the process.
+    Call it only after ``jax.distributed.initialize`` has returned: the client is set before it is connected, and a call
+    in that gap ends the process.
     """
     from jax._src import distributed
 
@@ -34,7 +34,7 @@ def connected_client() -> tuple[Any, int, int] | None:
 
 
 class Store:
-    """Text values under keys, shared by all processes of the job. Every key lies under ``root``."""
+    """Text values under keys, shared by all processes of the job. Every key is below ``root``."""
 
     def __init__(self, client: Any, root: str) -> None:
         self._client = client
@@ -48,11 +48,11 @@ class Store:
 
     @property
     def lists(self) -> bool:
-        """Whether the client can list a folder, without which background mode can't compare."""
+        """Whether the client can list a folder, which background mode needs."""
         return hasattr(self._client, "key_value_dir_get")
 
     def put(self, key: str, value: Mapping[str, Any], *, replace: bool = False) -> bool:
-        """Set a key; False where it is already set and ``replace`` is not asked for."""
+        """Set a key; returns False if it is already set and ``replace`` is False."""
         text = json.dumps(value, separators=(",", ":"))
         if len(text) > MAX_VALUE:
             raise StoreLostError(f"A value of {len(text)} characters is too long for the key-value store.")
@@ -73,7 +73,7 @@ class Store:
         if try_get is None and not hasattr(self._client, "key_value_dir_get"):
             return self.wait(key, 1)
         if try_get is None:
-            # Not a short wait: the service keeps what a wait that timed out needs, 14 kB, until the key is set.
+            # Not a short wait: the service keeps 14 kB for a timed-out wait until the key is set.
             folder, _, name = key.rpartition("/")
             return self.children(folder).get(name)
         try:
@@ -93,7 +93,7 @@ class Store:
             raise _lost(error) from error
 
     def sleep(self, key: str, seconds: float) -> dict[str, Any] | None:
-        """The value of a key, however long it takes; only for a thread that somebody can wake by setting it."""
+        """The value of a key, however long it takes; only for a thread that can be woken by setting the key."""
         try:
             return parse(self._client.blocking_key_value_get(f"{self._root}/{key}", int(seconds * 1000)))
         except Exception as error:
@@ -102,12 +102,12 @@ class Store:
             raise _lost(error) from error
 
     def children(self, key: str) -> dict[str, dict[str, Any]]:
-        """All values under a folder, by the last part of their keys; {} where the client cannot list."""
+        """All values below a folder, by the last part of their keys; {} if the client cannot list."""
         found = {name: parse(text) for name, text in self.texts(key).items()}
         return {name: value for name, value in found.items() if value is not None}
 
     def texts(self, key: str) -> dict[str, str]:
-        """As :meth:`children`, the values as they lie there: for who reads many again and again, and knows most."""
+        """Like :meth:`children`, but with unparsed values, for callers that read many values repeatedly."""
         listing = getattr(self._client, "key_value_dir_get", None)
         if listing is None:
             return {}
@@ -120,7 +120,7 @@ class Store:
         return {name.rsplit("/", 1)[-1]: text for name, text in pairs}
 
     def delete(self, key: str) -> None:
-        """Drop a key, and the folder of that name. Nothing depends on it, so failure is no matter."""
+        """Delete a key, and the folder of that name. Nothing depends on it, so failure does not matter."""
         remove = getattr(self._client, "key_value_delete", None)
         if remove is None:
             return
@@ -132,7 +132,7 @@ class Store:
 
 
 def parse(text: str) -> dict[str, Any] | None:
-    """What was read is data: anything but an object of bounded length counts as absent."""
+    """Parse a value: anything but an object of bounded length counts as absent."""
     if len(text) > MAX_VALUE:
         return None
     try:
@@ -143,7 +143,7 @@ def parse(text: str) -> dict[str, Any] | None:
 
 
 def _status(error: Exception) -> str:
-    """The leading status word of an error; what follows it was reworded between releases."""
+    """The leading status word of an error; the rest was reworded between releases."""
     return str(error).split(":", 1)[0].strip()
 
 

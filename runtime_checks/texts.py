@@ -1,4 +1,4 @@
-"""Lowered modules as processes show them to each other, once a difference between them is proven."""
+"""The lowered modules that processes exchange after a difference between them is proven."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MAX_MODULE = 4 << 20
 
 
 def pack_texts(texts: Mapping[str, str]) -> dict[str, str]:
-    """Texts of a module by name, short enough for the store; one that is too long is left out."""
+    """Texts of a module by name, short enough for the store; longer ones are left out."""
     packed = {name: base64.b64encode(zlib.compress(text.encode(), 1)).decode() for name, text in texts.items()}
     return {name: text for name, text in packed.items() if len(text) < MAX_MODULE}
 
 
 def module_difference(packed: Mapping[int, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The first line at which the lowered modules of two processes part, and the source line behind it."""
+    """The first line at which the lowered modules of two processes differ, and its source line."""
     texts = {number: _unpacked(side.get("canonical")) for number, side in sorted(packed.items())}
     numbers = [number for number, text in texts.items() if text]
     for other in numbers[1:]:

@@ -1,7 +1,7 @@
-"""When the calls of a recording were made: a ring of counts, each with the time at which they were numbered.
+"""When the calls of a recording were made: a ring buffer of counts, each with the time of numbering.
 
-A call has no time of its own, as eight bytes are all that it may cost; it lies between two of these, which are a
-quarter of a second apart in background mode, and one call in lockstep.
+A call has no timestamp, because it may cost only eight bytes. It lies between two of these times, which are a quarter
+of a second apart in background mode, and one call apart in lockstep.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mmap import mmap
 SAMPLES = 1 << 14
 _SAMPLE = struct.Struct("<Qd")
 SIZE = SAMPLES * _SAMPLE.size
-LONGEST = 1.0  # seconds before its numbering in which a call was made
+LONGEST = 1.0  # a call was made at most this many seconds before it was numbered
 
 
 class Times:
@@ -26,13 +26,13 @@ class Times:
         self._next = 0
 
     def add(self, written: int) -> None:
-        """So many calls have been made by now."""
+        """Record that ``written`` calls have been made by now."""
         _SAMPLE.pack_into(self._memory, self._offset + self._next * _SAMPLE.size, written, time.time())
         self._next = (self._next + 1) % SAMPLES
 
 
 def read_times(data: bytes, offset: int) -> list[tuple[int, float]]:
-    """The samples of a recording, by count; [] where it is from a version without them."""
+    """The samples of a recording, by count; [] if it is from a version without them."""
     if len(data) < offset + SIZE:
         return []
     found = (_SAMPLE.unpack_from(data, offset + place * _SAMPLE.size) for place in range(SAMPLES))
@@ -40,13 +40,13 @@ def read_times(data: bytes, offset: int) -> list[tuple[int, float]]:
 
 
 def times_of(numbers: range, samples: list[tuple[int, float]]) -> list[float | None]:
-    """The time of each call by its number, spread over the moments in which it may have been made."""
+    """The time of each call by its number, spread evenly over the possible times."""
     counts = [written for written, _ in samples]
     found: list[float | None] = []
     for number in numbers:
         at = bisect_left(counts, number)
         if at == len(samples):
-            found.append(samples[-1][1] if samples else None)  # made after the last numbering, and nobody knows when
+            found.append(samples[-1][1] if samples else None)  # made after the last numbering, at an unknown time
             continue
         upto, end = samples[at]
         begun, start = samples[at - 1] if at else (upto - 1, end)

@@ -1,4 +1,4 @@
-"""Recordings as a trace that Chrome and Perfetto show: one track per process, one slice per parallel call."""
+"""Recordings as a trace for Chrome and Perfetto: one track per process, one slice per parallel call."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from spmdlint.runtime_checks.recording import read_timed
 from spmdlint.runtime_checks.sentences import name_processes
 
-STEP = 1e-3  # seconds from one call to the next where nothing tells the time
-LONGEST = 0.25  # seconds that a slice is shown for at most: how long a call takes is not recorded
-JOB = 1  # the "process" of the trace; its threads are ours
+STEP = 1e-3  # seconds from one call to the next if times are unknown
+LONGEST = 0.25  # maximum length of a slice in seconds: the duration of a call is not recorded
+JOB = 1  # the "process" of the trace; its threads are the processes of the job
 
 
 def trace(folder: Path) -> dict[str, Any]:
-    """The trace of all recordings in a folder, as its JSON; without events where there is no recording."""
+    """The trace of all recordings in a folder, as JSON; without events if there is no recording."""
     files = {int(path.stem): path for path in folder.glob("*.ledger") if path.stem.isdigit()}
     timed = {process: found for process, path in sorted(files.items()) if (found := read_timed(path))}
     known = [when for found in timed.values() for when, _ in found if when is not None]
@@ -31,7 +31,7 @@ def trace(folder: Path) -> dict[str, Any]:
     return {
         "traceEvents": events,
         "displayTimeUnit": "ms",
-        "otherData": {"began": start, "clock": "each process's own; calls lie between two moments that were recorded"},
+        "otherData": {"began": start, "clock": "each process's own; a call lies between two recorded times"},
     }
 
 
@@ -64,7 +64,7 @@ def _slices(process: int, found: Sequence[tuple[float | None, list[Any]]], start
 
 
 def _filled(times: Sequence[float | None], start: float) -> list[float]:
-    """Times that only go up; where there are none, a step from one call to the next."""
+    """Times that never decrease; unknown times are one step after the previous call."""
     first = next((number for number, when in enumerate(times) if when is not None), None)
     if first is None:
         return [start + number * STEP for number in range(len(times))]

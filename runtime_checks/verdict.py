@@ -12,7 +12,7 @@ from spmdlint.runtime_checks.sentences import calls, sides
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """In what kind of thing processes differ, in which field, and the words of it that follow "the call differs"."""
+    """The kind of a difference, its field, and the words that follow "the call differs"."""
 
     kind: Kind
     field: str
@@ -20,10 +20,10 @@ class Difference:
 
 
 def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
-    """The difference between what processes brought to one position, the most telling first.
+    """The difference between the records of processes at one position, the most informative first.
 
-    A record holds the decisive fields of a fingerprint and, where known, ``arguments`` and ``static``. A field that
-    is None on a process is unknown there and agrees with anything.
+    A record has the decisive fields of a fingerprint and, if known, ``arguments`` and ``static``. A field that is None
+    on a process is unknown there and agrees with anything.
     """
     if not _decided(records):
         return None
@@ -32,7 +32,7 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
     if _differs(records, "function") or _differs(records, "defined_at"):
         return Difference("sequence", "function", f": {calls(records)}")
     if _are_lambdas(records) and (_differs(records, "line") or _differs(records, "filename")):
-        return Difference("sequence", "function", f": {calls(records)}")  # there may be two in one line
+        return Difference("sequence", "function", f": {calls(records)}")  # there may be two on one line
     if _differs(records, "name"):
         return Difference("arguments", "name", " in its name: " + sides(records, lambda r: repr(r.get("name"))))
     if _differs(records, "value"):
@@ -60,12 +60,12 @@ def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
 
 
 def _keys(records: Mapping[int, Mapping[str, Any]]) -> str:
-    """The first argument that is another one on some process: its path, and which output of which call it is."""
+    """The first argument that differs on some process: its path, and which output of which call it is."""
     known = {number: record.get("arguments") or () for number, record in records.items()}
     columns = zip(*([str(argument.get("path")) for argument in given] for given in known.values()), strict=False)
     position = next((place for place, column in enumerate(columns) if len(set(column)) > 1), None)
     if position is None:
-        return "it is another one on some process"
+        return "it differs on some process"
     return f"argument {position} is " + sides({number: given[position] for number, given in known.items()}, _named)
 
 
@@ -119,7 +119,7 @@ def _argument_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Who waits at which position of which group, having announced how many calls of each group."""
+    """A process that waits at a position of a group, with the number of calls it has announced in each group."""
 
     group: str
     processes: tuple[int, ...]
@@ -130,9 +130,9 @@ class Wait:
 def deadlocked(me: int, mine: Wait, waits: Mapping[int, Mapping[str, Any]]) -> list[int]:
     """The processes of a wait-for cycle through ``me``, or [].
 
-    ``waits`` holds what others said when they began to wait: the fields of :class:`Wait`, and ``single``: whether one
-    thread makes all their calls. A wait on a process that is stuck, and has not made the call waited for, can't have
-    ended since it was written: so no old word can prove a cycle.
+    ``waits`` holds the records that others published when they began to wait: the fields of :class:`Wait`, and
+    ``single``: whether one thread makes all their calls. A wait for a process that is stuck, and has not made that
+    call, cannot have ended since it was written: so no outdated record can prove a cycle.
     """
     counts: dict[int, Mapping[str, int]] = {me: mine.counts}
     grew = True

@@ -1,4 +1,4 @@
-"""Waiting for other processes, and looking around meanwhile: a verdict, a process that ended, a circle of waits."""
+"""Waiting for other processes, while checking for a verdict, a process that ended, or a cycle of waits."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from spmdlint.runtime_checks.verdict import Wait, deadlocked
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
-CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a circle of waits
+CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
 class StoodDownError(Exception):
-    """A verdict was told and the policy is to go on without checks."""
+    """A verdict was reported, and the policy is to continue without checks."""
 
 
 class WaitedEnoughError(Exception):
-    """An operation with a time-out of its own was waited for as long as it would wait itself."""
+    """An operation with its own time-out was waited for as long as it would wait itself."""
 
 
 class Waiting:
-    """One process's wait at one position of one group, bounded by ``within`` seconds where that is given."""
+    """One process's wait at one position of one group, bounded by ``within`` seconds if given."""
 
     def __init__(self, session: Session, group: Group, entry: Entry, within: float | None = None) -> None:
         self._within = within
@@ -40,7 +40,7 @@ class Waiting:
         self._warn_after = session.options.late_after
 
     def until(self, read: Callable[[], dict[str, Any] | None], awaited: Iterable[int]) -> dict[str, Any]:
-        """Read until there is something, looking around in between. May raise, or end the process, on a verdict."""
+        """Read until there is a message, with checks in between. May raise, or end the process, on a verdict."""
         absent = sorted(awaited)
         while True:
             value = read()
@@ -56,7 +56,7 @@ class Waiting:
         gone = {process: state for process in absent if (state := session.ended(process)) is not None}
         aside = [process for process, state in gone.items() if state["state"] == "aside"]
         if aside:
-            session.stand_down(f"{name_processes(aside)} runs on without checks, and so does process {session.me}.")
+            session.stand_down(f"{name_processes(aside)} continues without checks, and so does process {session.me}.")
             raise StoodDownError
         short = {p: state for p, state in gone.items() if state["counts"].get(self._group.key, 0) < self._entry.index}
         if any(state["state"] != "interrupted" for state in short.values()):
@@ -113,15 +113,15 @@ class Waiting:
                 f"process {process} waits in call {one.index} of {name_processes(members)} "
                 f"({one.function}, {one.filename}:{one.line})"
             )
-        message = "the processes wait for each other in a circle: " + "; ".join(told) + "."
+        message = "the processes wait for each other in a cycle: " + "; ".join(told) + "."
         session.declare(diverged("sequence", message, entry.index, processes))
 
     def _tell_late(self, absent: list[int], waited: float) -> None:
-        """Late is no verdict: compiles and restores of half an hour are real. Say who, and where it is."""
+        """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
         session, entry = self._session, self._entry
         for process in absent:
             answer = session.ask_stack(process)
-            where = "it does not answer: it has died, is stopped, or holds Python's lock"
+            where = "it does not answer: it has died, is stopped, or holds the GIL"
             if answer is not None:
                 place = answer.get("place") or "an unknown line"
                 where = f"it is at {place}, after {answer.get('counts', {}).get(self._group.key, 0)} calls"

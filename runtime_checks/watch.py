@@ -1,4 +1,4 @@
-"""The watching thread: it answers for a main thread that is blocked, and leaves for one that can't."""
+"""The watcher thread: it answers for a blocked main thread, and ends the process if that one cannot."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
 TICK = 0.25
-SETUP = 5  # intervals until a process looks again how another is set up
-SELDOM = 20  # intervals until a process looks unasked whether there is a word for it
-GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict by itself
-PATIENCE = 30.0  # seconds for which background mode bears a store that does not answer
-DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death by itself
+SETUP = 5  # intervals until a process checks again how another is set up
+SELDOM = 20  # intervals until a process checks for messages without being woken
+GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
+PATIENCE = 30.0  # seconds for which background mode tolerates a store that does not answer
+DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 
 
 class Watcher:
@@ -43,7 +43,7 @@ class Watcher:
         self._lost_since: float | None = None
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start to watch."""
         self._thread.start()
 
     def wake(self) -> None:
@@ -51,7 +51,7 @@ class Watcher:
         self._wake.set()
 
     def told(self, word: Mapping[str, Any]) -> None:
-        """Somebody has something to say to this process: a verdict, or what is to be looked for in the store."""
+        """Another process has a message for this one: a verdict, or something to look for in the store."""
         verdict = word.get("verdict")
         if isinstance(verdict, dict):
             self._verdict = verdict
@@ -60,7 +60,7 @@ class Watcher:
         self._wake.set()
 
     def stop(self) -> None:
-        """End the thread and wait for it: a read that is under way at exit aborts the interpreter."""
+        """End the thread and wait for it: a read in progress at exit aborts the interpreter."""
         self._stop.set()
         self._wake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
@@ -80,13 +80,13 @@ class Watcher:
             except StoreLostError as error:
                 if not self._session.options.rehearsal and self._step_aside(error):
                     return
-            except Exception as error:  # the watcher must never be what breaks a job
-                self._session.note(f"The watching thread met {type(error).__name__}: {str(error)[:200]}")
+            except Exception as error:  # the watcher must never break a job
+                self._session.note(f"The watcher thread raised {type(error).__name__}: {str(error)[:200]}")
                 if self._session.background is not None:
-                    self._session.warn(f"the runtime checks met {type(error).__name__} and may miss something.")
+                    self._session.warn(f"the runtime checks raised {type(error).__name__} and may miss something.")
 
     def _step_aside(self, error: StoreLostError) -> bool:
-        """Whether the store has been silent for too long to go on; in lockstep the main thread finds out itself."""
+        """Whether the store has not answered for too long; in lockstep the main thread detects that itself."""
         if self._session.background is None:
             return True
         now = time.monotonic()
@@ -94,16 +94,16 @@ class Watcher:
         if now - self._lost_since < PATIENCE:
             self._stop.wait(1.0)
             return False
-        self._session.stand_down(f"the checks are off from here on. {error}", tell=False)
+        self._session.stand_down(f"the checks are off from now on. {error}", tell=False)
         return True
 
     def rest(self) -> float:
-        """Seconds until the next look, if nobody wakes the thread."""
+        """Seconds until the next look, if the thread is not woken."""
         background = self._session.background
         return TICK if background is None else min(TICK, background.rest())
 
     def look(self) -> None:
-        """One look; by the thread, or by who drives many processes at once."""
+        """One look; called by the thread, or by a benchmark that drives many processes."""
         session = self._session
         folder = session.folder
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
@@ -124,7 +124,7 @@ class Watcher:
             self._look_for_deaths()
 
     def _look_behind(self, background: Background) -> None:
-        """Background mode: who has something to say wakes this process; should that fail, it asks by itself."""
+        """Background mode: processes with a message wake this one; if that fails, it checks by itself."""
         session, now = self._session, time.monotonic()
         word, self._word = self._word, False
         verdict, self._verdict = self._verdict, None
@@ -146,7 +146,7 @@ class Watcher:
             session.ending.look()
 
     def _look_at_setup(self) -> None:
-        """Compare with one process; when all do, all were compared."""
+        """Compare with one process; if all do so, all pairs are compared."""
         session = self._session
         session.setup.publish()
         report = session.setup.compare_with(0 if session.me else 1)
@@ -168,7 +168,7 @@ class Watcher:
             session.ending.leave()
 
     def _look_for_deaths(self) -> None:
-        """A peer that was killed ends the job: the main thread may be blocked on it inside XLA."""
+        """A killed peer ends the job: the main thread may be blocked on it inside XLA."""
         session, folder = self._session, self._session.folder
         assert folder is not None
         now = time.monotonic()

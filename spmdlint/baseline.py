@@ -1,8 +1,8 @@
 """The findings that a project lives with for now, in a file that is checked in.
 
-An entry holds no row: it is found again by what stands on the line, around it and beside it, so that it survives lines
-that move, functions and files that are renamed, and a name that is changed on the line. Entries are matched one to one,
-the surest way first.
+An entry holds no line number: it is found again by the text of the line, of its function and of the neighbouring lines,
+so that it survives lines that move, functions and files that are renamed, and a name that changes on the line. Entries
+are matched one to one, the most reliable way first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spmdlint.errors import UsageError
 from spmdlint.identity import Mark
 
 VERSION = 1
-_ANEW = "Delete it, and --write-baseline writes a new one."
+_ANEW = "Delete it and write a new one with --write-baseline."
 
 
 class Matched(Struct, frozen=True):
@@ -33,34 +33,34 @@ def read(path: Path) -> list[Mark]:
     """The entries of a baseline.
 
     Raises:
-        UsageError: the file is not there, or is no baseline.
+        UsageError: the file does not exist, or is not a baseline.
 
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UsageError(f"There is no baseline {path}; --write-baseline writes one.") from None
+        raise UsageError(f"There is no baseline {path}; create it with --write-baseline.") from None
     except OSError as error:
         raise UsageError(f"The baseline {path} cannot be read: {error.strerror}.") from None
     except ValueError:
-        raise UsageError(f"{path} is no baseline: it is no JSON. {_ANEW}") from None
+        raise UsageError(f"{path} is not a baseline: it is not JSON. {_ANEW}") from None
     if not isinstance(data, dict) or data.get("version") != VERSION:
-        raise UsageError(f"{path} is no baseline of version {VERSION}. {_ANEW}")
+        raise UsageError(f"{path} is not a baseline of version {VERSION}. {_ANEW}")
     try:
         return [Mark(**{name: str(value) for name, value in entry.items()}) for entry in data["findings"]]
     except (KeyError, TypeError, AttributeError):
-        raise UsageError(f"{path} holds what is no finding. {_ANEW}") from None
+        raise UsageError(f"{path} has an entry that is not a finding. {_ANEW}") from None
 
 
 def text(entries: Iterable[Mark]) -> str:
-    """A baseline as it is written: one entry a line, in order, so that two branches of it merge."""
+    """The text of a baseline: one entry per line, sorted, so that version control can merge it."""
     lines = [json.dumps(asdict(entry), ensure_ascii=False) for entry in sorted(entries)]
     listed = ",\n    ".join(lines)
     return f'{{\n  "version": {VERSION},\n  "findings": [{f"{chr(10)}    {listed}{chr(10)}  " if lines else ""}]\n}}\n'
 
 
 def match(entries: Sequence[Mark], found: Sequence[Mark], exists: Callable[[str], bool]) -> Matched:
-    """Find the entries again; ``exists`` tells whether a file of an entry is still there."""
+    """Find the entries again; ``exists`` returns whether the file of an entry still exists."""
     missing = {entry.path for entry in entries if not exists(entry.path)}
     ways: list[Callable[[Mark], Hashable]] = [
         lambda m: m,
@@ -81,7 +81,7 @@ def match(entries: Sequence[Mark], found: Sequence[Mark], exists: Callable[[str]
 def _matched(
     entries: Sequence[Mark], found: Sequence[Mark], way: Callable[[Mark], Hashable], known: dict[int, Mark]
 ) -> list[Mark]:
-    """Add what matches to ``known``; gives the entries that do not."""
+    """Add matching entries to ``known``; returns the entries that do not match."""
     waiting: dict[Hashable, list[Mark]] = defaultdict(list)
     for entry in reversed(entries):
         waiting[way(entry)].append(entry)

@@ -1,6 +1,6 @@
-"""What a user can set, and where it is set: ``[tool.spmdlint]`` of a pyproject.toml, or a spmdlint.toml.
+"""The configuration: ``[tool.spmdlint]`` of a pyproject.toml, or a spmdlint.toml.
 
-One configuration holds for one run. The keys stand in one table, in ``keys.py``.
+A run uses one configuration. The keys are in one table, in ``keys.py``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Config(Struct, frozen=True):
     root: Path
     file: Path | None = None
     flat: bool = False
-    """Whether the project is the modules and packages of ``root``, and not all that lies below it."""
+    """Whether the project is the modules and packages in ``root``, and not everything below it."""
     select: tuple[str, ...] = (selection.ALL,)
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
@@ -76,17 +76,17 @@ class Config(Struct, frozen=True):
     jax_version: tuple[int, ...] | None = None
     multi_process: MultiProcess = "auto"
     expected_failures: bool = False
-    """Whether code is looked at that its author expects to fail."""
+    """Whether to report code that is expected to fail."""
     knowledge: Mapping[str, Any] = field(default_factory=dict)
-    """What the project's own libraries mean, in tables as those in spmdlint/knowledge; read where it is used."""
+    """The meaning of the project's own libraries, in tables like those in spmdlint/knowledge; read where it is used."""
     origins: Mapping[str, str] = field(default_factory=dict)
-    """Where each field that is not at its default was set, in words that a message can use."""
+    """Where each field that is not at its default was set, in words for a message."""
 
     def enabled(self, rules: Sequence[Rule]) -> frozenset[str]:
         """The codes of the rules that run.
 
         Raises:
-            UsageError: a selector names no rule.
+            UsageError: a selector does not name a rule.
 
         """
         for name in ("select", "ignore", "extend_select"):
@@ -95,21 +95,21 @@ class Config(Struct, frozen=True):
         return frozenset(rule.code for rule in rules if rule.code in codes and (self.preview or not rule.preview))
 
     def without_effect(self, rules: Sequence[Rule]) -> tuple[str, ...]:
-        """The selectors that mean nothing but rules on trial, while those do not run."""
+        """The selectors that select only preview rules, while those do not run."""
         trial = {rule.code for rule in rules if rule.preview}
         selectors = (*self.select, *self.extend_select)
         return () if self.preview else tuple(s for s in selectors if selection.matches(s, rules) <= trial)
 
     def exclusions(self) -> tuple[str, ...]:
-        """The patterns of what is left out: the default ones, then the user's, which can take one back by ``!``."""
+        """The patterns of excluded files: the default ones, then the user's, which can remove one by ``!``."""
         return (*DEFAULT_EXCLUDE, *self.exclude)
 
 
 def read_config(root: Path, file: Path | None) -> Config:
-    """The settings of ``file`` for the project at ``root``; the default ones where there is no file.
+    """The settings of ``file`` for the project at ``root``; the default settings if there is no file.
 
     Raises:
-        UsageError: the file, or one that it extends, cannot be read, or holds something that is no setting.
+        UsageError: the file, or one that it extends, cannot be read, or holds something that is not a setting.
 
     """
     config = Config(root=root)
@@ -117,43 +117,43 @@ def read_config(root: Path, file: Path | None) -> Config:
 
 
 def _extended(config: Config, file: Path, above: tuple[Path, ...]) -> Config:
-    """``config`` with the settings of ``file``, on those of the file that it extends."""
+    """``config`` with the settings of ``file``, on top of those of the file that it extends."""
     values = _values(file, config.root)
     base = values.pop("extend", None)
     if base is not None:
         base = (file.parent / base).resolve()
         if base in (*above, file.resolve()):
-            raise UsageError(f"{file} extends {base}, which extends it in turn; take one of the two out.")
+            raise UsageError(f"{file} extends {base}, which extends it in turn; remove one of the two.")
         config = _extended(config, base, (*above, file.resolve()))
     return replace(_laid_over(config, values, lambda name: f"{name!r} in {file}"), file=file)
 
 
 def _values(file: Path, root: Path) -> dict[str, Any]:
-    """What a file sets, by field."""
+    """The settings of a file, by field."""
     values: dict[str, Any] = {}
     keys = {key.name: key for key in KEYS}
     for name, value in (settings(file) or {}).items():
         key = keys.get(name)
         if key is None and name == "tool" and file.name != SHARED_FILE:
-            raise UsageError(f"{file} has settings at its top: remove the header [tool.spmdlint] from it.")
+            raise UsageError(f"{file} has its settings at the top level: remove the header [tool.spmdlint].")
         if key is None:
             near = selection.nearest(name, keys)
             hint = f" Did you mean {near!r}?" if near else f" The keys are: {', '.join(keys)}."
-            raise UsageError(f"{file} sets {name!r}, which is no setting of spmdlint.{hint}")
+            raise UsageError(f"{file} sets {name!r}, which is not a setting of spmdlint.{hint}")
         try:
             values[key.attribute] = key.read(value, root)
         except ValueError as error:
-            # Only the folder reader says more than int() does, and what int() says helps nobody.
+            # Only the error of the folder reader is useful; that of int() is not.
             detail = f" ({error})" if str(error).startswith("there is") else ""
             raise UsageError(f"{file} sets {name!r} to {value!r}; it must be {key.expects}{detail}.") from None
     return values
 
 
 def settings(file: Path) -> dict[str, Any] | None:
-    """The table of settings in ``file``; None for a pyproject.toml that has none for us.
+    """The table of settings in ``file``; None for a pyproject.toml without ``[tool.spmdlint]``.
 
     Raises:
-        UsageError: the file cannot be read, or is no TOML.
+        UsageError: the file cannot be read, or is not TOML.
 
     """
     try:
@@ -161,9 +161,9 @@ def settings(file: Path) -> dict[str, Any] | None:
     except OSError as error:
         raise UsageError(f"The configuration {file} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not encoded in UTF-8, as TOML must be: byte {error.start} is wrong.") from None
+        raise UsageError(f"{file} is not encoded in UTF-8, as TOML must be: byte {error.start} is invalid.") from None
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file} is not valid TOML: {error}. Mend it and run again.") from None
+        raise UsageError(f"{file} is not valid TOML: {error}. Fix it and run again.") from None
     if file.name != SHARED_FILE:
         return table
     tools = table.get("tool")
@@ -174,10 +174,10 @@ def settings(file: Path) -> dict[str, Any] | None:
 
 
 def override(config: Config, options: Mapping[str, Any]) -> Config:
-    """``config`` with what the command line sets; an option that was not given is None.
+    """``config`` with the options of the command line; an option that was not given is None.
 
-    As in ruff, ``--select`` starts anew and drops the rules that the file selects and ignores, while ``--ignore``,
-    ``--extend-select`` and ``--exclude`` add to what the file says.
+    As in ruff, ``--select`` discards the rules that the file selects and ignores, while ``--ignore``,
+    ``--extend-select`` and ``--exclude`` add to the lists in the file.
     """
     given = {name: value for name, value in options.items() if value is not None}
     return _laid_over(config, given, lambda name: f"--{name.replace('_', '-')}")
@@ -201,7 +201,7 @@ def _laid_over(config: Config, given: dict[str, Any], origin: Callable[[str], st
 
 
 def _joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tables as one, tables in them as well; what stands above decides."""
+    """Two tables merged, including nested tables; ``above`` wins."""
     joined = dict(below)
     for name, value in above.items():
         known = joined.get(name)

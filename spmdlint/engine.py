@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class Stdin(Struct, frozen=True):
-    """Text that stands for the file ``path``, whether that file exists or not."""
+    """The text used for the file ``path``, whether that file exists or not."""
 
     path: Path
     data: bytes
 
 
 class Checked(Struct, frozen=True):
-    """What a run found: the findings in order, and what a reader needs to judge them."""
+    """The result of a run: the findings in order, and the data to judge them."""
 
     diagnostics: tuple[Diagnostic, ...]
     sources: Mapping[Path, Source]
@@ -62,20 +62,20 @@ def check(
 ) -> Checked:
     """Lint the project and return the findings in the files asked for: ``paths``, all absolute, and ``stdin``.
 
-    The program is always the whole project, so what is said about a file does not depend on how it was asked for.
-    ``edited`` holds other texts for some of the files than those that they have on disk.
-    ``cache`` is the folder that results are kept in, None to keep none; what standard input or ``edited`` gave never
-    is. ``jobs``: processes to work in, None for as many as suit. ``timings``: to be told where the time goes.
+    The program is always the whole project, so the findings in a file do not depend on how it was passed.
+    ``edited`` holds texts that replace those on disk for some of the files. ``cache`` is the folder for results, None
+    for no cache; results from standard input or ``edited`` are never cached. ``jobs``: number of worker processes, None
+    to choose by size. ``timings``: records where the time goes.
 
     Raises:
-        UsageError: a path does not exist, or the configuration is wrong.
+        UsageError: a path does not exist, or the configuration is invalid.
 
     """
     given: dict[Path, Source | Unreadable] = {}
     if stdin is not None:
         given[stdin.path] = decode(stdin.path, stdin.data)
     given |= {path: Source(path, text) for path, text in (edited or {}).items()}
-    # What was only typed is not kept, but is linted beside what is.
+    # Texts that are not on disk are linted with the others, but not cached.
     store = None if cache is None else Store(cache, writes=not given)
     with uncollected():
         clock = timings or Timings(samples=False)
@@ -102,7 +102,7 @@ def check(
 
 def _without_effect(config: Config, rules: Sequence[Rule]) -> Iterator[str]:
     for word in config.without_effect(rules):
-        yield f"{word} selects rules on trial only, and those run with --preview only; add it, or drop the selector."
+        yield f"{word} selects only preview rules, which need --preview. Add --preview, or remove the selector."
 
 
 def _outcome(
@@ -114,7 +114,7 @@ def _outcome(
     timings: Timings,
     jobs: int | None,
 ) -> Outcome:
-    """What the rules about the program find, or found in one that means the same."""
+    """The findings of the rules about the program, or cached ones of a program with the same meaning."""
     if not survey.lowered():
         return Outcome(())
     results = None if store is None else Results(store, config, rules, [rule.code for rule in rules])
@@ -122,7 +122,7 @@ def _outcome(
         kept = None if results is None else results.look_up(survey)
     if kept is not None:
         return kept
-    # What analyses is imported where it is needed: half of a second that a run with nothing new does not take.
+    # The analyses are imported here because that takes half a second, which a run with nothing new does not need.
     with timings.phase("link"):
         from spmdlint.analysis.sampling import analysed
         from spmdlint.program.load import load
@@ -143,21 +143,21 @@ def _shown(
     rules: Sequence[Rule],
     crashes: list[Crash],
 ) -> list[Diagnostic]:
-    """What is left of the findings when the comments in the texts are heeded, and what there is to say of the run."""
+    """The findings that comments do not suppress, and those about the run itself."""
     comments = {path: lowered.comments for path, lowered in survey.lowered().items() if lowered.comments}
     suppressions = collect(comments, survey.texts, rules)
     remaining = suppressions.remaining(findings)
     problems = tuple(_problem(path, trouble) for path, trouble in survey.troubles())
-    # What a rule about the run finds cannot count here: it is not known before the unused suppressions are.
+    # Rules about the run cannot count here: their findings depend on the unused suppressions.
     told = {rule.code for rule in active if not isinstance(rule, RunRule)} - {crash.rule.code for crash in crashes}
     unused = tuple(suppressions.unused(told, rules, {problem.place.path for problem in problems}))
     return remaining + suppressions.remaining(run_about(active, Run(problems, unused), crashes))
 
 
 class Explained(Struct, frozen=True):
-    """What is known of one line, and the findings that stand on it or point to it.
+    """The facts about one line, and the findings that are on it or point to it.
 
-    ``on_trial`` are those that the configuration does not ask for, and a preview shows.
+    ``on_trial`` are the findings that only ``--preview`` shows.
     """
 
     explanation: Explanation
@@ -168,14 +168,14 @@ class Explained(Struct, frozen=True):
 
 
 def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) -> Explained:
-    """What the linter knows of a line, counted from 1, of an absolute path.
+    """What the linter knows about a line, counted from 1, of an absolute path.
 
-    Suppressed findings are told, and those on trial, too.
+    The findings include suppressed ones and those of preview rules.
 
-    ``cache`` is the folder that other runs have kept things in, None to use none.
+    ``cache`` is the folder of cached results, None to use none.
 
     Raises:
-        UsageError: the path does not exist or does not parse, or has no such line, or the configuration is wrong.
+        UsageError: the path does not exist or does not parse, or has no such line, or the configuration is invalid.
 
     """
     from spmdlint.program.load import load
@@ -200,7 +200,7 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
 
 
 def _about(path: Path, row: int, program: Program, config: Config) -> list[Diagnostic]:
-    """The findings of a program that stand on a line or point to it."""
+    """The findings of a program that are on a line or point to it."""
     rules = load_rules()
     enabled = config.enabled(rules)
     findings = run([rule for rule in rules if rule.code in enabled], program, [], Timings())

@@ -1,4 +1,4 @@
-"""Failures that are told to the user as one sentence, without a traceback."""
+"""Failures that are reported to the user as one sentence, without a traceback."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 
 class UsageError(Exception):
-    """The linter was asked for something that it cannot do; the text says what, and what to do next."""
+    """A request that the linter cannot carry out; the text says why, and what to do next."""
 
 
 class AnalysisError(Exception):
-    """An analysis failed while it looked at ``path``: raise it from the original error so that a reader knows where."""
+    """An analysis failed on ``path``: raise this from the original error, so that the report names the file."""
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(message)

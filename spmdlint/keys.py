@@ -1,4 +1,4 @@
-"""The keys of the configuration file: what each accepts, and what it means. docs/configuration.md is made from it."""
+"""The keys of the configuration file: what each accepts and means. docs/configuration.md is made from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MultiProcess = Literal["auto", "always", "never"]
 
 
 class Key(Struct, frozen=True):
-    """One key of the configuration file; ``read`` raises :class:`ValueError` for what it does not accept."""
+    """One key of the configuration file; ``read`` raises :class:`ValueError` for a value that it does not accept."""
 
     name: str
     expects: str
@@ -105,68 +105,69 @@ KEYS = (
         "extend",
         "a string: another configuration file, relative to the folder of this one",
         "none",
-        "The settings that these build upon. `ignore`, `extend-select` and `exclude` add to those there, tables are "
-        "joined, and all else takes its place; `select` starts anew, as it does on the command line.",
+        "The settings that this file inherits. `ignore`, `extend-select` and `exclude` add to the inherited lists, "
+        "tables are merged, and other keys replace the inherited values; `select` also discards the inherited "
+        "`ignore` and `extend-select`, as it does on the command line.",
         _beside,
     ),
-    Key("select", _SELECTORS, '["ALL"]', "The rules that run. Preview rules need `preview` besides.", _strings),
+    Key("select", _SELECTORS, '["ALL"]', "The rules that run. Preview rules also need `preview`.", _strings),
     Key("ignore", _SELECTORS, "[]", "Rules that do not run. The more specific selector wins.", _strings),
-    Key("extend-select", _SELECTORS, "[]", "Rules that run besides those of `select`.", _strings),
+    Key("extend-select", _SELECTORS, "[]", "Rules that run in addition to those of `select`.", _strings),
     Key(
         "per-file-ignores",
         "a table of lists: patterns as in a .gitignore, relative to the project's root, each with rules",
         "{}",
-        "Rules whose findings are not shown in the files that a pattern names.",
+        "Rules whose findings are not shown in the files that match a pattern.",
         _selectors_of_patterns,
     ),
     Key(
         "severity",
         'a table: rules, each with "error", "warning" or "info"',
         "{}",
-        "How grave the findings of rules are, where that is to differ from what the rule says. The more specific "
-        "selector wins.",
+        "Overrides the severity of a rule's findings. The more specific selector wins.",
         _severities,
     ),
     Key(
         "fail-on",
         _SEVERITY,
         '"info"',
-        "The least severity of a finding for which the exit status is 1.",
+        "The lowest severity of a finding for which the exit status is 1.",
         _severity,
     ),
     Key(
         "baseline",
         "a string: a file, relative to the project's root",
         "none",
-        "The findings that are known and not shown; see [adoption](adoption.md).",
+        "Known findings, which are not shown; see [adoption](adoption.md).",
         _file,
     ),
     Key(
         "preview",
         "true or false",
         "false",
-        "Whether rules run that are still on trial: they find more, and are wrong more often.",
+        "Whether preview rules run. They find more, and are wrong more often.",
         _boolean,
     ),
     Key(
         "exclude",
         "a list of strings: patterns as in a .gitignore, relative to the project's root",
         "[]",
-        "What is left out, besides what .gitignore names and the default list below; `!name` takes a default back.",
+        "Files that are left out, in addition to those in .gitignore and the default list below; `!name` removes a "
+        "default.",
         _strings,
     ),
     Key(
         "force-exclude",
         "true or false",
         "false",
-        "Whether `exclude` and .gitignore hold for files that are named on the command line, too.",
+        "Whether `exclude` and .gitignore apply even to files named on the command line.",
         _boolean,
     ),
     Key(
         "src",
         "a list of strings: folders that exist, relative to the project's root",
         "[]",
-        "The folders that imports start from. Where none is given they are found.",
+        "The folders that imports start from. If none is given, they are detected.",
         _folders,
     ),
     Key(
@@ -187,15 +188,16 @@ KEYS = (
         "expected-failures",
         "true or false",
         "false",
-        "Whether code is reported that its author expects to fail, under `pytest.raises` or `assertRaises`. Good only "
-        "for judging the linter by a library's own tests of errors.",
+        "Whether to report code that is expected to fail, under `pytest.raises` or `assertRaises`. Only useful for "
+        "evaluating the linter on a library's own tests of errors.",
         _boolean,
     ),
     Key(
         "knowledge",
         "a table that holds the tables `functions`, `methods` and `aliases`",
         "{}",
-        "What functions of your own or of other libraries mean; see [Knowledge of your own](#knowledge-of-your-own).",
+        "The meaning of your own functions, or of other libraries; see "
+        "[Knowledge about your own code](#knowledge-about-your-own-code).",
         _tables,
     ),
 )

@@ -1,4 +1,4 @@
-"""What the configuration makes of findings: which files a rule is silent in, and how grave a finding is."""
+"""Applies the configuration to findings: the files in which a rule is off, and the severity of a finding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Policy:
     """The settings ``per-file-ignores`` and ``severity``, for the rules that are installed.
 
     Raises:
-        UsageError: a selector names no rule, or a pattern is none.
+        UsageError: a selector does not name a rule, or a pattern is invalid.
 
     """
 
@@ -37,7 +37,7 @@ class Policy:
             self._severities.update(dict.fromkeys(selection.matches(selector, rules), config.severity[selector]))
 
     def applied(self, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """The findings that are shown, as grave as they are here."""
+        """The findings that are shown, with their configured severity."""
         return [self._graded(finding) for finding in findings if not self._ignored(finding.place.path, finding.code)]
 
     def _graded(self, finding: Diagnostic) -> Diagnostic:
@@ -49,7 +49,7 @@ class Policy:
 
 
 def _named(patterns: Patterns, path: Path) -> bool:
-    """Whether the patterns name a file, or a folder that it lies in."""
+    """Whether the patterns match a file, or a folder above it."""
     return any(patterns.verdict(each, is_folder=each != path) for each in _up_to(path, patterns.folder))
 
 

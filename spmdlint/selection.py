@@ -16,9 +16,9 @@ ALL = "ALL"
 
 
 def chosen(select: Iterable[str], ignore: Iterable[str], rules: Sequence[Rule]) -> frozenset[str]:
-    """The codes of the rules that ``select`` names and ``ignore`` does not take back.
+    """The codes of the rules that ``select`` names and ``ignore`` does not remove.
 
-    A rule that runs always needs no selector, but can be ignored.
+    A rule that always runs needs no selector, but can be ignored.
     """
     select, ignore = tuple(select), tuple(ignore)
     codes = {rule.code for rule in rules if rule.always}
@@ -33,7 +33,7 @@ def chosen(select: Iterable[str], ignore: Iterable[str], rules: Sequence[Rule]) 
 
 
 def matches(selector: str, rules: Sequence[Rule]) -> frozenset[str]:
-    """The codes that one selector stands for; empty where it is none."""
+    """The codes that a selector stands for; empty if it is not a selector."""
     if selector == ALL:
         return frozenset(rule.code for rule in rules)
     return frozenset(
@@ -45,7 +45,7 @@ def matches(selector: str, rules: Sequence[Rule]) -> frozenset[str]:
 
 
 def refuse_unknown(selectors: Iterable[str], rules: Sequence[Rule], where: str) -> None:
-    """Raise unless every selector stands for a rule; ``where`` tells the user which place to mend.
+    """Raise unless every selector stands for a rule; ``where`` tells the user what to fix.
 
     Raises:
         UsageError: with the nearest valid selector.
@@ -60,19 +60,19 @@ def refuse_unknown(selectors: Iterable[str], rules: Sequence[Rule], where: str) 
 
 
 def suggestion(selector: str, rules: Sequence[Rule]) -> str:
-    """A sentence with the nearest code or name, with a space before it; empty where nothing is near."""
+    """A sentence with the nearest code or name, with a space before it; empty if nothing is near."""
     near = nearest(selector, [rule.code for rule in rules]) if selector else None
     near = near or nearest(selector, [rule.name for rule in rules])
     return f" Did you mean {near!r}?" if near else ""
 
 
 def nearest(word: str, candidates: Collection[str]) -> str | None:
-    """The candidate that ``word`` was most likely meant to be."""
+    """The candidate that ``word`` most likely stands for."""
     by_lower = {candidate.lower(): candidate for candidate in candidates}
-    import difflib  # which only a mistake needs
+    import difflib  # only needed after a mistake
 
     found = difflib.get_close_matches(word.lower(), list(by_lower), n=3)
-    # Of two that are as near, a wrong letter is likelier than one in another place.
+    # If two are equally near, a wrong letter is likelier than one in a different position.
     best = max(found, key=lambda near: _nearness(word.lower(), near), default=None)
     return by_lower[best] if best is not None else None
 

@@ -89,9 +89,9 @@ def test_what_is_gone_is_counted_and_pruned(project):
     project.write({"a.py": HEAD + guarded("load", "loaded")})
     outcome = project.run("check", *BASELINE)
     assert outcome.status == 0
-    assert "1 finding of the baseline is gone; --prune-baseline" in outcome.err
+    assert "1 finding in the baseline is gone; --prune-baseline" in outcome.err
     outcome = project.run("check", *BASELINE, "--prune-baseline")
-    assert (outcome.status, "1 finding taken out" in outcome.err) == (0, True)
+    assert (outcome.status, "1 finding removed from" in outcome.err) == (0, True)
     assert [entry["scope"] for entry in entries(project)] == ["load"]
     assert project.run("check", *BASELINE).err == ""
 
@@ -100,7 +100,7 @@ def test_what_was_not_looked_at_is_not_gone_and_stays(project):
     project.write({"a.py": HEAD + guarded("save", "saved"), "b.py": HEAD + guarded("load", "loaded")})
     write_baseline(project)
     project.write({"a.py": "x = 1\n", "b.py": "x = 1\n"})
-    assert "1 finding of the baseline is gone" in project.run("check", *BASELINE, "a.py").err
+    assert "1 finding in the baseline is gone" in project.run("check", *BASELINE, "a.py").err
     assert project.run("check", *BASELINE, "--select", "SPMD101").err == ""
     project.run("check", *BASELINE, "--write-baseline", "a.py")
     assert [entry["path"] for entry in entries(project)] == ["b.py"]
@@ -124,11 +124,11 @@ def test_the_baseline_is_a_setting_too(project):
     ("argv", "told"),
     [
         (("--baseline", "nowhere.json"), "There is no baseline"),
-        (("--write-baseline",), "Say which file the baseline is"),
-        (("--prune-baseline",), "Say which file the baseline is"),
-        (("--baseline", "text.json"), "it is no JSON"),
-        (("--baseline", "other.json"), "no baseline of version 1"),
-        (("--baseline", "bad.json"), "holds what is no finding"),
+        (("--write-baseline",), "Name the baseline file"),
+        (("--prune-baseline",), "Name the baseline file"),
+        (("--baseline", "text.json"), "it is not JSON"),
+        (("--baseline", "other.json"), "is not a baseline of version 1"),
+        (("--baseline", "bad.json"), "has an entry that is not a finding"),
     ],
 )
 def test_a_baseline_that_is_none(project, argv, told):

@@ -220,5 +220,5 @@ def test_output_that_nobody_can_write(project, argv):
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "spmdlint", *argv]
         done = subprocess.run(command, cwd=project.root, stdout=full, stderr=subprocess.PIPE, check=False)
-    said = "spmdlint: What was found cannot be written: there is no space left.\n"
+    said = "spmdlint: The findings cannot be written: there is no space left.\n"
     assert (done.returncode, done.stderr.decode()) == (2, said)

@@ -139,7 +139,7 @@ def test_why_there_is_no_finding(project, row, words):
 
 def test_where_its_knowledge_ends(explain):
     out = explain(18).out
-    assert "mystery(state): fleet.mystery; what it does is not known" in out
+    assert "mystery(state): fleet.mystery; its effect is not known" in out
     assert "state: no source of variance is known; it counts as uniform" in out
 
 
@@ -174,7 +174,7 @@ def test_a_file_that_leads_to_nothing(project):
 @pytest.mark.parametrize(
     ("argument", "words"),
     [
-        ("a.py", "names no line"),
+        ("a.py", "does not name a line"),
         ("b.py:1", "There is no file b.py"),
         ("broken.py:1", "does not parse"),
         ("a.py:2", "has no line 2"),

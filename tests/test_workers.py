@@ -47,4 +47,4 @@ def test_small_projects_and_single_cores_start_no_process(several, monkeypatch):
 def test_no_number_of_processes(project, jobs):
     outcome = project.run("check", "-j", jobs)
     assert outcome.status == 2
-    assert "is not a number of 1 or more" in outcome.err
+    assert "is not an integer of at least 1" in outcome.err

@@ -1,7 +1,7 @@
-"""Interception below the user's functions: one module per seam of JAX's private API.
+"""Interception below the user's functions: one module per interception point in JAX's private API.
 
-A seam that a JAX release lacks costs one layer and one warning, never the job. ``install`` puts all layers in place,
-``Interception.remove`` takes them out again.
+If a JAX release lacks such a point (a *seam*), this costs one layer and one warning, never the job. ``install`` puts
+all layers in place, ``Interception.remove`` removes them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Barriers by name: two barriers with different names run one identical program, so the names need their own look."""
+"""Barriers by name: barriers with different names run an identical program, so the names are compared separately."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = re.compile(r"^sync_global_devices name mismatch \('(.*)'\)$", re.S)
 
 
 def install_device_barriers(observer: Observer, patches: Patches) -> None:
-    """See ``sync_global_devices``, also where it was imported by name: it calls ``assert_equal`` of its module."""
+    """Intercept ``sync_global_devices``, even if it was imported by name: it calls ``assert_equal`` of its module."""
     utils = module("jax.experimental.multihost_utils")
     need_parameters(need(utils, "assert_equal"), "in_tree", "fail_message")
 
@@ -31,9 +31,9 @@ def install_device_barriers(observer: Observer, patches: Patches) -> None:
 
 
 def install_client_barriers(observer: Observer, patches: Patches) -> None:
-    """See the barriers of the distributed client, as Orbax and others use them.
+    """Intercept the barriers of the distributed client, as used by Orbax and others.
 
-    Only those of the main thread: savers in the background have an order of their own.
+    Only those of the main thread: background savers have their own order.
     """
     client = need(module("jaxlib._jax"), "DistributedRuntimeClient")
 

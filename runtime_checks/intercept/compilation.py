@@ -1,4 +1,4 @@
-"""The compiler: modules as JAX hands them to XLA, so that nothing is traced or lowered twice."""
+"""The compiler: modules as JAX passes them to XLA, so that nothing is traced or lowered twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def install_compiler(observer: Observer, patches: Patches) -> None:
 
 
 def install_lowerings(observer: Observer, patches: Patches) -> None:
-    """Learn the source of each executable, and the module of those compiled before the checks were on."""
+    """Record the source of each executable, and the module of those compiled before the checks were on."""
     pxla = module("jax._src.interpreters.pxla")
     computation = need(pxla, "MeshComputation")
     need(computation, "compile")

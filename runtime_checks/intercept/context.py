@@ -13,7 +13,7 @@ from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_p
 
 
 def install_jit_calls(observer: Observer, patches: Patches) -> None:
-    """Know which jitted function is being called with what."""
+    """Record which jitted function is called, and with which arguments."""
     pjit = module("jax._src.pjit")
     need_parameters(need(pjit, "_pjit_call_impl_python"), "jaxpr", "name")
     thread = observer.thread
@@ -43,7 +43,7 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
 
 
 def install_static_arguments(observer: Observer, patches: Patches) -> None:
-    """Know the function and the static arguments of a call, which are gone once it is traced."""
+    """Record the function and the static arguments of a call, which are gone once it is traced."""
     pjit = module("jax._src.pjit")
     original = need(pjit, "_infer_params")
     need_parameters(original, "args", "kwargs")
@@ -52,7 +52,7 @@ def install_static_arguments(observer: Observer, patches: Patches) -> None:
     def make(original: Any) -> Any:
         def watched(fun: Any, info: Any, args: Any, kwargs: Any) -> Any:
             result = original(fun, info, args, kwargs)
-            # After the original: tracing calls this for the functions inside as well.
+            # After the original: tracing also calls this for the functions inside.
             thread.static, thread.fun = static_arguments(info, args, kwargs), fun
             return result
 
@@ -62,7 +62,7 @@ def install_static_arguments(observer: Observer, patches: Patches) -> None:
 
 
 def static_arguments(info: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, str]:
-    """The static arguments of a call by name, in words that are the same on every process."""
+    """The static arguments of a call by name, as text that is the same on every process."""
     numbers, names = getattr(info, "static_argnums", ()) or (), getattr(info, "static_argnames", ()) or ()
     if not numbers and not names:
         return {}

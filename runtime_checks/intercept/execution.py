@@ -1,9 +1,9 @@
-"""The dispatch: every execution that does not take JAX's C++ fast path, and keeping ours off that path.
+"""The dispatch: every execution off JAX's C++ fast path, and keeping watched executables off that path.
 
-JAX calls ``ExecuteReplicated`` for the first call of a signature, then hands C++ a ``MeshExecutableFastpathData`` so
-that later calls never enter Python. A factory in its place returns None for executables that span processes: C++
-understands that as "call Python again", and lockstep sees the arguments and the outputs of every call. Executables
-of one process keep their fast path.
+JAX calls ``ExecuteReplicated`` for the first call of a signature, then passes C++ a ``MeshExecutableFastpathData`` so
+that later calls never enter Python. A replacement factory returns None for executables that span processes: C++ then
+calls Python again, and lockstep sees the arguments and the outputs of every call. Executables of one process keep
+their fast path.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, mo
 
 
 def install_dispatch(observer: Observer, patches: Patches) -> None:
-    """Look at every execution from Python."""
+    """Intercept every execution from Python."""
     pxla = module("jax._src.interpreters.pxla")
     execute = need(pxla, "ExecuteReplicated")
     for slot in ("xla_executable", "in_handler", "out_handler", "name", "__weakref__"):
@@ -35,7 +35,7 @@ def install_dispatch(observer: Observer, patches: Patches) -> None:
 
 
 def install_every_call(observer: Observer, patches: Patches) -> None:
-    """Keep executables that span processes off the C++ fast path, also those that are on it already."""
+    """Keep executables that span processes off the C++ fast path, including those already on it."""
     pxla = module("jax._src.interpreters.pxla")
     data = need(pxla, "MeshExecutableFastpathData")
     if "xla_executable" not in getattr(data, "_fields", ()):
@@ -53,5 +53,5 @@ def install_every_call(observer: Observer, patches: Patches) -> None:
 
 
 def clear_fast_paths() -> None:
-    """Forget who is on the C++ fast path; nothing is traced or compiled again for it."""
+    """Clear the C++ fast path; nothing is traced or compiled again."""
     need(need(module("jaxlib._jax"), "PjitFunctionCache"), "clear_all")()

@@ -1,7 +1,7 @@
 """Inside the C++ fast path: one call into Python per dispatch, whatever the number of arguments.
 
-On every call C++ asks the layout of each argument for its XLA layout, before it dispatches. So the factory of the
-fast path's data puts an object of ours in one slot of the executables that span processes.
+On every call, before it dispatches, C++ asks the layout of each argument for its XLA layout. So the factory of the
+fast path's data puts an object of this package in one slot of the executables that span processes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from spmdlint.runtime_checks.journal import Event, Journal
 
 
 class LayoutHook:
-    """Stands for the layout of one argument; ``real`` is what stood there, None for the default layout.
+    """Stands for the layout of one argument; ``real`` is the original, None for the default layout.
 
-    C++ calls ``_to_xla_layout`` at every dispatch. That is a function of its own for each hook: looking up attributes
-    would double what is added to a call.
+    C++ calls ``_to_xla_layout`` at every dispatch. Each hook has its own function, because attribute look-ups would
+    double the cost per call.
     """
 
     __slots__ = ("__weakref__", "_journal", "_program", "_to_xla_layout", "_usual", "mend", "real")
@@ -36,7 +36,7 @@ class LayoutHook:
         journal.hooks.add(self)
 
     def stop(self, ask: Callable[[], None]) -> None:
-        """Ask before each call from now on."""
+        """Check before each call from now on."""
         usual = self._usual
 
         def first_ask(dtype: Any) -> Any:
@@ -46,15 +46,15 @@ class LayoutHook:
         self._to_xla_layout = first_ask
 
     def called(self, frame: FrameType) -> None:
-        """Note a call of which C++ does not tell."""
+        """Record a call that C++ does not report."""
         self._journal.note(self._journal.event_at(self._program, frame))
 
 
 def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple[Callable[[Any], Any], Any]:
-    """What is run at every dispatch, and what changes the layout that it gives back.
+    """The function that runs at every dispatch, and the one that changes the layout it returns.
 
-    JAX leaves the caches cold between two calls, so that each attribute that is read here costs a tenth of what may be
-    added in all. Hence the thread is not asked for where the line is the one expected (``Journal.expect``).
+    JAX leaves the caches cold between two calls, so each attribute read here costs a tenth of the whole budget. Hence
+    the thread is not checked if the line is the expected one (``Journal.expect``).
     """
     note, get_frame = journal.note, sys._getframe
     event = journal.event_to_come(program)
@@ -84,7 +84,7 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
 
 
 def install_fast_calls(observer: Observer, patches: Patches) -> None:
-    """See calls on the fast path without leaving it."""
+    """Intercept calls on the fast path without leaving it."""
     pxla = module("jax._src.interpreters.pxla")
     fields = getattr(need(pxla, "MeshExecutableFastpathData"), "_fields", ())
     for name in ("xla_executable", "in_device_local_layouts"):
@@ -102,7 +102,7 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
                 return built
             layouts = list(built.in_device_local_layouts)
             if not layouts:
-                return None  # no argument, no layout: such a call goes through Python
+                return None  # without arguments there is no layout: such a call goes through Python
             layouts[0] = LayoutHook(journal, known.program, layouts[0], start)
             return built._replace(in_device_local_layouts=layouts)
 
@@ -114,10 +114,10 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
                 hook, value = layouts[0], rest[-1][0]
                 layout = _layout_of(value)
                 if layout is None:
-                    # C++ asks only arrays for their layout: what comes from the host is seen here.
+                    # C++ asks only arrays for their layout: values from the host are seen here.
                     hook.called(sys._getframe(1))
                 elif hook.real is None:
-                    hook.mend(layout)  # what C++ compares with next time, so that it stays on its path
+                    hook.mend(layout)  # the layout that C++ compares with next time, so that it stays on the fast path
                 layouts = [hook.real]
             return original(shardings, layouts, *rest, **named)
 
@@ -129,7 +129,7 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
 
 
 def _any_layout() -> Any:
-    """Some XLA layout to start from; the first call that does not match it mends it."""
+    """An initial XLA layout; the first call that does not match corrects it."""
     import numpy as np
 
     layouts = module("jax._src.layout")
@@ -137,11 +137,11 @@ def _any_layout() -> Any:
     try:
         return kind((0,))._to_xla_layout(np.dtype("float32"))
     except (TypeError, AttributeError) as error:
-        raise MissingSeamError(f"a layout can't be made ({error})") from error
+        raise MissingSeamError(f"a layout cannot be made ({error})") from error
 
 
 def _layout_of(value: Any) -> Any:
-    """The XLA layout of an array on devices, or None for a value of the host."""
+    """The XLA layout of an array on devices, or None for a value on the host."""
     described = getattr(value, "format", None) or getattr(value, "layout", None)
     layout = getattr(described, "layout", None) or getattr(described, "device_local_layout", None)
     convert = getattr(layout, "_to_xla_layout", None)

@@ -1,4 +1,4 @@
-"""Whose function a jitted one is: `pmap` jits a function of JAX, with the user's in its closure."""
+"""The user's function behind a jitted one: `pmap` jits a function of JAX, with the user's in its closure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from spmdlint.runtime_checks.frames import entered, owner_of
 
 DEPTH = 12
-NAMELESS = ("<unknown>", "<unnamed")  # how begins what JAX calls a callable that is no function
+NAMELESS = ("<unknown>", "<unnamed")  # prefixes of JAX's names for callables that are not functions
 
 
 class Identities:
-    """Debug information of the user's function inside a jitted one; remembered as long as that lives."""
+    """Debug information of the user's function inside a jitted one; cached as long as that is alive."""
 
     def __init__(self) -> None:
         self._known: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -33,12 +33,12 @@ class Identities:
             if fun not in self._known:
                 self._known[fun] = _search(fun)
             return self._known[fun] or debug
-        except TypeError:  # what can't be referenced weakly
+        except TypeError:  # cannot be referenced weakly
             return debug
 
 
 def name_of(fun: Any, name: str, frame: FrameType) -> str:
-    """The name that JAX has for a function; where that is none, of the callable's class, or of what the user called."""
+    """JAX's name for a function; if it has none, the name of the callable's class, or of what the user called."""
     if not name.startswith(NAMELESS):
         return name
     while isinstance(fun, functools.partial):

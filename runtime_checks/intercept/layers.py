@@ -1,4 +1,4 @@
-"""The layers of interception, and what is lost without each."""
+"""The layers of interception, and the loss without each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, hi
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One seam: its name in reports, what is lost without it, how it is put in place."""
+    """One layer: its name in reports, the loss without it, and its installer."""
 
     name: str
     lost: str
@@ -42,7 +42,7 @@ LAYERS = (
 
 
 class Interception:
-    """The layers in place; ``state`` says "on" for each, or why it is off."""
+    """The installed layers; ``state`` is "on" for each, or why it is off."""
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
@@ -52,7 +52,7 @@ class Interception:
             hide_frames()
 
     def add(self, layer: Layer) -> None:
-        """Put one layer in place, or note why it can't be."""
+        """Install one layer, or note why that is impossible."""
         patches = Patches()
         try:
             if not layer.wanted():
@@ -66,12 +66,12 @@ class Interception:
         self._patches.append(patches)
 
     def remove(self) -> None:
-        """Take all layers out; calls made meanwhile keep working."""
+        """Remove all layers; calls made meanwhile keep working."""
         for patches in reversed(self._patches):
             patches.undo()
         if self._patches:
             with suppress(MissingSeamError):
-                clear_fast_paths()  # what was kept off JAX's fast path goes back to it
+                clear_fast_paths()  # executables that were kept off JAX's fast path return to it
         self._patches.clear()
 
 
@@ -86,7 +86,7 @@ def layers_of(mode: str) -> tuple[Layer, ...]:
 
 
 def install(observer: Observer, layers: tuple[Layer, ...] = LAYERS) -> Interception:
-    """Put all layers in place that this JAX has seams for."""
+    """Install all layers that this JAX has seams for."""
     interception = Interception(observer)
     for layer in layers:
         interception.add(layer)

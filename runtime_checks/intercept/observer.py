@@ -1,4 +1,4 @@
-"""What interception knows: which executables span processes, what they are, and which call is under way."""
+"""The state of interception: which executables span processes, what they are, and which call is in progress."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from spmdlint.runtime_checks.session import Session
 
 T = TypeVar("T")
 
-MAX_KEPT = 32 << 20  # characters of a module that is kept to explain a difference; its digest is always taken
-FRESH = 512  # executables compiled and not yet called that are remembered
+MAX_KEPT = 32 << 20  # maximum size of a module kept to explain a difference; its digest is always taken
+FRESH = 512  # how many executables that are compiled and not yet called are remembered
 _WRAPPED_NAME = re.compile(r"^(?:jit|pmap|pjit)[_(](.*?)\)?$")
 
 
 @dataclass(slots=True)
 class Context:
-    """The call of a jitted or mapped function that is under way in a thread.
+    """The call of a jitted or mapped function that is in progress in a thread.
 
-    ``agreed`` is the call's origin once the processes have agreed on it before the compilation of ``agreed_module``.
-    A ``loose`` context is not taken back by who set it: the next execution ends it.
+    ``agreed`` is the call's origin after the processes have agreed on it before the compilation of ``agreed_module``.
+    A ``loose`` context is not removed by its creator: the next execution ends it.
     """
 
     name: str
@@ -51,7 +51,7 @@ class _Referable:
 
 @dataclass(slots=True)
 class Compiled(_Referable):
-    """What was seen of a module on its way to the compiler.
+    """The facts about a module on its way to the compiler.
 
     ``packed`` is its canonical text, ``located`` its text with locations, both compressed.
     """
@@ -65,14 +65,14 @@ class Compiled(_Referable):
     communicates: bool = False
 
     def texts(self) -> dict[str, str]:
-        """The lowered module as text, "canonical" and "located", as far as it is known."""
+        """The lowered module as text, "canonical" and "located", if known."""
         packed = {"canonical": self.packed, "located": self.located}
         return {name: zlib.decompress(data).decode() for name, data in packed.items() if data is not None}
 
 
 @dataclass(slots=True)
 class Known:
-    """An executable that spans processes and has one of them here."""
+    """An executable that spans processes, including this one."""
 
     program: Program
     compiled: Compiled
@@ -87,7 +87,7 @@ class _Thread(threading.local):
 
 
 class Observer:
-    """Joins what the seams see into calls of the session. The executables' records die with the executables."""
+    """Combines the events of the seams into calls of the session. Records of executables die with the executables."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -97,10 +97,10 @@ class Observer:
         self._debug: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     def lowered(self, operation: Any, devices: Sequence[Any]) -> Compiled | None:
-        """A module is handed to the compiler. None where its devices are of one process, or none is here.
+        """A module goes to the compiler. None if its devices belong to one process, or none is here.
 
-        Where the module names a collective between processes and is about to be executed, the processes agree on
-        the call now, before they spend half an hour on compiling different things.
+        If the module names a collective between processes and is about to be executed, the processes agree on the
+        call now, before they spend half an hour compiling different modules.
         """
         return self._harmless(lambda: self._lowered(operation, devices))
 
@@ -132,7 +132,7 @@ class Observer:
 
     @contextmanager
     def compiling(self, compiled: Compiled) -> Iterator[None]:
-        """Around a compilation: compilers wait for each other, and one that was handed another program for ever."""
+        """Around a compilation: compilers wait for each other, forever if they got different programs."""
         background = self.session.background
         if background is None:
             yield
@@ -146,7 +146,7 @@ class Observer:
             background.compiles(None)
 
     def compiled(self, executable: Any, compiled: Compiled) -> None:
-        """The compiler is done with a module that spans processes."""
+        """The compiler has finished a module that spans processes."""
         if not compiled.communicates:
             compiled.communicates = _holds_collective(executable, compiled.process_of)
         self._fresh[executable] = compiled
@@ -154,7 +154,7 @@ class Observer:
             self._fresh.popitem(last=False)
 
     def adopt(self, execute: Any, operation: Any, debug: Any) -> None:
-        """Remember whose executable it is, and the lowered module of one that was compiled before the checks."""
+        """Record the function of an executable, and the lowered module of one compiled before the checks."""
         self._harmless(lambda: self._adopt(execute, operation, debug))
 
     def _adopt(self, execute: Any, operation: Any, debug: Any) -> None:
@@ -167,7 +167,7 @@ class Observer:
             self.compiled(execute.xla_executable, self.read(operation, devices))
 
     def executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str] | None:
-        """An executable is about to be dispatched. None where it spans no processes, or none of its is here."""
+        """An executable is about to be dispatched. None if it does not span processes, or none of them is here."""
         return self._harmless(lambda: self._executing(execute, values))
 
     def _executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str] | None:
@@ -178,7 +178,7 @@ class Observer:
                 self.thread.context = None
             return None
         if context is not None and context.agreed is not None and context.agreed_module != known.compiled.module:
-            context = None  # a small program on the way to the one that was agreed on, such as a constant's reshard
+            context = None  # a small program before the one that was agreed on, such as the reshard of a constant
         else:
             self.thread.context = None
         self.thread.spanning, self.thread.known = execute.xla_executable, known
@@ -201,12 +201,12 @@ class Observer:
         return executable is not None and self.thread.spanning is executable
 
     def _harmless(self, look: Callable[[], T]) -> T | None:
-        """What looking at a call gives; where it fails by itself, the session decides what that means for the job."""
+        """The result of inspecting a call; if the inspection fails, the session decides what that means for the job."""
         try:
             return look()
         except (DivergenceError, ChecksFailedError):
             raise
-        except Exception as error:  # JAX's private API is not what we took it for
+        except Exception as error:  # JAX's private API differs from what was expected
             self.session.failed(error)
             return None
 
@@ -227,7 +227,7 @@ class Observer:
         return known
 
     def _unseen(self, execute: Any) -> Compiled | None:
-        """An executable whose compilation nobody saw: compiled ahead of time before the checks were on."""
+        """An executable whose compilation was not seen: compiled ahead of time before the checks were on."""
         devices = _devices_of(execute)
         process_of = tuple(int(device.process_index) for device in devices)
         if len(set(process_of)) < 2:
@@ -255,7 +255,7 @@ class Observer:
         )
 
     def _named_after(self, execute: Any, compiled: Compiled) -> Program:
-        """Only the executable's name is known, and that may be a wrapper's: shown, but it does not decide."""
+        """Only the executable's name is known, which may be a wrapper's: it is shown, but does not decide."""
         found = _WRAPPED_NAME.match(str(execute.name))
         context = Context(found[1] if found else str(execute.name), None, (), None)
         program = self._program(compiled, context)
@@ -283,7 +283,7 @@ def _located(operation: Any) -> bytes:
 
 
 def _holds_collective(executable: Any, process_of: Sequence[int]) -> bool:
-    """Whether a compiled executable communicates between processes; in doubt it does."""
+    """Whether a compiled executable communicates between processes; True in doubt."""
     try:
         modules = executable.hlo_modules()
         return any(compiled_communicates(module.to_string(), process_of) for module in modules)

@@ -1,4 +1,4 @@
-"""``pmap`` before it became jit and shard_map (JAX 0.6 to 0.9): a dispatch path of its own."""
+"""``pmap`` before it became jit and shard_map (JAX 0.6 to 0.9), with its own dispatch path."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, mo
 
 
 def has_own_path() -> bool:
-    """Whether this JAX has the old path at all."""
+    """Whether this JAX has the old path."""
     return hasattr(module("jax._src.interpreters.pxla"), "xla_pmap_impl_lazy")
 
 
 def install_pmap(observer: Observer, patches: Patches) -> None:
-    """Know which mapped function is called, and keep it off its C++ fast path where it spans processes."""
+    """Record which mapped function is called, and keep it off the C++ fast path if it spans processes."""
     pxla, api = module("jax._src.interpreters.pxla"), module("jax._src.api")
     data = need(api, "_PmapFastpathData")
     if "xla_executable" not in getattr(data, "_fields", ()):
@@ -24,7 +24,7 @@ def install_pmap(observer: Observer, patches: Patches) -> None:
     def make_call(original: Any) -> Any:
         def watched(fun: Any, *args: Any, **named: Any) -> Any:
             debug = getattr(fun, "debug_info", None)
-            # The executable is called after this returns; the execution takes the context away.
+            # The executable is called after this returns; the execution removes the context.
             thread.context = Context(
                 name=str(named.get("name")),
                 source=getattr(debug, "func_src_info", None),

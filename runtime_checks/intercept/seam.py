@@ -10,27 +10,27 @@ from typing import Any
 
 
 class MissingSeamError(Exception):
-    """What a layer hooks into is not in this JAX; the text says what."""
+    """JAX lacks something that a layer hooks into; the text says what."""
 
 
 class Patches:
-    """Replacements of one layer; all are undone together."""
+    """The replacements of one layer; all are undone together."""
 
     def __init__(self) -> None:
         self._done: list[tuple[Any, str, Any, Any]] = []
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Put ``make(original)`` in the place of ``owner.name``."""
+        """Replace ``owner.name`` by ``make(original)``."""
         original = need(owner, name)
         replacement = make(original)
         try:
             setattr(owner, name, replacement)
         except (AttributeError, TypeError) as error:
-            raise MissingSeamError(f"{_name(owner)}.{name} can't be replaced") from error
+            raise MissingSeamError(f"{_name(owner)}.{name} cannot be replaced") from error
         self._done.append((owner, name, original, replacement))
 
     def undo(self) -> None:
-        """Put the originals back, but not over what somebody else has put there since."""
+        """Restore the originals, except where other code has replaced them since."""
         for owner, name, original, replacement in reversed(self._done):
             if inspect.getattr_static(owner, name, None) is replacement:
                 setattr(owner, name, original)
@@ -46,7 +46,7 @@ def module(name: str) -> Any:
 
 
 def need(owner: Any, name: str) -> Any:
-    """An attribute of JAX, or :class:`MissingSeamError`; a class's own, not what its metaclass would lend it."""
+    """An attribute of JAX, or :class:`MissingSeamError`; for a class its own, not one of its metaclass."""
     there = any(name in vars(base) for base in owner.__mro__) if isinstance(owner, type) else hasattr(owner, name)
     if not there:
         raise MissingSeamError(f"there is no {_name(owner)}.{name}")
@@ -54,14 +54,14 @@ def need(owner: Any, name: str) -> Any:
 
 
 def hide_frames() -> None:
-    """Have JAX take the frames of this package out of the tracebacks that it takes its own out of."""
+    """Make JAX remove the frames of this package from tracebacks, as it does with its own."""
     traceback_util, here = module("jax._src.traceback_util"), str(Path(__file__).parent)
     if here not in getattr(traceback_util, "_exclude_paths", ()):
         need(traceback_util, "register_exclusion")(here)
 
 
 def need_parameters(function: Any, *names: str) -> None:
-    """Check that a function of JAX still takes what its replacement reads."""
+    """Check that a function of JAX still has the parameters that its replacement reads."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -70,7 +70,7 @@ def need_parameters(function: Any, *names: str) -> None:
         return
     missing = [name for name in names if name not in parameters]
     if missing:
-        raise MissingSeamError(f"{_name(function)} takes no {', '.join(missing)}")
+        raise MissingSeamError(f"{_name(function)} does not take {', '.join(missing)}")
 
 
 def _name(thing: Any) -> str:

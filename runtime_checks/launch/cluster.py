@@ -1,4 +1,4 @@
-"""A process's side of a rehearsal: ``jax.distributed.initialize()`` finds the launcher's service by itself."""
+"""A process's side of a rehearsal: ``jax.distributed.initialize()`` finds the launcher's service."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_launcher() -> None:
-    """Ask the kernel to end this process when its launcher dies, however that happens (Linux)."""
+    """Ask the kernel to end this process when its launcher dies for any reason (Linux)."""
     launcher = os.environ.get(LAUNCHER)
     if not launcher or not sys.platform.startswith("linux"):
         return
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(launcher):
-        os._exit(1)  # it died before we asked
+        os._exit(1)  # it died before the request
 
 
 def join_cluster() -> None:
-    """Let JAX's cluster detection find the launcher; does nothing outside one."""
+    """Let JAX's cluster detection find the launcher; does nothing outside a launcher."""
     if COORDINATOR not in os.environ:
         return
     from jax._src import clusters
@@ -57,7 +57,7 @@ def join_cluster() -> None:
         def get_local_process_id(cls) -> int | None:
             return None  # every process sees its own CPU devices
 
-    # First in line: the launcher may itself run inside a Slurm or Open MPI job.
+    # First in the list: the launcher may itself run inside a Slurm or Open MPI job.
     types = clusters.ClusterEnv._cluster_types
     types.remove(Rehearsal)
     types.insert(0, Rehearsal)

@@ -1,7 +1,6 @@
-"""Joining the linter in: what it says about the lines at which processes diverged.
+"""The linter's findings on the lines at which processes diverged.
 
-The linter runs as a command of its own, so that this package never imports it, and its failure costs nothing but its
-findings.
+The linter runs as a separate command, so that this package never imports it, and its failure costs only its findings.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ LINTER = (sys.executable, "-c", "from spmdlint.cli import main; main()", "check"
 
 
 def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER) -> None:
-    """Add to a report of a divergence the linter's findings on the way to its lines, their rules first."""
+    """Add the linter's findings about its lines to a report of a divergence, and list their rules first."""
     if report.verdict != "diverged":
         return
     lines = {
@@ -50,7 +49,7 @@ def _lint(files: list[str], linter: Sequence[str]) -> list[Mapping[str, Any]]:
 def relevant(
     findings: Sequence[Mapping[str, Any]], lines: Set[tuple[str, int]], rules: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The findings that point at one of the lines, then those in the same files by a rule that explains the kind."""
+    """The findings that point to one of the lines, then those in the same files by a rule that explains the kind."""
     exact, near = [], []
     files = {filename for filename, _ in lines}
     for finding in findings:

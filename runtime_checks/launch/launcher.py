@@ -1,7 +1,7 @@
 """A rehearsal: N processes of one program on this machine, and one report at the end.
 
-The launcher never imports jax. It starts the coordination service and the processes, passes their output on, sees
-who dies, forwards interrupts, and leaves no process behind.
+The launcher never imports jax. It starts the coordination service and the processes, passes on their output, detects
+dead processes, forwards interrupts, and leaves no process behind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spmdlint.runtime_checks.report import Report, as_text
 from spmdlint.runtime_checks.runfolder import RunFolder
 
 TICK = 0.03
-AFTER_VERDICT = 12.0  # seconds for the other processes to leave once there is a report
+AFTER_VERDICT = 12.0  # seconds for the other processes to exit once there is a report
 AFTER_FAILURE = 60.0  # seconds for the others to end once one has failed without a verdict
 AFTER_INTERRUPT = 8.0
 ABSENT_AFTER = 3.0
@@ -37,12 +37,12 @@ STATES_WITHIN = 2.0  # seconds for the processes to say where they are at a time
 
 
 class LaunchError(Exception):
-    """The launcher can't do its job; the text says why and what to do."""
+    """The launcher cannot do its job; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run: ``command`` is a script with its arguments, or "-m", a module and its arguments."""
+    """The plan of a run: ``command`` is a script with its arguments, or "-m", a module and its arguments."""
 
     processes: int
     command: tuple[str, ...]
@@ -55,10 +55,10 @@ class Plan:
 
 
 def launch(plan: Plan) -> tuple[Report, int]:
-    """Run a plan to its end; gives the report and the exit status that stands for it.
+    """Run a plan to its end; returns the report and the exit status.
 
     Raises:
-        LaunchError: the launcher can't do its job.
+        LaunchError: the launcher cannot do its job.
 
     """
     for folder in (plan.log_folder, plan.ledger_folder):
@@ -123,8 +123,8 @@ class _Launcher:
         self._output.drain()
         if self._is_late() and len(self._processes) < self._plan.processes:
             raise LaunchError(
-                f"The time was up when {len(self._processes)} of {self._plan.processes} processes had been started: "
-                "start fewer, or give --timeout more seconds."
+                f"The time-out expired after {len(self._processes)} of {self._plan.processes} processes were started: "
+                "start fewer, or raise --timeout."
             )
         states = {number: self._folder.state(number) for number in range(self._plan.processes)}
         left = self._folder.report()
@@ -161,7 +161,7 @@ class _Launcher:
         plan = self._plan
         environment = {
             **os.environ,
-            # As on real hosts: each process iterates over sets of strings in an order of its own.
+            # As on real hosts, each process iterates over sets of strings in its own order.
             "PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)),
             "PYTHONUNBUFFERED": "1",
             "JAX_PLATFORMS": "cpu",
@@ -248,7 +248,7 @@ class _Launcher:
             waiting = [n for n in range(len(self._processes)) if n not in self._ended and not self._folder.state(n)]
             if not waiting:
                 break
-        self._timed_out = len(self._ended) < len(self._processes)  # they may just have been ending
+        self._timed_out = len(self._ended) < len(self._processes)  # the processes may just have ended
         self._kill_rest()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
@@ -280,34 +280,34 @@ def _free_port() -> int:
 
 
 def write_report(report: Report, path: Path) -> None:
-    """Write the report as JSON; raises :class:`LaunchError` where that is not possible."""
+    """Write the report as JSON; raises :class:`LaunchError` if that is not possible."""
     try:
         path.write_text(json.dumps(report.as_data(), indent=2) + "\n")
     except OSError as error:
-        raise LaunchError(f"The report can't be written to {path}: {error.strerror}.") from error
+        raise LaunchError(f"The report cannot be written to {path}: {error.strerror}.") from error
 
 
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LaunchError(f"The folder {folder} can't be made: {error.strerror}. Name another one.") from error
+        raise LaunchError(f"The folder {folder} cannot be created: {error.strerror}. Name a different one.") from error
 
 
 def check_writable(path: Path) -> None:
-    """Raise :class:`LaunchError` where a file can't be written, before a run that takes its time; leave no file."""
+    """Raise :class:`LaunchError` if a file cannot be written, before a long run; leaves no file."""
     existed = path.exists()
     try:
         with path.open("ab"):
             pass
     except OSError as error:
-        raise LaunchError(f"{path} can't be written: {error.strerror}. Name another file.") from error
+        raise LaunchError(f"{path} cannot be written: {error.strerror}. Name a different file.") from error
     if not existed:
         path.unlink()
 
 
 def show(report: Report, rules: Container[str] | None = None) -> None:
-    """Print the report for a person, where there is something to say; ``rules`` are the linter's, where known."""
+    """Print the report for a person, if there is something to report; ``rules`` are the linter's, if known."""
     if report.verdict in ("diverged", "late"):
         width = min(shutil.get_terminal_size().columns, 100)
         sys.stderr.write("-" * width + "\n" + as_text(report, rules))

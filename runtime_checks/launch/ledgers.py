@@ -1,4 +1,4 @@
-"""After a crash: what the records of the processes, left by ``SPMDLINT_LEDGER`` or ``--ledger``, say together."""
+"""After a crash: compares the recordings of the processes, made by ``SPMDLINT_LEDGER`` or ``--ledger``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LAST = 5
 
 
 def explain(folder: Path) -> int:
-    """Print the verdict over all records in a folder, or each process's last calls; the exit status that fits."""
+    """Print the verdict over all recordings in a folder, or each process's last calls; returns the exit status."""
     recorded = load(folder)
     if not recorded.rows:
-        sys.stderr.write(f"There are no records of calls in {folder}: run with --ledger, or SPMDLINT_LEDGER set.\n")
+        sys.stderr.write(f"There are no recordings of calls in {folder}; run with --ledger, or set SPMDLINT_LEDGER.\n")
         return 2
     found = compare(recorded)
     if found.report is not None:

@@ -1,4 +1,4 @@
-"""The processes' output: line by line, with the number of the process in front, and whole in files if asked for."""
+"""The processes' output: line by line with the process number as prefix, and complete in files on request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Stream:
         self._held = b""
 
     def feed(self, data: bytes) -> None:
-        """Pass whole lines on, and keep what is not a line yet."""
+        """Pass on whole lines, and keep an incomplete last line."""
         if self._log is not None:
             self._log.write(data)
             self._log.flush()
@@ -35,7 +35,7 @@ class Stream:
         self._write(lines)
 
     def finish(self) -> None:
-        """Pass on what never became a line."""
+        """Pass on the incomplete last line."""
         if self._held:
             self._write([self._held])
             self._held = b""
@@ -63,7 +63,7 @@ class Output:
         self._selector.register(pipe, selectors.EVENT_READ, stream)
 
     def pass_on(self, seconds: float) -> None:
-        """Wait for output, at most so long, and pass it on."""
+        """Wait for output, at most ``seconds``, and pass it on."""
         if not self._selector.get_map():
             time.sleep(seconds)
             return
@@ -71,7 +71,7 @@ class Output:
             self._read(key.data)
 
     def drain(self) -> None:
-        """After the end of all processes: pass on what is left in the pipes, and close them."""
+        """After the end of all processes: pass on the rest of the pipes, and close them."""
         for key in list(self._selector.get_map().values()):
             stream: Stream = key.data
             while self._read(stream):
@@ -80,7 +80,7 @@ class Output:
                 self._close(stream)
 
     def _read(self, stream: Stream) -> bool:
-        """Read once; False where there is nothing more for now."""
+        """Read once; False if there is nothing more for now."""
         try:
             data = os.read(stream.pipe.fileno(), CHUNK)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""From what the processes left behind to one report and one exit status."""
+"""Combines the results of the processes into one report and one exit status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTERRUPTED_STATUS = 130
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of one process: its exit status (negative: the signal) and when that was seen."""
+    """The end of one process: its exit status (negative: the signal) and when it was seen."""
 
     status: int
     when: float
@@ -63,15 +63,15 @@ def conclude(
 
 
 def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: Collection[int]) -> tuple[Verdict, str]:
-    """The verdict and its sentence where every process ended well: how much was compared."""
+    """The verdict and its sentence if every process ended well: how much was compared."""
     processes = name_processes(states)
     if mode == "off":
         return "unchecked", f"{processes} ended; nothing was compared (mode off)."
     if len(states) == 1:
-        return "clean", f"{processes} ended; one process agrees with itself, so use -n 2 or more to compare calls."
+        return "clean", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
     if not joined:
         return "unchecked", (
-            f"{processes} ended, but none of them called jax.distributed.initialize(), so each ran as a job of its own "
+            f"{processes} ended, but none of them called jax.distributed.initialize(), so each ran as a separate job "
             "and nothing was compared. Call it before the first computation."
         )
     counts = [sum(dict(state.get("counts") or {}).values()) for state in states.values() if state is not None]
@@ -86,7 +86,7 @@ def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: C
 def after_death(
     folder: Path, ended: Mapping[int, Ended], states: Mapping[int, Mapping[str, Any] | None]
 ) -> Report | None:
-    """The verdict over the recordings of processes that could not tell it themselves any more."""
+    """The verdict over the recordings of processes that could no longer report it themselves."""
     histories, programs = {}, {}
     for number, told in states.items():
         status = ended[number].status if number in ended else None
@@ -97,7 +97,7 @@ def after_death(
 
 
 def absent_from_start(absent: Mapping[int, Mapping[str, Any]], waiting: Mapping[int, Mapping[str, Any]]) -> Report:
-    """The report where some processes ended and others wait for them in ``jax.distributed.initialize``."""
+    """The report if some processes ended and others wait for them in ``jax.distributed.initialize``."""
     processes = {number: reported(told, str(told.get("state") or "finished")) for number, told in absent.items()}
     for number, told in absent.items():
         processes[number].detail = told.get("detail")
@@ -122,7 +122,7 @@ def _process(state: Mapping[str, Any] | None, status: int | None) -> ProcessRepo
 def _status_words(status: int) -> str:
     """An exit status in words."""
     if status >= 0:
-        return f"left with exit status {status}"
+        return f"ended with exit status {status}"
     try:
         return f"killed by {signal.Signals(-status).name}"
     except ValueError:
@@ -149,7 +149,7 @@ def _late_message(
 
 
 def _behind(states: Mapping[int, Mapping[str, Any] | None]) -> list[int]:
-    """Who has made fewer calls than others of the same groups; nobody where the groups differ, or one is silent."""
+    """The processes with fewer calls than others of the same groups; none if groups differ or a process is silent."""
     if any(state is None for state in states.values()):
         return []
     counts = {number: dict((state or {}).get("counts") or {}) for number, state in states.items()}

@@ -21,7 +21,7 @@ USAGE = """usage: python -m spmdlint.runtime_checks (script.py | -m module) [arg
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a script or a module as Python would; its own exit and exceptions are this process's."""
+    """Run a script or a module as Python would; its exit and exceptions become those of this process."""
     words = list(arguments)
     if not words or (words[0] == "-m" and len(words) < 2) or words[0] in ("-h", "--help"):
         sys.stderr.write(USAGE + "\n")
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
         return explain(Path(words[1]))
     try:
         choose(None, None)
-    except ValueError as error:  # here, and not as a traceback from the middle of the program's imports
+    except ValueError as error:  # here, instead of a traceback from the middle of the program's imports
         sys.stderr.write(f"spmdlint: {error}\n")
         return 2
     die_with_launcher()
@@ -54,7 +54,7 @@ def _begin() -> None:
 
 
 def run_script(words: list[str]) -> None:
-    """Run a script as ``__main__``; unlike runpy's, its globals outlive it, for exit handlers and threads."""
+    """Run a script as ``__main__``; unlike with runpy, its globals outlive it, for exit handlers and threads."""
     path = Path(words[0]).absolute()
     if not path.is_file():
         raise SystemExit(f"There is no script {path}: give a Python file, or -m and a module.")
@@ -68,7 +68,7 @@ def run_script(words: list[str]) -> None:
 
 
 def when_imported(name: str, then: Any) -> None:
-    """Call ``then`` right after a module was imported for the first time, at once where it already is.
+    """Call ``then`` right after a module is imported for the first time, or at once if it already is.
 
     Programs set environment variables before they import jax, so nothing here may import it first.
     """
@@ -79,7 +79,7 @@ def when_imported(name: str, then: Any) -> None:
 
 
 class _Finder:
-    """Finds one module as the others do, and adds a call to the end of its execution."""
+    """Finds one module like the other finders, and adds a call to the end of its execution."""
 
     def __init__(self, name: str, then: Any) -> None:
         self._name = name

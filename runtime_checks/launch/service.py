@@ -1,4 +1,4 @@
-"""The job's coordination service in a process of its own, so that it outlives every process of the job.
+"""The job's coordination service in a separate process, so that it outlives every process of the job.
 
     python -m spmdlint.runtime_checks.launch.service ADDRESS COUNT
 
@@ -12,12 +12,12 @@ from typing import Any
 
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher
 
-HEARTBEAT_TIMEOUT = 3600  # the launcher sees deaths by itself, and a stopped process may come back
+HEARTBEAT_TIMEOUT = 3600  # the launcher detects deaths itself, and a stopped process may continue
 
 
 def start(address: str, count: int) -> Any:
-    """Start the service of this JAX; the names of its time-outs changed with 0.7."""
-    import jaxlib._jax  # all of jax would take a second longer
+    """Start the service of this JAX version; the names of its time-outs changed in 0.7."""
+    import jaxlib._jax  # importing all of jax would take a second longer
 
     make: Any = jaxlib._jax.get_distributed_runtime_service
     try:
@@ -27,7 +27,7 @@ def start(address: str, count: int) -> Any:
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until the launcher is gone."""
+    """Serve until the launcher ends."""
     die_with_launcher()
     service = start(arguments[0], int(arguments[1]))
     sys.stdin.buffer.read()

@@ -1,4 +1,4 @@
-"""Options for a project that has findings already: baselines, and suppressions that are written for it."""
+"""Options for a project that already has findings: baselines, and suppressions written by the linter."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from spmdlint.rule import load_rules
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     group = parser.add_argument_group("adoption")
-    group.add_argument("--baseline", type=Path, metavar="FILE", help="do not show the findings that are in this file")
-    group.add_argument("--write-baseline", action="store_true", help="write all findings into the baseline")
+    group.add_argument("--baseline", type=Path, metavar="FILE", help="do not show the findings in this file")
+    group.add_argument("--write-baseline", action="store_true", help="write all findings to the baseline")
     group.add_argument(
-        "--prune-baseline", action="store_true", help="take out of the baseline what is not found any more"
+        "--prune-baseline", action="store_true", help="remove entries that are no longer found from the baseline"
     )
     group.add_argument(
         "--add-ignore",
         metavar="REASON",
-        help="silence all findings by comments with this reason",
+        help="silence all findings with comments that give this reason",
     )
 
 
@@ -39,17 +39,17 @@ def file_of(options: argparse.Namespace, config: Config) -> Path | None:
     """The baseline of the run.
 
     Raises:
-        UsageError: it is to be written, and has no name.
+        UsageError: a baseline is to be written, but no file was named.
 
     """
     path: Path | None = options.baseline.absolute() if options.baseline is not None else config.baseline
     if path is None and (options.write_baseline or options.prune_baseline):
-        raise UsageError("Say which file the baseline is: --baseline FILE, or the setting 'baseline'.")
+        raise UsageError("Name the baseline file with --baseline FILE or the setting 'baseline'.")
     return path
 
 
 def refuse_with_fixes(options: argparse.Namespace) -> None:
-    """Fixes, and comments or baselines for what is left, take two runs.
+    """Refuse fixes together with comments or baselines for the remaining findings: these take two runs.
 
     Raises:
         UsageError: they are asked for in one.
@@ -68,7 +68,7 @@ def refuse_with_fixes(options: argparse.Namespace) -> None:
 
 
 class Known:
-    """A run held against a baseline.
+    """A run compared with a baseline.
 
     Raises:
         UsageError: the baseline cannot be read.
@@ -78,14 +78,14 @@ class Known:
     def __init__(self, path: Path, checked: Checked, root: Path, *, anew: bool = False) -> None:
         self._path = path
         self._checked = checked
-        # What could not be read is no finding to live with.
+        # A file that could not be read is not a finding to live with.
         always = {rule.code for rule in load_rules() if rule.always}
         self._findings = [finding for finding in checked.diagnostics if finding.code not in always]
         self._marks = marks(self._findings, checked.sources, root)
         entries = [] if anew and not path.exists() else baseline.read(path)
         sources = {relative(source, root) for source in checked.sources}
         judged = {relative(asked, root) for asked in checked.asked}
-        if sources <= judged:  # only who looked at all files can tell that one has no finding any more
+        if sources <= judged:  # only a run over all files can tell that one no longer has a finding
             judged |= {entry.path for entry in entries if not (root / entry.path).exists()}
         inside = [entry for entry in entries if entry.path in judged and entry.code in checked.ran]
         self._others = [entry for entry in entries if entry not in inside]
@@ -101,28 +101,28 @@ class Known:
         return len(self._matched.known)
 
     def remaining(self) -> Checked:
-        """The run without the findings that are known."""
+        """The run without the known findings."""
         known = {self._findings[number] for number in self._matched.known}
         return replace(
             self._checked, diagnostics=tuple(each for each in self._checked.diagnostics if each not in known)
         )
 
     def write(self) -> None:
-        """Write all findings into the baseline; entries of files that were not looked at stay."""
+        """Write all findings to the baseline; entries of files that were not looked at stay."""
         self._write(self._marks)
-        complain(f"{self._path} holds {_count(len(self._marks) + len(self._others), 'finding')} now.")
+        complain(f"{self._path} now holds {_count(len(self._marks) + len(self._others), 'finding')}.")
 
     def prune(self) -> None:
-        """Take out what is gone, and bring what was found again up to date."""
+        """Remove the entries that are gone, and update those that were found again."""
         self._write([self._marks[number] for number in self._matched.known])
-        complain(f"{_count(self.gone, 'finding')} taken out of {self._path}.")
+        complain(f"{_count(self.gone, 'finding')} removed from {self._path}.")
 
     def _write(self, found: list[Mark]) -> None:
         write_file(self._path, baseline.text([*self._others, *found]))
 
 
 def apply_baseline(path: Path, checked: Checked, config: Config, options: argparse.Namespace) -> tuple[Checked, int]:
-    """The run without what the baseline knows, and how many findings that are; writes the baseline where asked to."""
+    """The run without the findings in the baseline, and their number; writes the baseline if asked to."""
     known = Known(path, checked, config.root, anew=options.write_baseline)
     if options.write_baseline:
         known.write()
@@ -131,22 +131,22 @@ def apply_baseline(path: Path, checked: Checked, config: Config, options: argpar
         known.prune()
     elif known.gone:
         verb = "is" if known.gone == 1 else "are"
-        complain(f"{_count(known.gone, 'finding')} of the baseline {verb} gone; --prune-baseline brings it up to date.")
+        complain(f"{_count(known.gone, 'finding')} in the baseline {verb} gone; --prune-baseline updates the file.")
     return known.remaining(), len(known)
 
 
 def add_ignores(checked: Checked, reason: str) -> None:
-    """Silence the findings by comments in their files, where Python takes a comment.
+    """Silence the findings by comments in their files, at places where Python allows a comment.
 
     Raises:
         UsageError: the reason is empty, or a file cannot be written.
 
     """
-    from spmdlint.files.suppressing import suppress  # with Python's tokenizer, which other runs do not need
+    from spmdlint.files.suppressing import suppress  # imports Python's tokenizer, which other runs do not need
 
     reason = " ".join(reason.split())
     if not reason:
-        raise UsageError("--add-ignore needs a reason, for whoever reads the comments.")
+        raise UsageError("--add-ignore needs a reason, for the readers of the comments.")
     by_path: dict[Path, list[Diagnostic]] = defaultdict(list)
     about_comments = {rule.code for rule in load_rules() if rule.always or rule.name == "unused-suppression"}
     for finding in checked.diagnostics:

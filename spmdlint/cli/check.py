@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=["."],
         metavar="PATH",
-        help="files and folders, or '-' for standard input; the current folder where there is none",
+        help="files and folders, or '-' for standard input (default: the current folder)",
     )
     rules = parser.add_argument_group("rules", "RULES is a comma-separated list of codes, prefixes of codes or names.")
     rules.add_argument("--select", type=_list, action="extend", metavar="RULES", help="run these rules only")
@@ -47,49 +47,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_list,
         action="extend",
         metavar="RULES",
-        help="run these rules besides the others",
+        help="run these rules in addition to the others",
     )
     rules.add_argument(
         "--preview",
         action=argparse.BooleanOptionalAction,
-        help="run rules that are still on trial, too",
+        help="also run preview rules",
     )
     fixing.add_arguments(parser)
     adoption.add_arguments(parser)
     files = parser.add_argument_group("files")
-    files.add_argument("--config", type=Path, metavar="FILE", help="take the configuration from this file")
+    files.add_argument("--config", type=Path, metavar="FILE", help="read the configuration from this file")
     files.add_argument(
         "--exclude",
         type=_list,
         action="extend",
         metavar="PATTERNS",
-        help="leave out what these patterns name",
+        help="leave out files that match these patterns",
     )
     files.add_argument(
         "--force-exclude",
         action=argparse.BooleanOptionalAction,
-        help="hold exclusions against files that are named on the command line, too",
+        help="apply exclusions even to files named on the command line",
     )
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
     keeping.add_arguments(parser)
     parser.add_argument(
-        "-j", "--jobs", type=count, metavar="N", help="number of worker processes; by default as many as help"
+        "-j", "--jobs", type=count, metavar="N", help="number of worker processes (default: chosen by project size)"
     )
     said = parser.add_argument_group("output")
     said.add_argument("--output-format", choices=sorted(FORMATS), default="full", metavar="FORMAT", help=_one_of())
-    said.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the findings there")
+    said.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the findings to this file")
     said.add_argument(
-        "--statistics", action="store_true", help="show how many findings each rule has, not the findings"
+        "--statistics", action="store_true", help="show the number of findings per rule instead of the findings"
     )
     said.add_argument(
-        "--fail-on", choices=get_args(Severity), help="exit with 1 for findings of this severity or a higher one only"
+        "--fail-on", choices=get_args(Severity), help="exit with 1 only for findings of this severity or above"
     )
-    said.add_argument("--exit-zero", action="store_true", help="exit with 0 although there are findings")
-    said.add_argument("--timings", action="store_true", help="say on standard error where the time goes")
-    said.add_argument("-v", "--verbose", action="store_true", help="say what is linted, and trace internal errors")
+    said.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
+    said.add_argument("--timings", action="store_true", help="print to standard error where the time goes")
+    said.add_argument("-v", "--verbose", action="store_true", help="print what is linted, and internal tracebacks")
 
 
-# The forms that numbers of findings are written in.
+# The formats that --statistics supports.
 _COUNTED = frozenset(("full", "concise", "json"))
 
 
@@ -97,13 +97,13 @@ def main(options: argparse.Namespace) -> int:
     """Lint, write the findings, and return the exit status."""
     stdin = _stdin(options)
     if options.statistics and options.output_format not in _COUNTED:
-        raise UsageError(f"--statistics has no {options.output_format} form; use --output-format json, or none.")
+        raise UsageError(f"--statistics has no format {options.output_format}; use full, concise or json.")
     adoption.refuse_with_fixes(options)
     paths = [] if stdin else list(_absolute(options.paths))
     config = configure([stdin.path] if stdin else paths, options.config, force_exclude=options.force_exclude)
     config = override(config, {name: getattr(options, name) for name in _OVERRIDES})
     if options.verbose:
-        complain(f"The project is {config.root}; its configuration is {config.file or 'the default one'}.")
+        complain(f"The project is {config.root}; its configuration is {config.file or 'the default'}.")
     cache = keeping.folder(options, config)
     baseline = adoption.file_of(options, config)
 
@@ -130,7 +130,7 @@ def main(options: argparse.Namespace) -> int:
     for note in checked.notes:
         complain(note)
     if not checked.asked and not checked.notes:
-        complain("There is no Python file to lint here; name another path, or look at 'exclude'.")
+        complain("There is no Python file to lint here; name a different path, or check 'exclude'.")
     known = 0
     if baseline is not None:
         checked, known = adoption.apply_baseline(baseline, checked, config, options)
@@ -149,7 +149,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _write(fixed: Fixed, known: int, config: Config, options: argparse.Namespace) -> None:
-    piped = fixing.wanted(options) and "-" in options.paths  # then standard output holds the text
+    piped = fixing.wanted(options) and "-" in options.paths  # then standard output carries the text
     stream = sys.stderr if piped else sys.stdout
     wanted = Wanted(
         options.output_format,
@@ -181,12 +181,12 @@ def _status(fixed: Fixed, config: Config, options: argparse.Namespace) -> int:
 def _stdin(options: argparse.Namespace) -> Stdin | None:
     if "-" not in options.paths:
         if options.stdin_filename is not None:
-            raise UsageError("--stdin-filename says what '-' stands for, but '-' is not among the paths; add it.")
+            raise UsageError("--stdin-filename names the file for '-', but '-' is not among the paths; add it.")
         return None
     if len(options.paths) > 1:
-        raise UsageError("'-' stands alone: lint standard input and files in two runs.")
+        raise UsageError("'-' must be the only path: lint standard input and files in two runs.")
     if options.add_ignore is not None:
-        raise UsageError("--add-ignore writes into files, and '-' is none; name the files.")
+        raise UsageError("--add-ignore writes to files, and '-' is not a file; name the files.")
     (path,) = _absolute([options.stdin_filename or Path("<stdin>")])
     if path.is_dir():
         raise UsageError(f"--stdin-filename names the folder {path}; name the file that standard input stands for.")
@@ -194,12 +194,12 @@ def _stdin(options: argparse.Namespace) -> Stdin | None:
 
 
 def _absolute(paths: Iterable[str | Path]) -> Iterator[Path]:
-    """The paths without links on the way to them; a file that is a link itself keeps its name."""
+    """The paths with links in their folders resolved; a file that is itself a link keeps its name."""
     for path in paths:
         if os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises for names that are too long)
             yield Path(os.path.realpath(path))
         else:
-            folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  (resolve follows the last link, too)
+            folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  (resolve also follows the last link)
             yield Path(os.path.realpath(folder), name)
 
 
@@ -208,4 +208,4 @@ def _list(text: str) -> list[str]:
 
 
 def _one_of() -> str:
-    return f"how findings are written: {', '.join(FORMATS)}"
+    return f"format of the findings: {', '.join(FORMATS)}"

@@ -1,4 +1,4 @@
-"""``spmdlint clean``: delete what earlier runs have kept."""
+"""``spmdlint clean``: delete the cache of earlier runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from spmdlint.files.store import FOLDER, clear
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the project; else the current folder")
-    parser.add_argument("--cache-dir", type=Path, metavar="FOLDER", help="the folder that was given to check")
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the project (default: current folder)")
+    parser.add_argument("--cache-dir", type=Path, metavar="FOLDER", help="the folder that was passed to check")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -26,7 +26,7 @@ def main(options: argparse.Namespace) -> int:
     if clear(folder):
         print(f"Deleted {folder}.")
     elif folder.exists():
-        complain(f"{folder} is no cache of spmdlint, and is left alone.")
+        complain(f"{folder} is not a cache of spmdlint, and is left alone.")
         return FAILURE
     else:
         print(f"There is no {folder}; nothing to delete.")

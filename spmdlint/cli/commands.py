@@ -1,6 +1,6 @@
 """The table of subcommands, and what happens around each of them: options, errors, interrupts.
 
-Nothing heavy is imported here: ``spmdlint --version`` is what editors and hooks call first.
+Nothing heavy is imported here, because editors and hooks call ``spmdlint --version`` first.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("check", "spmdlint.cli.check", "Find SPMD hazards in files and folders."),
-    Command("rule", "spmdlint.cli.rule", "Explain a rule, or list all of them."),
-    Command("explain", "spmdlint.cli.explain", "Say what the linter knows of a line, and where its knowledge ends."),
-    Command("clean", "spmdlint.cli.clean", "Delete what earlier runs have kept."),
-    Command("run", "spmdlint.cli.run", "Rehearse a program on several processes of this machine."),
-    Command("ledger", "spmdlint.cli.ledger", "Compare the recordings of a job, or show them as a trace."),
+    Command("rule", "spmdlint.cli.rule", "Explain a rule, or list all rules."),
+    Command("explain", "spmdlint.cli.explain", "Show what the linter knows about a line, and what it does not."),
+    Command("clean", "spmdlint.cli.clean", "Delete the cache of earlier runs."),
+    Command("run", "spmdlint.cli.run", "Rehearse a program on several processes on this machine."),
+    Command("ledger", "spmdlint.cli.ledger", "Compare the recordings of a job, or export them as a trace."),
 )
 
 
@@ -57,7 +57,7 @@ def dispatch(argv: Sequence[str]) -> int:
     _survive_narrow_encodings()
     try:
         return _dispatch(argv)
-    except SystemExit as stop:  # argparse leaves in this way, after --help as well as after an error
+    except SystemExit as stop:  # argparse exits in this way, after --help as well as after an error
         return stop.code if isinstance(stop.code, int) else FAILURE
     except UsageError as error:
         complain(str(error))
@@ -66,13 +66,13 @@ def dispatch(argv: Sequence[str]) -> int:
         complain("Interrupted.")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has gone.
+        # The reader of the output has gone.
         _close_output()
         return BROKEN_PIPE
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
             _close_output()
-            complain("What was found cannot be written: there is no space left.")
+            complain("The findings cannot be written: there is no space left.")
             return FAILURE
         complain(
             f"Internal error: {type(error).__name__}: {error}. This is a bug in spmdlint; "
@@ -86,12 +86,12 @@ def dispatch(argv: Sequence[str]) -> int:
 
 
 def _close_output() -> None:
-    """What cannot be written any more is dropped: Python would complain once more when it flushes at exit."""
+    """Drop output that can no longer be written: Python would complain again when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(sentence: str) -> None:
-    """Say something on standard error."""
+    """Print a sentence to standard error."""
     print(f"spmdlint: {sentence}", file=sys.stderr)
 
 
@@ -134,7 +134,7 @@ def _top_parser() -> argparse.ArgumentParser:
 
 
 def _survive_narrow_encodings() -> None:
-    """Print what the terminal's encoding lacks as an escape, instead of dying over it."""
+    """Print characters that the terminal's encoding lacks as escapes, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

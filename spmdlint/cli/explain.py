@@ -1,4 +1,4 @@
-"""``spmdlint explain FILE:LINE``: what the linter knows of a line, and where its knowledge ends."""
+"""``spmdlint explain FILE:LINE``: what the linter knows about a line, and what it does not."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from spmdlint.output.explanation import Writer
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("line", metavar="FILE:LINE", help="a file and a line in it, counted from 1: train.py:31")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="take the configuration from this file")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="read the configuration from this file")
     keeping.add_arguments(parser)
     parser.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
 
 
 def main(options: argparse.Namespace) -> int:
-    """Explain the line; rules on trial are asked, too."""
+    """Explain the line, including findings of preview rules."""
     path, row = _parse(options.line)
     config = configure([path], options.config, force_exclude=False)
     known = explain(config, path, row, cache=keeping.folder(options, config))
@@ -38,10 +38,10 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _parse(argument: str) -> tuple[Path, int]:
-    """The file and the line; a column after them, as editors copy it, is accepted and ignored."""
+    """The file and the line; a column after them, as copied from an editor, is accepted and ignored."""
     match = re.fullmatch(r"(?P<path>.+?):(?P<row>\d+)(?::\d+)?", argument)
     if match is None:
-        raise UsageError(f"{argument!r} names no line; write the file, a colon and the line, such as train.py:31.")
+        raise UsageError(f"{argument!r} does not name a line; write the file and the line, such as train.py:31.")
     path = Path(match["path"]).absolute()
     if not path.is_file():
         raise UsageError(f"There is no file {match['path']}; name one that exists.")

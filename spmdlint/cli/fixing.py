@@ -1,4 +1,4 @@
-"""Options for fixes, with ruff's meaning: which are put in, whether files or a diff are written, the exit status."""
+"""Options for fixes, with ruff's meaning: which are applied, whether files or a diff are written, the exit status."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ CHANGES = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     group = parser.add_argument_group("fixes")
-    group.add_argument("--fix", action="store_true", help="put in the fixes that keep the program's meaning")
-    group.add_argument("--unsafe-fixes", action="store_true", help="take fixes that need a reader's eye, too")
-    group.add_argument("--fix-only", action="store_true", help="put in fixes, and do not show what remains")
-    group.add_argument("--diff", action="store_true", help="show what --fix-only would change, and change nothing")
+    group.add_argument("--fix", action="store_true", help="apply safe fixes, which keep the program's meaning")
+    group.add_argument("--unsafe-fixes", action="store_true", help="also apply fixes that need review")
+    group.add_argument("--fix-only", action="store_true", help="apply fixes, and do not show the remaining findings")
+    group.add_argument("--diff", action="store_true", help="show what --fix-only would change, but change nothing")
     group.add_argument("--exit-non-zero-on-fix", action="store_true", help="exit with 1 if anything was fixed")
 
 
 def wanted(options: argparse.Namespace) -> bool:
-    """Whether anything is to be fixed, or shown as fixed."""
+    """Whether fixes are to be applied or shown."""
     return bool(options.fix or options.fix_only or options.diff)
 
 
@@ -38,7 +38,7 @@ def fix(
     options: argparse.Namespace,
     shown: Callable[[Path], str],
 ) -> Fixed:
-    """Put the fixes in, into files, standard output or a diff, and say what went wrong."""
+    """Apply the fixes to files, standard output or a diff, and report what went wrong."""
     fixed = fix_all(checked, again, unsafe=options.unsafe_fixes)
     for problem in fixed.problems:
         complain(problem)
@@ -58,14 +58,14 @@ def fix(
 
 
 def status(fixed: Fixed, options: argparse.Namespace) -> int:
-    """The exit status where what remains is not shown, or where fixing alone decides."""
+    """The exit status if the remaining findings are not shown, or if fixing alone decides."""
     if options.diff or options.exit_non_zero_on_fix:
         return CHANGES if fixed.count else SUCCESS
     return SUCCESS
 
 
 def _diff(old: str, new: str, name: str) -> Iterator[str]:
-    import difflib  # which only a diff needs
+    import difflib  # only needed for a diff
 
     yield from (
         line if line.endswith("\n") else f"{line}\n"

@@ -1,4 +1,4 @@
-"""``spmdlint ledger``: what the recordings of a job say after it, compared or as a trace."""
+"""``spmdlint ledger``: compare the recordings of a job after it has ended, or export them as a trace."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from spmdlint.errors import UsageError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     kinds = parser.add_subparsers(dest="what", required=True, metavar="diff|trace")
-    diff = kinds.add_parser("diff", help="name the first call at which the processes differ", allow_abbrev=False)
+    diff = kinds.add_parser("diff", help="report the first call at which the processes differ", allow_abbrev=False)
     diff.add_argument("folder", type=Path, metavar="DIR", help="the folder with 0.ledger, 0.events, 1.ledger, ...")
     diff.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
     trace = kinds.add_parser("trace", help="write a trace for Chrome and Perfetto", allow_abbrev=False)
     trace.add_argument("folder", type=Path, metavar="DIR", help="the folder with 0.ledger, 0.events, 1.ledger, ...")
-    trace.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the trace there")
+    trace.add_argument("-o", "--output-file", type=Path, metavar="FILE", help="write the trace to this file")
 
 
 def main(options: argparse.Namespace) -> int:
-    """Compare, or write the trace; 3 where the processes differ, 2 where there is nothing to read."""
+    """Compare, or write the trace; returns 3 if the processes differ, 2 if there is nothing to read."""
     folder: Path = options.folder
     if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}; name the one that --ledger or SPMDLINT_LEDGER gave.")
+        raise UsageError(f"There is no folder {folder}; name the one that was given to --ledger or SPMDLINT_LEDGER.")
     return _trace(folder, options.output_file) if options.what == "trace" else _diff(folder, options.output_format)
 
 
@@ -70,4 +70,4 @@ def _trace(folder: Path, path: Path | None) -> int:
 
 
 def _nothing(folder: Path) -> UsageError:
-    return UsageError(f"There are no records of calls in {folder}: run with --ledger, or SPMDLINT_LEDGER set.")
+    return UsageError(f"There are no recordings of calls in {folder}; run with --ledger, or set SPMDLINT_LEDGER.")

@@ -1,4 +1,4 @@
-"""A progress bar for runs that take long enough to make somebody wonder."""
+"""A progress bar for runs that take long."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 PATIENCE = 1.0
-"""Seconds before a bar is worth its flicker."""
+"""Seconds after which the bar appears."""
 
 
 class ProgressBar:
-    """Called with the files done and the files in all; shows a bar on a terminal when that takes a while."""
+    """Called with the number of files done and in total; shows a bar on a terminal if the run takes a while."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
@@ -26,7 +26,7 @@ class ProgressBar:
         return self
 
     def __call__(self, done: int, total: int) -> None:
-        """Take note of how far the run is."""
+        """Record how far the run is."""
         if self._bar is None:
             if time.monotonic() - self._since < PATIENCE or not sys.stderr.isatty():
                 return
@@ -41,7 +41,7 @@ class ProgressBar:
             self._bar.stop()
 
     def _start(self) -> None:
-        # rich costs more to import than a small file does to lint.
+        # Importing rich takes longer than linting a small file.
         from rich.console import Console
         from rich.progress import Progress
 

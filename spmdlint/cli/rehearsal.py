@@ -1,4 +1,4 @@
-"""The verdict of a rehearsal in the formats of findings, so that a CI server shows it at the line where it belongs."""
+"""The verdict of a rehearsal in the formats of findings, so that a CI server shows it at its line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from spmdlint.runtime_checks.report import ADVICE, ProcessReport, Report
 from spmdlint.runtime_checks.sentences import name_processes
 
 SUMMARIES: Mapping[str, str] = {
-    "diverged-sequence": "The processes make different parallel calls at one position.",
-    "diverged-arguments": "The processes give one parallel call different arguments.",
-    "diverged-program": "The processes compile different programs for one parallel call.",
+    "diverged-sequence": "The processes make different parallel calls at the same position.",
+    "diverged-arguments": "The processes make the same parallel call with different arguments.",
+    "diverged-program": "The processes compile different programs for the same parallel call.",
     "diverged-missing": "A process ended, and others wait for it.",
     "diverged-setup": "The processes start with different devices, versions or configuration.",
     "diverged-value": "A value that should be the same everywhere is not.",
@@ -30,12 +30,12 @@ SUMMARIES: Mapping[str, str] = {
 
 
 def workflow_commands(report: Report, script: Path) -> Iterator[str]:
-    """Workflow commands for GitHub Actions; nothing where the rehearsal went well."""
+    """Workflow commands for GitHub Actions; none if the rehearsal went well."""
     yield from renderer("github")(_as_findings(report, script))
 
 
 def write_sarif(report: Report, script: Path, path: Path) -> None:
-    """Write SARIF, without a result where the rehearsal went well.
+    """Write SARIF, without a result if the rehearsal went well.
 
     Raises:
         UsageError: the file cannot be written.
@@ -77,7 +77,7 @@ def _finding(report: Report, script: Path) -> Diagnostic | None:
 
 
 def _words(there: list[tuple[int, ProcessReport]]) -> str:
-    """Who was here, doing what."""
+    """The processes at a place, and what they were doing."""
     numbers, first = [number for number, _ in there], there[0][1]
     named = name_processes(numbers)
     called = f": {first.function}" if first.function else ""
@@ -90,7 +90,7 @@ def _row(path: Path, row: int) -> Place:
 
 
 def _whole_row(place: Place, sources: Mapping[Path, Source]) -> Place:
-    """The code of a row, as the runtime checks know no columns."""
+    """The place of the code on a row; the runtime checks have no columns."""
     rows = sources[place.path].lines() if place.path in sources else []
     row = place.start.row
     if row > len(rows) or not rows[row - 1].strip():

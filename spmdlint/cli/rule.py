@@ -1,4 +1,4 @@
-"""``spmdlint rule``: explain one rule, or list all."""
+"""``spmdlint rule``: explain a rule, or list all rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "rule", nargs="?", metavar="RULE", help="a code or a name, such as SPMD301, or a family, such as SPMD3"
     )
-    which.add_argument("--all", action="store_true", help="list all rules; the default")
+    which.add_argument("--all", action="store_true", help="list all rules (default)")
     parser.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
 
 

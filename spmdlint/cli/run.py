@@ -1,4 +1,4 @@
-"""``spmdlint run``: a rehearsal of a multi-process program on this machine, under the runtime checks."""
+"""``spmdlint run``: rehearse a multi-process program on this machine, under the runtime checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILED_STATUS = 2
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options and arguments of the command."""
     parser.usage = "spmdlint run -n N [options] [--] (script.py | -m module) [args...]"
-    parser.add_argument("-n", "--processes", type=count, required=True, metavar="N", help="how many processes to start")
+    parser.add_argument("-n", "--processes", type=count, required=True, metavar="N", help="number of processes")
     parser.add_argument(
         "--devices-per-process", type=count, default=1, metavar="D", help="CPU devices in each process (default: 1)"
     )
@@ -28,26 +28,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=("lockstep", "background", "off"),
         default="lockstep",
-        help="agree on every call before it is dispatched (the default), compare behind the calls, or only run",
+        help="compare every call before it is dispatched (the default), compare afterwards, or only run",
     )
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there as JSON")
-    parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the verdict there as SARIF")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the report to this file as JSON")
+    parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the verdict to this file as SARIF")
     parser.add_argument(
         "--output-format",
         choices=("text", "github"),
         default="text",
-        help="github: say the verdict as an annotation of GitHub Actions, too",
+        help="github: also print the verdict as a GitHub Actions annotation",
     )
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="end the run after S seconds, with status 124")
-    parser.add_argument("--log-dir", type=Path, metavar="DIR", help="keep each process's output in a file there")
-    parser.add_argument("--ledger", type=Path, metavar="DIR", help="keep each process's last calls in a file there")
-    # An option of its own: argparse takes no positional that begins with a dash, except behind "--".
+    parser.add_argument("--log-dir", type=Path, metavar="DIR", help="write each process's output to a file there")
+    parser.add_argument("--ledger", type=Path, metavar="DIR", help="record each process's last calls in a file there")
+    # A separate option: argparse takes no positional that begins with a dash, except after "--".
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the script, or -m and a module, and its arguments")
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; the status is the script's own, 3 on divergence, 124 on time-out, 2 where it can't be run."""
+    """Run the command; the status is the script's own, 3 on divergence, 124 on time-out, 2 if it cannot be run."""
     from spmdlint.runtime_checks.launch import launcher
 
     command = list(options.command)
@@ -86,7 +86,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _tell(report: Report, script: Path, options: argparse.Namespace) -> None:
-    """Write the verdict for a CI server, where that is wanted."""
+    """Write the verdict for a CI server, if asked to."""
     if options.sarif is None and options.output_format == "text":
         return
     from spmdlint.cli import rehearsal
@@ -108,7 +108,7 @@ def _seconds(text: str) -> float:
 
 
 def _codes() -> frozenset[str] | None:
-    """The codes of the linter's rules; None where they do not load, which must not cost the report."""
+    """The codes of the linter's rules; None if they do not load, which must not cost the report."""
     from spmdlint.rule import load_rules
 
     try:

@@ -1,4 +1,4 @@
-"""From what a run found to the text that is written, on standard output or into a file."""
+"""Writes the findings of a run to standard output or to a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spmdlint.rule import Rule, load_rules
 
 
 class Wanted(Struct, frozen=True):
-    """How the findings are to be written; ``file`` is None for ``stream``. The numbers are those of the report."""
+    """How the findings are written; ``file`` is None for ``stream``. The numbers are those of the report."""
 
     form: str
     file: Path | None = None
@@ -60,12 +60,12 @@ def write_file(path: Path, text: str) -> None:
 
 
 def describe(rule: Rule) -> Description:
-    """What the formats tell of a rule."""
+    """The description of a rule for the formats."""
     return Description(rule.code, rule.name, rule.severity, rule.summary(), rule.page(), rule.preview, rule.url)
 
 
 def _nothing(checked: Checked, rules: Sequence[Rule]) -> str:
-    """Why a run that ends without findings proves nothing, or ""."""
+    """Why a run without findings proves nothing, or ""."""
     if not checked.asked:
         return "No files were checked."
     always = {rule.code for rule in rules if rule.always}

@@ -72,9 +72,9 @@ class Known(Struct, frozen=True):
     the part of one process, the parameter that is the seed; ``dealt``: the parameter that says which part, without
     which it does not split the records. ``runs``: for *apply*, its function runs unchanged, on each leaf or element,
     and is not traced. ``fills``: for an agreement point, the parameter that is the buffer for the result. ``rooted``:
-    the parameter that counts on one process only, so that others may pass a value of a different form. ``cappable``: a property of the machine that no longer decides anything once it is capped.
-    ``among``: the
-    parameter that names the processes which take part; without it, all do.
+    the parameter that counts on one process only, so that others may pass a value of a different form. ``cappable``: a
+    property of the machine that no longer decides anything once it is capped. ``among``: the parameter that names the
+    processes which take part; without it, all do.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Colour on a terminal, and none elsewhere."""
+"""Colour on a terminal, none elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Palette(Struct, frozen=True):
-    """The sequences that switch a colour on; all empty where there is none."""
+    """The sequences that switch a colour on; all empty without colour."""
 
     error: str = ""
     warning: str = ""
@@ -24,7 +24,7 @@ PLAIN = Palette()
 
 
 def palette() -> Palette:
-    """The colours of a terminal that has them."""
+    """The colours of a colour terminal."""
     return Palette(
         error="\x1b[1;31m",
         warning="\x1b[1;33m",

@@ -1,4 +1,4 @@
-"""One line for each finding, as compilers write them: editors and ``grep`` understand it."""
+"""One line per finding, as compilers write them, for editors and ``grep``."""
 
 from __future__ import annotations
 

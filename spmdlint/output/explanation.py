@@ -1,4 +1,4 @@
-"""What is known of a line, as text for a person or as JSON for a tool."""
+"""The explanation of a line, as text for a person or as JSON for a tool."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from spmdlint.analysis.variance.origins import Reason
 from spmdlint.diagnostics import Diagnostic
 
 MAX_SHOWN = 8
-"""Parallel calls of one call that the text shows; JSON has all that are known."""
+"""How many parallel calls of a call the text shows; JSON has all that are known."""
 
 
 class Writer:
     """Turns an explanation into words.
 
-    ``texts`` holds the source of each file; ``on_trial`` are findings that only a preview shows.
+    ``texts`` holds the source of each file; ``on_trial`` are findings that only ``--preview`` shows.
     """
 
     def __init__(self, program: Program, texts: Mapping[Path, str], on_trial: Collection[Diagnostic] = ()) -> None:
@@ -36,7 +36,7 @@ class Writer:
         yield f"{explained.path.name}:{explained.row}: {source}"
         if not explained.read:
             yield ""
-            yield "The file was not analysed: nothing in it leads to anything that the linter knows of."
+            yield "The file was not analysed: nothing in it leads to code that the linter knows about."
         elif not explained.parts:
             yield ""
             yield "No statement with a name, a call or a condition begins on this line."
@@ -101,7 +101,7 @@ class Writer:
     def _call(self, call: CallNote) -> Iterator[str]:
         what = ", ".join(call.callees)
         if call.unknown:
-            what = f"{what or 'unknown'}; what it does is not known, which counts as no parallel call"
+            what = f"{what or 'unknown'}; its effect is not known, so it counts as making no parallel call"
         yield f"  {self._code(call.site)}: {what}"
         yield f"    extent: {call.extent}"
         if call.term not in ("-", "?"):

@@ -1,4 +1,4 @@
-"""Each finding with the source it is about, for a person at a terminal."""
+"""Each finding with its source, for a person at a terminal."""
 
 from __future__ import annotations
 

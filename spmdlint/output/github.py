@@ -1,4 +1,4 @@
-"""Workflow commands of GitHub Actions: each finding becomes an annotation of the changed lines."""
+"""Workflow commands of GitHub Actions: each finding becomes an annotation on the changed lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _properties(finding: Diagnostic) -> str:
         "line": start.row,
         "endLine": end.row,
     }
-    if start.row == end.row:  # GitHub takes columns only within a line
+    if start.row == end.row:  # GitHub accepts columns only within a line
         values |= {"col": start.column, "endColumn": end.column}
     return ",".join(f"{name}={_property(str(value))}" for name, value in values.items())
 

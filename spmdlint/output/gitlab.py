@@ -1,4 +1,4 @@
-"""GitLab's Code Quality report, which merge requests show beside the changed lines."""
+"""GitLab's Code Quality report, which merge requests show next to the changed lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An array of objects in ruff's shape, so that what reads ruff reads this."""
+"""An array of objects in ruff's shape, so that tools for ruff can read it."""
 
 from __future__ import annotations
 

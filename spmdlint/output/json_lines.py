@@ -1,4 +1,4 @@
-"""One object of ``json`` for each line, for tools that read a stream."""
+"""One object of ``json`` per line, for tools that read a stream."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from spmdlint.output.report import Report, one_line
 
 
 def render(report: Report) -> Iterator[str]:
-    """Write the findings; a run without any is one test that passed."""
+    """Write the findings; a run without findings is one passed test."""
     count = len(report.diagnostics)
     yield '<?xml version="1.0" encoding="utf-8"?>\n'
     yield f'<testsuites name="spmdlint" tests="{max(count, 1)}" failures="{count}" errors="0">\n'
@@ -51,5 +51,5 @@ def _attribute(text: str) -> str:
 
 
 def _valid(text: str) -> str:
-    """Without the control characters that XML has no way to write."""
+    """The text without the control characters that XML cannot represent."""
     return "".join(character if character >= " " or character in "\t\n\r" else "\ufffd" for character in text)

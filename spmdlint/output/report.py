@@ -1,4 +1,4 @@
-"""What every format is given."""
+"""The data that every format receives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spmdlint.files.read import Source
 
 
 class Description(Struct, frozen=True):
-    """What formats that declare their rules tell of one; ``page`` is Markdown."""
+    """A rule, for formats that declare their rules; ``page`` is Markdown."""
 
     code: str
     name: str
@@ -24,14 +24,14 @@ class Description(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """The findings of a run, in order, and what is needed to show them."""
+    """The findings of a run, in order, and the data to show them."""
 
     diagnostics: tuple[Diagnostic, ...]
     sources: Mapping[Path, Source] = field(default_factory=dict)
     urls: Mapping[str, str] = field(default_factory=dict)
-    """Where the page of a rule stands, by code, for the rules that have one on the web."""
+    """The URL of a rule's page, by code, for rules that have one."""
     base: Path = field(default_factory=Path.cwd)
-    """The folder that shown paths are relative to."""
+    """The folder to which shown paths are relative."""
     top: Path = field(default_factory=Path.cwd)
     """The root of the work tree: the paths that servers read are relative to it, wherever the linter runs."""
     rules: tuple[Description, ...] = ()
@@ -39,15 +39,15 @@ class Report(Struct, frozen=True):
     complete: bool = True
     """Whether all rules ran to their end."""
     nothing: str = ""
-    """Why nothing was checked, as a sentence; empty where something was."""
+    """Why nothing was checked, as a sentence; empty if something was."""
     known: int = 0
-    """How many findings are left out because a baseline holds them."""
+    """How many findings are not shown because they are in a baseline."""
     fixed: int = 0
     unsafe_fixes: bool = False
-    """Whether fixes count that need a reader's eye."""
+    """Whether unsafe fixes count."""
 
     def shown(self, path: Path) -> str:
-        """A path as a person reads it: relative where it lies below the base."""
+        """A path for a person: relative if it is below the base."""
         try:
             return str(path.relative_to(self.base))
         except ValueError:
@@ -55,7 +55,7 @@ class Report(Struct, frozen=True):
 
 
 def summary(report: Report) -> str:
-    """The last lines of the formats for people."""
+    """The last lines of the text formats."""
     count = len(report.diagnostics)
     known = f"{report.known} more in the baseline" if report.known else ""
     if report.nothing and not count:
@@ -70,7 +70,7 @@ def summary(report: Report) -> str:
 
 
 def _hint(report: Report) -> str:
-    """What the options for fixes would do, as ruff says it."""
+    """What the options for fixes would do, in ruff's words."""
     able = sum(fixable(finding, unsafe=report.unsafe_fixes) for finding in report.diagnostics)
     hidden = sum(finding.fix is not None for finding in report.diagnostics) - able
     more = f"{hidden} more with '--unsafe-fixes'" if hidden else ""

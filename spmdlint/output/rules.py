@@ -1,4 +1,4 @@
-"""How rules are described: their pages, and the table of all of them."""
+"""Descriptions of rules: their pages, and the table of all rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spmdlint.rule import Rule
 
 def page(rule: Rule) -> str:
     """The page of one rule, as Markdown."""
-    preview = "\n\nThis rule is on trial: it runs with `--preview` only." if rule.preview else ""
+    preview = "\n\nThis is a preview rule: it runs only with `--preview`." if rule.preview else ""
     facts = f"Severity: {rule.severity}.{preview}"
     return f"# {rule.code} {rule.name}\n\n{rule.page().rstrip()}\n\n---\n\n{facts}\n"
 
@@ -34,7 +34,7 @@ def listing(rules: Sequence[Rule]) -> str:
 
 
 def as_object(rule: Rule) -> dict[str, object]:
-    """One rule as JSON holds it."""
+    """One rule as a JSON object."""
     return {
         "code": rule.code,
         "name": rule.name,

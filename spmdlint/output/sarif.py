@@ -1,7 +1,7 @@
 """SARIF 2.1.0, which GitHub's code scanning, Azure DevOps and editors read.
 
 Paths are relative to the work tree, so that the output is the same on every machine. All rules are declared, not only
-those with findings: a server closes an alert when its rule is there and its result is gone.
+those with findings: a server closes an alert if its rule is declared and its result is gone.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _result(finding: Diagnostic, fingerprint: str, numbers: Mapping[str, int], r
         "level": _LEVELS[finding.severity],
         "message": {"text": f"{one_line(finding.message)}{way_out}"},
         "locations": [{"physicalLocation": _place(finding.place, report.top)}],
-        # GitHub makes the second of the lines around a result where it is not given.
+        # GitHub computes the second from the lines around a result if it is not given.
         "partialFingerprints": {"spmdlint/v1": fingerprint, "primaryLocationLineHash": fingerprint},
     }
     if finding.related:
@@ -109,7 +109,7 @@ def _region(start: Location, end: Location) -> dict[str, int]:
 
 
 def _fix(fix: Fix, path: Path, top: Path) -> dict[str, object]:
-    unsafe = " (unsafe: look at it before you take it)" if fix.applicability == "unsafe" else ""
+    unsafe = " (unsafe: review it before you apply it)" if fix.applicability == "unsafe" else ""
     return {
         "description": {"text": f"{fix.message}{unsafe}"},
         "artifactChanges": [

@@ -1,7 +1,7 @@
 """A few rows of source with a span underlined.
 
-Rows are shown as a terminal shows them: tabs become spaces, control characters become pictures of themselves, and a
-wide character takes two cells, so that the underline stands below what it means.
+Rows are shown as on a terminal: tabs become spaces, control characters become visible symbols, and a wide character
+takes two cells, so that the underline is below the right characters.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Line = tuple[str, str, bool]
 def snippet(rows: Sequence[str], place: Place, context: int, title: str) -> Iterator[Line]:
     """The lines that show ``place``, with ``context`` rows on either side, below a ``title``.
 
-    A place outside the rows (the file changed under us, or a rule has a bug) is cut to what there is.
+    A place outside the rows (the file changed during the run, or a rule has a bug) is clipped to the rows.
     """
     if len(rows) > 1 and not rows[-1] and place.start.row < len(rows):
-        rows = rows[:-1]  # what follows the last line end is no row to a reader
+        rows = rows[:-1]  # there is no row after the last line end
     first = min(max(place.start.row, 1), len(rows))
     last = min(max(first, place.end.row), len(rows))
     if last > first and place.end.column <= 1:
@@ -84,7 +84,7 @@ def _picture(character: str, cell: int) -> str:
     if character < " ":
         return chr(0x2400 + ord(character))
     if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        # Also what turns the writing direction, so that the source is read as it runs.
+        # Includes characters that change the writing direction, so that the source is shown as it runs.
         return f"<{ord(character):x}>"
     return character
 

@@ -1,4 +1,4 @@
-"""How many findings each rule has, the most frequent first."""
+"""The number of findings per rule, the most frequent first."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of multi-process code under pytest: one test function on several real JAX processes."""
+"""Tests of multi-process code under pytest: run one test function on several real JAX processes."""

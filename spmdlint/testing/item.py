@@ -1,4 +1,4 @@
-"""The item that stands for a marked test: it runs the test as a job, and fails with what each process says."""
+"""The pytest item for a marked test: it runs the test as a job, and fails with the report of each process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from spmdlint.testing.job import Job, JobFailedAsExpectedError, JobFailedError, JobSkippedError
 from spmdlint.testing.plugin import MARK
 
-# Options that other plugins get in the processes: one process must not start workers, nor measure, nor stop the clock.
+# Options for other plugins in the processes: a process must not start workers, measure coverage, or apply a time-out.
 _QUIET = {"xdist": ("-n", "0"), "pytest_cov": ("--no-cov",), "timeout": ("--timeout", "0")}
 
 
 class JobItem(pytest.Item):
-    """A test on several processes. It has no fixtures itself: those are set up in the processes."""
+    """A test on several processes. It has no fixtures itself: they are set up in the processes."""
 
     def __init__(self, *, function: pytest.Function, **named: Any) -> None:
         super().__init__(**named)
@@ -63,12 +63,12 @@ class JobItem(pytest.Item):
         return [*words, f"{self.path}::{self._function.nodeid.partition('::')[2]}"]
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What the processes said, without the stack of this plugin."""
+        """The reports of the processes, without the stack of this plugin."""
         if isinstance(excinfo.value, JobFailedError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
-        """Where the test stands."""
+        """The location of the test."""
         path, line, name = self._function.reportinfo()
         return Path(path), line, name

@@ -18,22 +18,22 @@ from spmdlint.runtime_checks.report import as_text, from_data
 from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.testing.plugin import RESULTS, SHARED
 
-GRACE = 30.0  # seconds that the launcher gets beyond the job's own time
+GRACE = 30.0  # extra seconds for the launcher after the job's time-out
 MODES = ("lockstep", "background", "off")
 MAX_OUTPUT = 4000
 _SECTION = "-" * 10
 
 
 class JobFailedError(Exception):
-    """The test failed; the text says what each process saw."""
+    """The test failed; the text is the report of each process."""
 
 
 class JobSkippedError(Exception):
-    """All processes skipped the test, for this reason."""
+    """All processes skipped the test, for the reason given."""
 
 
 class JobFailedAsExpectedError(Exception):
-    """The test failed in all processes as they expect, for this reason."""
+    """The test failed in all processes as expected, for the reason given."""
 
 
 _ALIKE = {"skipped": ("skipped the test", JobSkippedError), "xfailed": ("failed as expected", JobFailedAsExpectedError)}
@@ -41,7 +41,7 @@ _ALIKE = {"skipped": ("skipped the test", JobSkippedError), "xfailed": ("failed 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the marker asks for."""
+    """The job that a marker asks for."""
 
     processes: int = 2
     devices: int = 1
@@ -50,7 +50,7 @@ class Job:
 
     @classmethod
     def from_mark(cls, args: Sequence[Any], named: Mapping[str, Any]) -> Job:
-        """The job of a marker; a :class:`TypeError` says what is wrong with it."""
+        """The job of a marker; raises :class:`TypeError` if an argument is invalid."""
         known = [each.name for each in fields(cls)]
         for name in named:
             if name not in known:
@@ -86,7 +86,7 @@ class Job:
             _judge(self.processes, results, output)
 
     def _launch(self, words: Sequence[str], folder: Path, results: Path) -> str:
-        """Start the launcher and wait for it; gives what it says. It outlives neither its time nor an exception."""
+        """Run the launcher and return its output. It is killed on time-out or if an exception is raised."""
         command = [sys.executable, "-m", "spmdlint", "run", "-n", str(self.processes)]
         command += ["--devices-per-process", str(self.devices), "--mode", self.mode, "--timeout", str(self.timeout)]
         command += ["--report", str(results / "report.json"), "--log-dir", str(results / "logs")]
@@ -117,7 +117,7 @@ class Job:
 
 
 def _judge(processes: int, results: Path, output: str) -> None:
-    """Fail or skip as the processes did."""
+    """Fail or skip, as the processes did."""
     phases = {number: _phases(results / "results" / f"{number}.jsonl") for number in range(processes)}
     failed = {number: text for number, found in phases.items() if (text := _failure(found))}
     try:
@@ -138,7 +138,7 @@ def _judge(processes: int, results: Path, output: str) -> None:
 
 
 def _judge_alike(phases: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-    """Skip, or fail as expected, where all processes do so; where only some do, that is a failure."""
+    """Skip, or fail as expected, if all processes do so; if only some do, that is a failure."""
     for outcome, (words, alike) in _ALIKE.items():
         found = {number: one["reason"] for number, said in phases.items() for one in said if one["outcome"] == outcome}
         others = [number for number in phases if number not in found]
@@ -157,7 +157,7 @@ def _phases(path: Path) -> list[dict[str, Any]]:
 
 
 def _failure(phases: Sequence[Mapping[str, Any]]) -> str:
-    """What a process says of its failure, with what it wrote; empty where it did not fail."""
+    """The failure report of a process, with its output; empty if it did not fail."""
     found = [phase for phase in phases if phase["outcome"] == "failed"]
     texts = []
     for phase in found:
@@ -167,7 +167,7 @@ def _failure(phases: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _together(texts: Mapping[int, str]) -> list[tuple[str, list[int]]]:
-    """Processes that say the same, together."""
+    """Group the processes by their report."""
     by_text: dict[str, list[int]] = {}
     for number, text in texts.items():
         by_text.setdefault(text, []).append(number)

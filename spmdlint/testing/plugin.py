@@ -1,8 +1,8 @@
 """The plugin that pytest loads: ``@pytest.mark.spmd(processes=2, devices=1)``.
 
-In the process that was started by hand a marked test becomes an item that starts a job; in the processes of that job
-it is itself, with its fixtures and parameters. Every run of pytest in an environment with spmdlint imports this
-module, so nothing heavy is imported before it is needed, and jax only in the processes of a job.
+In the process that the user started, a marked test becomes an item that starts a job; in the processes of that job it
+runs as an ordinary test, with its fixtures and parameters. Every run of pytest in an environment with spmdlint imports
+this module, so nothing heavy is imported before it is needed, and jax only in the processes of a job.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ MARK = "spmd"
 RESULTS = "SPMDLINT_TEST_RESULTS"
 SHARED = "SPMDLINT_TEST_SHARED"
 _ABOUT = (
-    "spmd(processes=2, devices=1, mode='lockstep', timeout=120): run this test on so many JAX processes with so many "
-    "CPU devices each, under spmdlint's runtime checks (lockstep, background or off), for at most so many seconds."
+    "spmd(processes=2, devices=1, mode='lockstep', timeout=120): run this test on several JAX processes with "
+    "`devices` CPU devices each, under the runtime checks (lockstep, background or off), for at most `timeout` seconds."
 )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Announce the marker, and become part of the job in its processes."""
+    """Register the marker, and join the job in its processes."""
     config.addinivalue_line("markers", _ABOUT)
     if RESULTS in os.environ:
         from spmdlint.testing.process import Process
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put jobs in the place of marked tests; before other plugins look at them, which then see jobs only."""
+    """Replace marked tests by jobs, before other plugins look at them, so that these see only jobs."""
     if RESULTS in os.environ:
         return
     for number, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""A process of a job: it joins the others before a test module is imported, and puts down how its test went."""
+"""A process of a job: it joins the others before a test module is imported, and records the outcome of its test."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from spmdlint.runtime_checks.options import PROCESS_VARIABLE
 
 
 class Process:
-    """A plugin within the processes of a job."""
+    """The plugin in the processes of a job."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / f"{os.environ[PROCESS_VARIABLE]}.jsonl"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
-        """Join: what conftest.py configures of JAX holds by now, and no test module has used it yet."""
+        """Join: conftest.py has configured JAX by now, and no test module has used it yet."""
         import jax
 
         jax.distributed.initialize()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """What is marked to fail is the matter of the item that stands for the job: here it just fails."""
+        """Remove xfail marks: the item of the job handles them, and here the test just fails."""
         for item in items:
             for node in item.listchain():
                 node.own_markers[:] = [mark for mark in node.own_markers if mark.name != "xfail"]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Put down one phase of the test; the launcher may end this process in the next moment."""
-        expected = getattr(report, "wasxfail", None)  # by pytest.xfail(), or by a mark that was put on meanwhile
+        """Record one phase of the test; the launcher may end this process at any moment."""
+        expected = getattr(report, "wasxfail", None)  # by pytest.xfail(), or by a mark that was added meanwhile
         reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else expected or ""
         told = {
             "when": report.when,

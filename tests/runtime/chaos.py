@@ -183,7 +183,7 @@ def judge(schedule: Schedule, results: list[dict[str, Any]]) -> str:
     if not reports:
         return "missed"
     report = reports[0]
-    circle = report["kind"] == "sequence" and "circle" in report["message"]
+    circle = report["kind"] == "sequence" and "in a cycle" in report["message"]
     if expected.kind == "circle":
         return "right" if circle else f"kind {report['kind']}, due a circle"
     indices = {index for _, index in expected.places}

@@ -163,7 +163,7 @@ def test_a_hang_is_explained(start: Start, capfd: pytest.CaptureFixture[str]) ->
     time.sleep(0.01)
     job.tick()
     told = capfd.readouterr().err
-    assert "late: processes 0-1 came to call 5 of processes 0-2 (step, /home/me/train.py:1)" in told
+    assert "late: processes 0-1 reached call 5 of processes 0-2 (step, /home/me/train.py:1)" in told
     assert "process 2 is 1 call behind, at " in told
     job.make(2, "step")
     job.tick()
@@ -185,7 +185,7 @@ def test_who_is_asked_is_as_far_behind_as_it_says(start: Start, capfd: pytest.Ca
     member.leader.report_on_demand()
     told = capfd.readouterr().err
     assert "process 1 is 1 call behind, at " in told
-    assert "process 2 has come there since, at " in told
+    assert "process 2 has arrived since, at " in told
 
 
 def test_a_restarted_process_ends_the_checks_for_all(start: Start, capfd: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +194,7 @@ def test_a_restarted_process_ends_the_checks_for_all(start: Start, capfd: pytest
         job.make(me, "step", times=50)
     again = Session(Store(job.client, "job"), 1, 3, Options(mode="background", on_divergence="report"))
     assert not again.exchange.register("another")
-    again.stand_down("process 1 was restarted within the job, so that its calls can't be compared.")
+    again.stand_down("process 1 was restarted within the job, so its calls cannot be compared.")
     limit = time.monotonic() + 30
     others = [job.sessions[0], job.sessions[2]]
     while any(session.active for session in others) and time.monotonic() < limit:
@@ -225,7 +225,7 @@ def test_a_store_that_is_gone_for_long_ends_the_checks(
     monkeypatch.setattr(watch, "PATIENCE", 0.0)
     assert watcher._step_aside(StoreLostError("no answer"))
     assert not session.active
-    assert capfd.readouterr().err.count("off from here on") == 1
+    assert capfd.readouterr().err.count("off from now on") == 1
     watcher.stop()
 
 

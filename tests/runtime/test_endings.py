@@ -216,7 +216,7 @@ def test_who_leaves_by_sys_exit_is_placed_where_it_did(tmp_path: Path, code: str
     run = rehearse(tmp_path, STEPS + LEAVING.format(code=code))
     assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
     assert (run.line(0), run.line(1)) == (run.marked("waits"), run.marked("leaves"))
-    assert f"process 1 left by sys.exit at program.py:{run.marked('leaves')} ({words}) after" in run.report["message"]
+    assert f"process 1 exited by sys.exit at program.py:{run.marked('leaves')} ({words}) after" in run.report["message"]
 
 
 def test_the_last_line_of_a_script_says_nothing_of_where_it_ended(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_a_barrier_on_one_process_only_is_explained_by_the_linter(tmp_path: Path
     assert run.verdict == ("diverged", "missing"), run.output
     place = f"{tmp_path / 'program.py'}:{run.marked('guarded')}"
     assert [(one["code"], one["place"]) for one in run.report["findings"]] == [("SPMD301", place)]
-    assert f"The linter has SPMD301 on the way: {place}: sync_global_devices is a parallel call" in run.output
+    assert f"The linter reports SPMD301: {place}: sync_global_devices is a parallel call" in run.output
     named = next(line for line in run.output.splitlines() if "Rules that may explain it" in line)
     assert "SPMD301" in named
     assert "SPMD301" in run.report["explained_by"]

@@ -87,7 +87,7 @@ def test_two_groups_in_another_order() -> None:
     )
     assert report is not None
     assert report.kind == "sequence"
-    assert "circle" in report.message
+    assert "in a cycle" in report.message
     assert judge({0: history([("sum", pair)]), 1: history([]), 2: history([("norm", ALL)])}, programs) is None
     done: list[Call] = [("sum", pair), ("norm", ALL)]
     assert judge({0: history(done), 1: history(done[:1]), 2: history([("norm", ALL)])}, programs) is None

@@ -56,13 +56,13 @@ def test_a_module_needs_no_double_dash(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--report", "missing/report.json"), "missing/report.json can't be written"),
-        (("--sarif", "missing/report.sarif"), "missing/report.sarif can't be written"),
-        (("--log-dir", "file.txt/logs"), "file.txt/logs can't be made"),
-        (("--ledger", "file.txt/ledger"), "file.txt/ledger can't be made"),
+        (("--report", "missing/report.json"), "missing/report.json cannot be written"),
+        (("--sarif", "missing/report.sarif"), "missing/report.sarif cannot be written"),
+        (("--log-dir", "file.txt/logs"), "file.txt/logs cannot be created"),
+        (("--ledger", "file.txt/ledger"), "file.txt/ledger cannot be created"),
         (("--timeout", "0"), "'0' is not a number of seconds above 0"),
         (("--timeout", "soon"), "'soon' is not a number of seconds above 0"),
-        (("--devices-per-process", "0"), "'0' is not a number of 1 or more"),
+        (("--devices-per-process", "0"), "'0' is not an integer of at least 1"),
     ],
 )
 def test_what_cannot_work_is_said_before_anything_starts(tmp_path: Path, words: tuple[str, ...], told: str) -> None:

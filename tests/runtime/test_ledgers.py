@@ -70,7 +70,7 @@ def test_processes_that_agree_and_end_apart(tmp_path, pair, capsys):
     pair[1].make(STEP, 3, 12)
     status, out, _ = told(capsys, "diff", str(tmp_path))
     assert status == 0
-    assert "do not end together: process 0 after call 10; process 1 after call 12." in out
+    assert "end at different calls: process 0 after call 10; process 1 after call 12." in out
     assert "agree as far as they are recorded" in out
 
 
@@ -81,7 +81,7 @@ def test_a_ring_that_went_round_is_aligned_by_number(tmp_path, pair, capsys):
     pair[1].make(STEP, 3, 1200)
     status, data = diff(tmp_path, capsys)
     assert (status, data["differs"], data["earlier"]) == (0, False, [])
-    assert any("before number 991 are not recorded by all" in note for note in data["notes"])
+    assert any("before number 991 are no longer recorded by all" in note for note in data["notes"])
     assert any("process 1 after call 1200" in note for note in data["notes"])
 
 
@@ -93,7 +93,7 @@ def test_a_difference_that_is_lost_is_noticed_by_what_comes_after(tmp_path, pair
     status, data = diff(tmp_path, capsys)
     assert (status, data["report"]) == (3, None)
     (earlier,) = data["earlier"]
-    assert "process 0 and process 1 made other calls before number" in earlier
+    assert "process 0 and process 1 made different calls before number" in earlier
 
 
 def test_records_that_share_no_call_are_not_compared(tmp_path, pair, capsys):
@@ -114,7 +114,7 @@ def test_a_process_without_a_record_is_named(tmp_path, capsys):
 def test_folders_without_records(tmp_path, capsys, argv):
     status, out, err = told(capsys, *argv, str(tmp_path))
     assert (status, out) == (2, "")
-    assert "no records of calls" in err
+    assert "no recordings of calls" in err
     assert told(capsys, *argv, str(tmp_path / "nowhere"))[0] == 2
 
 

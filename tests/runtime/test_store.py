@@ -51,7 +51,7 @@ def test_a_store_that_is_gone_stands_down_in_the_real_job(capfd: pytest.CaptureF
     for _ in range(3):
         call(session, "step", (0, 1))
     assert not session.active
-    assert capfd.readouterr().err.count("the checks are off from here on") == 1
+    assert capfd.readouterr().err.count("the checks are off from now on") == 1
 
 
 def test_a_store_that_is_gone_fails_a_rehearsal(tmp_path: object) -> None:
@@ -82,7 +82,7 @@ def test_who_leaves_the_checks_is_not_waited_for(capfd: pytest.CaptureFixture[st
     job = Job(3)
     assert job.run(body) == {}
     assert [session.active for session in job.sessions] == [False] * 3
-    assert "process 1 runs on without checks" in capfd.readouterr().err
+    assert "process 1 continues without checks" in capfd.readouterr().err
 
 
 def test_many_are_woken_though_the_store_refuses_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
