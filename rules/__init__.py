@@ -1,1 +1,1 @@
-"""The built-in rules, one a file. They import only :mod:`spmdlint.rule` and :mod:`spmdlint.diagnostics`."""
+"""The built-in rules, one per file. They import only :mod:`spmdlint.rule` and :mod:`spmdlint.diagnostics`."""

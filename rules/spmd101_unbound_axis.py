@@ -19,11 +19,12 @@ class UnboundAxis(Rule):
 
     Follows every call from a `pmap`, `shard_map`, `smap` or `jit`, and from module level, down to the collectives
     (`psum`, `pmean`, `all_gather`, `axis_index`, ...), across functions, closures, classes and files, and checks that
-    a map on the way binds the axis that the collective names. Finds also collectives that name no axis at all.
+    a map on the way binds the axis that the collective names. Also finds collectives that name no axis at all.
 
     ## Why it matters
 
-    JAX finds this when it traces the function: on the cluster, after the queue, with `NameError: unbound axis name`.
+    JAX reports this only when it traces the function: on the cluster, after the queue, with
+    `NameError: unbound axis name`.
 
     ## Example
 
@@ -50,8 +51,8 @@ class UnboundAxis(Rule):
     ## Limits
 
     An axis name that is not known (a parameter of a function that nothing in the project calls, a configuration
-    value) is not reported, nor a collective behind a branch that cannot be decided, nor a function that nothing calls
-    or maps. Code under `pytest.raises`, `assertRaises` or `except NameError` is its author's intention.
+    value) is not reported, nor is a collective in a branch that cannot be decided, or in a function that nothing calls
+    or maps. Code under `pytest.raises`, `assertRaises` or `except NameError` is taken to be intentional.
     """
 
     code = "SPMD101"
@@ -65,9 +66,9 @@ class UnboundAxis(Rule):
 
     def _missing(self, program: Program, found: MissingAxis) -> Diagnostic:
         return self.finding(
-            message=f"{found.collective} is called without an axis, so JAX raises TypeError when it comes here.",
+            message=f"{found.collective} is called without an axis, so JAX raises a TypeError here.",
             place=program.place(found.site),
-            help=f"Pass {found.parameter}= with the name that the map around it binds.",
+            help=f"Pass {found.parameter}= with the axis name that the surrounding map binds.",
         )
 
     def _diagnostic(self, program: Program, found: Unbound) -> Diagnostic:
@@ -77,24 +78,24 @@ class UnboundAxis(Rule):
         bound = ", ".join(repr(name) for name in sorted(found.bound.names))
         where = program.where(found.root, place.path)
         if found.way == "call":
-            how = f"{where} runs it outside of any map"
+            how = f"{where} runs it outside any map"
         else:
             how = f"the {found.way} at {where} runs it and binds {bound or 'no axis name'}"
             if found.way == "jit" and bound:
-                how = f"the jit at {where} runs it, and only {bound} is bound on the way"
-        more = f" ({found.more} more collectives under it need it too)" if found.more else ""
+                how = f"the jit at {where} runs it, and only {bound} is bound there"
+        more = f" ({found.more} more collectives there also need it)" if found.more else ""
         names = sorted(found.bound.names)
         near = next(iter(get_close_matches(need.axis, names, n=1) or names[:1]), None)
         if near is not None:
             around = "around it" if found.way == "jit" else f"in the {found.way}"
-            instead = f"Name that, or bind {need.axis!r} {around}."
-            way_out = f"Bound here: {bound}; did you mean {near!r}? {instead}"
+            instead = f"Use that name, or bind {need.axis!r} {around}."
+            way_out = f"Bound here: {bound}. Did you mean {near!r}? {instead}"
         elif found.way in ("pmap", "smap", "vmap"):
             way_out = f'Pass axis_name="{need.axis}" to the {found.way} at {where}.'
         elif found.way == "shard_map":
             way_out = f"Give the shard_map at {where} a mesh that has the axis {need.axis!r}."
         else:
-            way_out = f"Run it under a pmap or shard_map that binds {need.axis!r}, or without the collective."
+            way_out = f"Run it under a pmap or shard_map that binds {need.axis!r}, or leave out the collective."
         return self.finding(
             message=f"{need.collective} names the axis {need.axis!r}, which nothing binds: {how}{more}.",
             place=place,
@@ -104,14 +105,14 @@ class UnboundAxis(Rule):
         )
 
     def _path(self, program: Program, found: Unbound) -> Iterator[Related]:
-        """The calls from the root down to the collective."""
+        """The calls that lead from the root to the collective."""
         sites = [*found.need.path, found.need.site]
         for site, below in pairwise(sites):
             inner = program.function_name(below)
             yield Related(program.place(site), f"This call leads into {inner}." if inner else "This call leads to it.")
 
     def _spelled(self, program: Program, found: Unbound) -> Iterator[Related]:
-        """Where the name is spelled, and the mesh made, if that is elsewhere."""
+        """Where the name is written, if that is on another line, and where the mesh is made."""
         place = program.place(found.need.site)
         for step in program.written.of_name(found.need.site, found.need.axis):
             at = program.place(step.site)
@@ -121,13 +122,13 @@ class UnboundAxis(Rule):
             yield Related(program.place(found.mesh), "The mesh is made here.")
 
     def _fix(self, program: Program, found: Unbound, near: str | None) -> Fix | None:
-        """The nearest bound name, or a name for the axis of a map that has none."""
+        """Use the nearest bound name, or name the axis of a map that binds no name."""
         need = found.need
         if near is not None:
             if len(found.bound.names) > 1 and not get_close_matches(need.axis, [near]):
                 return None
             edits = program.edits.renamed_axis(need.site, need.axis, near)
-            return Fix("unsafe", f"Name the axis {near!r}.", edits) if edits else None
+            return Fix("unsafe", f"Rename the axis to {near!r}.", edits) if edits else None
         if found.way in ("pmap", "vmap") and found.root.ref.path == need.site.ref.path:
             edits = program.edits.added_keyword(found.root, f'axis_name="{need.axis}"')
             return Fix("unsafe", f"Pass axis_name to the {found.way}.", edits) if edits else None

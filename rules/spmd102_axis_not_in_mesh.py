@@ -17,15 +17,15 @@ class AxisNotInMesh(Rule):
 
     ## What it does
 
-    Compares the axes of every `PartitionSpec` in a `NamedSharding`, in the `in_specs` and `out_specs` of a
-    `shard_map` and in a `with_sharding_constraint` with the axes of the mesh that it is put on, across functions and
-    files. Of the rows of a table of specs each is for something, so each has to fit. Under
-    `shard_map(axis_names=...)` only those axes may be named, and they must be the mesh's themselves. Where no mesh is
-    given, it is one of those that the program sets by `jax.set_mesh`, if all of them are known.
+    Compares the axes of every `PartitionSpec` in a `NamedSharding`, in the `in_specs` and `out_specs` of a `shard_map`
+    and in a `with_sharding_constraint` with the axes of the mesh that it is used with, across functions and files. In a
+    table of specs, every row has to fit. Under `shard_map(axis_names=...)` only those axes may be named, and they must
+    be axes of the mesh. Where no mesh is given, it is taken to be one of those that the program sets with
+    `jax.set_mesh`, if all of them are known.
 
     ## Why it matters
 
-    JAX raises when the sharding is made, on the cluster. The name is often right and the mesh is another one than its
+    JAX raises when the sharding is made, on the cluster. Often the name is right, and the mesh is not the one that the
     author had in mind.
 
     ## Example
@@ -50,8 +50,8 @@ class AxisNotInMesh(Rule):
 
     ## Limits
 
-    Meshes and specs that are not known for sure (from a configuration, or from a function that nothing calls) are not
-    compared, nor what an undecided branch guards.
+    Meshes and specs that are not known for certain (from a configuration, or from a function that nothing calls) are
+    not compared, nor is code in a branch that cannot be decided.
     """
 
     code = "SPMD102"
@@ -71,18 +71,18 @@ class AxisNotInMesh(Rule):
             added = found.adder.rsplit(".", 1)[-1]
             at = program.where(found.user, place.path)
             who = f"This {user}" if found.user == found.site else f"This {added}" if added else "The spec"
-            use = Related(program.place(found.user), f"The {user} puts the spec on its mesh here.")
+            use = Related(program.place(found.user), f"The {user} uses the spec with its mesh here.")
             steps = program.written.of_name(found.site, found.axis)
             spelled = tuple(Related(program.place(step.site), sentence(step.text)) for step in steps)
             yield self.finding(
                 message=f"{who} names the axis {found.axis!r}, but the mesh of the {user} at {at} has {has}.",
                 place=place,
-                help=f"Name one of the mesh's axes{guess}, or give the mesh an axis {found.axis!r}.",
+                help=f"Use one of the mesh's axes{guess}, or add an axis {found.axis!r} to the mesh.",
                 related=spelled if found.user == found.site else (use, *spelled),
                 fix=self._fix(program, found, near[0]) if near else None,
             )
 
     def _fix(self, program: Program, found: Found, near: str) -> Fix | None:
-        """The nearest name that the mesh has, where the spec spells the other one."""
+        """Use the nearest axis name of the mesh, if the spec writes the wrong name itself."""
         edits = program.edits.renamed_in_spec(found.site, found.axis, near)
-        return Fix("unsafe", f"Name the axis {near!r}.", edits) if edits else None
+        return Fix("unsafe", f"Rename the axis to {near!r}.", edits) if edits else None

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class RepeatedAxis(Rule):
-    """One axis stands twice in a mesh, or in the spec of one array.
+    """An axis appears twice in a mesh, or in the spec of one array.
 
     ## What it does
 
-    Finds axis names that stand twice among the `axis_names` of a mesh, and twice in one `PartitionSpec` that is put
-    on a mesh by `NamedSharding` or `shard_map`.
+    Finds axis names that appear twice in the `axis_names` of a mesh, or twice in one `PartitionSpec` that
+    `NamedSharding` or `shard_map` uses with a mesh.
 
     ## Why it matters
 
-    A mesh axis can shard one dimension of an array: JAX raises when the sharding is made. A mesh with one name twice
-    loses an axis, in some versions of JAX without a word until the first computation over it.
+    A mesh axis can shard only one dimension of an array: JAX raises when the sharding is made. A mesh that has the same
+    name twice loses an axis; some versions of JAX do not complain until the first computation over it.
 
     ## Example
 
@@ -45,8 +45,8 @@ class RepeatedAxis(Rule):
 
     ## Limits
 
-    A spec of logical names, which a library maps to mesh axes later, may repeat a name: a spec that is put on no mesh
-    in sight is reported only if a mesh of the program has the axis.
+    A spec of logical names, which a library maps to mesh axes later, may repeat a name. A spec that is not visibly used
+    with a mesh is therefore reported only if a mesh of the program has the axis.
     """
 
     code = "SPMD103"
@@ -59,18 +59,18 @@ class RepeatedAxis(Rule):
                 continue
             told.add((found.site, found.axis))
             if found.what == "mesh":
-                message = f"The mesh has two axes of the name {found.axis!r}."
-                way_out = "Give each axis of the mesh a name of its own."
+                message = f"The mesh has two axes named {found.axis!r}."
+                way_out = "Give each axis of the mesh a different name."
             elif found.adds is not None:
                 at = program.where(found.adds, program.place(found.site).path)
                 message = (
                     f"The spec names the axis {found.axis!r}, over which the {found.what.rsplit('.', 1)[-1]} at {at} "
-                    "shards the dimension that it maps."
+                    "already shards the mapped dimension."
                 )
-                way_out = "Leave the axis out of the spec: the map adds it in front."
+                way_out = "Remove the axis from the spec: the map adds it in front."
             else:
                 message = f"The spec shards two dimensions of one array over the axis {found.axis!r}."
-                way_out = "Shard one dimension over it and leave the other out (None), or name another axis there."
+                way_out = "Shard one dimension over it, and use None or another axis for the other dimension."
             yield self.finding(
                 message=message,
                 place=program.place(found.site),

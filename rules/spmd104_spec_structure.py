@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 class SpecStructure(Rule):
-    """The specs of a `shard_map` fit another number of arguments or results than its function has.
+    """The number of specs of a `shard_map` does not match the arguments or results of its function.
 
     ## What it does
 
     Compares a tuple of `in_specs` with the positional parameters of the mapped function, and a tuple of `out_specs`
-    with the tuple that the function returns, or with the one array where that is certain. `partial`, `jit` and wrappers
-    that pass everything on are seen through. A tuple of `in_axes` of `pmap` and `vmap` is held against the parameters,
-    and against what calls pass by position.
+    with the tuple that the function returns, or with a single array where that is certain. It looks through `partial`,
+    `jit` and wrappers that pass on all their arguments. A tuple of `in_axes` of `pmap` and `vmap` is compared with the
+    parameters, and with the positional arguments of the calls.
 
     ## Why it matters
 
-    JAX raises when the function is traced. After a parameter was added, the message is about pytree prefixes and not
-    about the parameter.
+    JAX raises when the function is traced. If the cause is a parameter that was added, the message is about pytree
+    prefixes and does not mention the parameter.
 
     ## Example
 
@@ -55,8 +55,8 @@ class SpecStructure(Rule):
 
     ## Limits
 
-    One spec for all arguments, parameters with defaults, `*args` and prefixes of pytrees are legal and are not
-    reported; inside the tuple no structure is compared.
+    A single spec for all arguments, parameters with defaults, `*args` and pytree prefixes are legal and are not
+    reported. The structure of the individual arguments is not compared.
     """
 
     code = "SPMD104"
@@ -71,7 +71,7 @@ class SpecStructure(Rule):
             due = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
             name = "the lambda" if found.function == "<lambda>" else found.function
             if found.single:
-                fact = f"{name} returns one array and no tuple"
+                fact = f"{name} returns a single array, not a tuple"
             elif found.results:
                 fact = f"{name} returns a tuple of {due}"
             else:
@@ -80,8 +80,8 @@ class SpecStructure(Rule):
             many = "axes" if found.parameter == "in_axes" else "specs"
             given = f"{found.given} {one if found.given == 1 else many}"
             yield self.finding(
-                message=f"{found.parameter} holds {given}, but {fact}.",
+                message=f"{found.parameter} has {given}, but {fact}.",
                 place=program.place(program.written.argument(found.site, found.parameter) or found.site),
-                help=f"Give one {one} for each, or a single {one} without a tuple for all of them.",
-                related=tuple(Related(program.place(at), "It returns here.") for at in found.returns),
+                help=f"Give one {one} for each, or a single {one} for all of them, without a tuple.",
+                related=tuple(Related(program.place(at), "The function returns here.") for at in found.returns),
             )

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class ShadowedAxis(Rule):
-    """A map binds an axis name that a map around it binds already.
+    """A map binds an axis name that is already bound by a map around it.
 
     ## What it does
 
-    Finds maps (`pmap`, `vmap(axis_name=...)`, `shard_map`, ...) inside of a map that binds the same name: given to it
+    Finds maps (`pmap`, `vmap(axis_name=...)`, `shard_map`, ...) inside a map that binds the same name: passed to it
     directly, or called from its function.
 
     ## Why it matters
 
-    Inside, the name means the inner axis alone: a `psum` that is meant to go over the devices sums over the rows of
-    one, and nothing raises.
+    Inside, the name refers to the inner axis only: a `psum` that is meant to sum over the devices sums over the rows of
+    one device, and nothing raises.
 
     ## Example
 
@@ -47,7 +47,7 @@ class ShadowedAxis(Rule):
 
     ## Limits
 
-    On trial (`--preview`): a name that is shadowed on purpose is reported, too.
+    This is a preview rule (`--preview`): it also reports names that are shadowed on purpose.
     """
 
     code = "SPMD105"
@@ -65,8 +65,8 @@ class ShadowedAxis(Rule):
             library, outer = (name.rsplit(".", 1)[-1] for name in (found.library, found.outer_library))
             around = f"the {outer} at {program.where(found.outer, place.path)}"
             yield self.finding(
-                message=f"This {library} binds the axis name {found.axis!r}, which {around} binds already.",
+                message=f"This {library} binds the axis name {found.axis!r}, which {around} already binds.",
                 place=place,
-                help="Give the two axes different names, and let each collective say which one it means.",
+                help="Give the two axes different names, and name the intended one in each collective.",
                 related=(Related(program.place(found.outer), f"The {outer} binds {found.axis!r} here."),),
             )

@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 
 class BadPermutation(Rule):
-    """A permutation sends two values to one place, one value twice, or names a device that the axis has not.
+    """A permutation repeats a source or a destination, or names a device outside the axis.
 
     ## What it does
 
-    Finds `ppermute` and `pshuffle` whose `perm`, written out or made by a comprehension over what is known, has two
-    pairs with the same source or the same destination, or names a device that the axis does not have where the size of
-    the axis is known: from the shape of the mesh that the map around it is over. So is a permutation that is made from
-    the number of this process, or from the number of its own devices where those of all processes take part.
+    Finds `ppermute` and `pshuffle` calls whose `perm`, written out or made by a comprehension over known values, has
+    two pairs with the same source or the same destination. Also reports devices that the axis does not have, if the
+    size of the axis is known from the mesh shape of the surrounding map; and permutations that are computed from the
+    index of this process, or from the number of its own devices although the devices of all processes take part.
 
     ## Why it matters
 
-    A collective permutation moves at most one value from and to each device. JAX raises when it is traced. Each process
-    has to give the same, complete permutation: with different ones the job hangs, and devices that are left out get
-    zeros.
+    A collective permutation moves at most one value from and to each device; JAX raises otherwise, when it traces the
+    call. Each process has to pass the same, complete permutation: with different permutations the job hangs, and
+    devices that are left out get zeros.
 
     ## Example
 
@@ -50,8 +50,8 @@ class BadPermutation(Rule):
 
     ## Limits
 
-    A permutation that depends on the size of the axis at run time is tried for three to eight devices, and reported if
-    it is wrong for each of them. A partial permutation is legal: what receives nothing gets zeros.
+    A permutation that depends on the size of the axis at run time is tried with three to eight devices, and reported if
+    it is wrong for all of these sizes. A partial permutation is legal: a device that receives nothing gets zeros.
     """
 
     code = "SPMD106"
@@ -66,24 +66,24 @@ class BadPermutation(Rule):
             told.add(found.site)
             if isinstance(found.device, str):
                 message = (
-                    f"All pairs of this permutation have the same {found.role}, {found.device}, however many devices "
-                    "there are."
+                    f"All pairs of this permutation have the same {found.role}, {found.device}, for any number of "
+                    "devices."
                 )
-                way_out = "Gather with jax.lax.all_gather and pick one, or mask all but one device and sum with psum."
+                way_out = "Gather with jax.lax.all_gather and select one, or mask all but one device and sum with psum."
             elif found.tried is not None:
                 message = (
-                    f"Two pairs of this permutation have the same {found.role}, however many devices there are: "
-                    f"{found.device}, if there are {found.tried}."
+                    f"Two pairs of this permutation have the same {found.role} for any number of devices "
+                    f"(with {found.tried} devices: {found.device})."
                 )
                 way_out = "Name each device at most once as a source and at most once as a destination."
             elif found.size is None:
-                message = f"Two pairs of this permutation have the {found.role} {found.device}."
+                message = f"Two pairs of this permutation have the same {found.role}, {found.device}."
                 way_out = "Name each device at most once as a source and at most once as a destination."
             else:
                 message = (
                     f"This permutation has the {found.role} {found.device}, but only {found.size} devices take part."
                 )
-                way_out = f"Name devices from 0 to {found.size - 1}, or compute the pairs from the size of the axis."
+                way_out = f"Use devices from 0 to {found.size - 1}, or compute the pairs from the size of the axis."
             steps = program.written.of_list(found.site)
             yield self.finding(
                 message=message,
@@ -103,7 +103,7 @@ class BadPermutation(Rule):
             message = f"This permutation is not the same on every process: {source.text} ({at})."
         else:
             message = (
-                "This permutation names the devices of one process, but those of all processes take part: "
+                "This permutation covers the devices of one process, but the devices of all processes take part: "
                 f"{source.text} ({at})."
             )
         steps = tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain())
@@ -111,8 +111,8 @@ class BadPermutation(Rule):
             message=message,
             place=place,
             help=(
-                "Every process needs the whole: compute it from jax.device_count() or jax.lax.axis_size, not from what "
-                "one process has."
+                "Every process needs the complete permutation: compute it from jax.device_count() or "
+                "jax.lax.axis_size, not from what one process has."
             ),
             related=steps,
         )

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class BadAxisGroups(Rule):
-    """The `axis_index_groups` of a collective do not split its axis.
+    """The `axis_index_groups` of a collective do not partition its axis.
 
     ## What it does
 
-    Finds `axis_index_groups` that hold a device twice, leave one out, or hold another number of devices than the axis
-    has, where its size is known from the shape of the mesh. Groups that are made from the number of this process, or
-    from the number of its own devices where those of all processes take part, are found, too, and groups of unequal
-    sizes for collectives that need equal ones.
+    Finds `axis_index_groups` that contain a device twice, leave one out, or have a different number of devices than the
+    axis, if its size is known from the shape of the mesh. Also finds groups that are computed from the index of this
+    process, or from the number of its own devices although the devices of all processes take part, and groups of
+    different sizes for collectives that need equal ones.
 
     ## Why it matters
 
@@ -49,8 +49,8 @@ class BadAxisGroups(Rule):
 
     ## Limits
 
-    Groups that depend on the number of devices at run time are not evaluated. The size of a `pmap`'s axis is that of
-    its argument and is not known.
+    Groups that depend on the number of devices at run time are not evaluated. The axis size of a `pmap` comes from its
+    argument and is not known.
     """
 
     code = "SPMD107"
@@ -63,21 +63,22 @@ class BadAxisGroups(Rule):
                 continue
             told.add(found.site)
             if found.repeated is not None:
-                message = f"The axis_index_groups hold device {found.repeated} twice."
+                message = f"The axis_index_groups contain device {found.repeated} twice."
             elif found.missing is not None:
                 message = f"The axis_index_groups leave out device {found.missing}."
             elif found.uneven is not None:
                 few, many = found.uneven
                 message = (
-                    f"The axis_index_groups are of different sizes ({few} and {many}), which this collective cannot."
+                    f"The axis_index_groups have different sizes ({few} and {many}), but this collective needs "
+                    "equal ones."
                 )
             else:
-                message = f"The axis_index_groups hold {found.count} devices, but the axis has {found.size}."
+                message = f"The axis_index_groups contain {found.count} devices, but the axis has {found.size}."
             steps = program.written.of_list(found.site)
             yield self.finding(
                 message=message,
                 place=program.place(found.site),
-                help="Put every device of the axis into exactly one group; compute the groups from the axis' size.",
+                help="Put every device of the axis in exactly one group; compute the groups from the size of the axis.",
                 related=tuple(Related(program.place(step.site), sentence(step.text)) for step in steps),
             )
         for own in program.own_parts:
@@ -92,7 +93,8 @@ class BadAxisGroups(Rule):
             message = f"These axis_index_groups are not the same on every process: {source.text} ({at})."
         else:
             message = (
-                "These axis_index_groups hold the devices of one process, but those of all processes take part: "
+                "These axis_index_groups cover the devices of one process, but the devices of all processes take "
+                "part: "
                 f"{source.text} ({at})."
             )
         steps = tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain())
@@ -100,8 +102,8 @@ class BadAxisGroups(Rule):
             message=message,
             place=place,
             help=(
-                "Every process needs the whole: compute it from jax.device_count() or jax.lax.axis_size, not from what "
-                "one process has."
+                "Every process needs the complete groups: compute them from jax.device_count() or jax.lax.axis_size, "
+                "not from what one process has."
             ),
             related=steps,
         )

@@ -15,7 +15,7 @@ class MapNeedsFunction(Rule):
 
     ## What it does
 
-    Finds calls of `jax.pmap` and `jax.vmap` with keywords only, as in `@jax.pmap(axis_name="i")`. `jax.jit`,
+    Finds calls of `jax.pmap` and `jax.vmap` that pass only keywords, as in `@jax.pmap(axis_name="i")`. `jax.jit`,
     `jax.shard_map` and `jax.smap` accept that form; `pmap` and `vmap` do not.
 
     ## Why it matters
@@ -46,7 +46,7 @@ class MapNeedsFunction(Rule):
 
     ## Limits
 
-    A call that passes `*args` or `**kwargs` may hold the function and is not reported.
+    A call with `*args` or `**kwargs` may pass the function that way and is not reported.
     """
 
     code = "SPMD108"
@@ -64,9 +64,9 @@ class MapNeedsFunction(Rule):
                 message=f"{found.library} needs the function to map as an argument; this call raises a TypeError.",
                 place=program.place(found.site),
                 fix=self._fix(program, found),
-                help=f"As a decorator, write functools.partial({found.library}{keywords}) for {short}.",
+                help=f"As a decorator, write functools.partial({found.library}{keywords}) instead of {short}.",
             )
 
     def _fix(self, program: Program, found: MissingFunction) -> Fix | None:
         edits = program.edits.as_partial(found.site)
-        return Fix("unsafe", "Write it with functools.partial.", edits) if edits else None
+        return Fix("unsafe", "Use functools.partial.", edits) if edits else None

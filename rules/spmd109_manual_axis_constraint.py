@@ -20,9 +20,9 @@ class ManualAxisConstraint(Rule):
 
     ## Why it matters
 
-    Inside of a `shard_map` the code holds one shard: there is nothing left to shard over the axes that it binds. JAX
-    raises when it traces the function. The usual way there is a layer that was written for `jit` and is now called
-    from a `shard_map`.
+    Inside a `shard_map`, the code works on one shard: nothing is left to shard over the axes that the `shard_map`
+    binds. JAX raises when it traces the function. The usual cause is a layer that was written for `jit` and is now
+    called from a `shard_map`.
 
     ## Example
 
@@ -54,7 +54,7 @@ class ManualAxisConstraint(Rule):
 
     ## Limits
 
-    Meshes, specs and calls that are not known for sure are not followed.
+    Meshes, specs and calls that are not known for certain are not followed.
     """
 
     code = "SPMD109"
@@ -72,6 +72,6 @@ class ManualAxisConstraint(Rule):
             yield self.finding(
                 message=f"This constrains the sharding over {found.axis!r}, which is manual inside {around}.",
                 place=place,
-                help=f"Leave {found.axis!r} out of the spec, or out of the axis_names of the {library}.",
+                help=f"Remove {found.axis!r} from the spec, or from the axis_names of the {library}.",
                 related=(Related(program.place(found.map), f"The {library} makes {found.axis!r} manual here."),),
             )

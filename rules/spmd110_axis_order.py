@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 class AxisOrder(Rule):
-    """A collective names several axes in another order than the spec that sharded the array over them.
+    """A collective names several axes in a different order from the spec that shards the array over them.
 
     ## What it does
 
     Looks inside every `shard_map` for collectives whose result depends on the order of their axes (`all_gather`,
-    `axis_index`, `psum_scatter`, `all_to_all`, `ppermute`, ...) and which name the axes of one of its specs in another
-    order than the spec does.
+    `axis_index`, `psum_scatter`, `all_to_all`, `ppermute`, ...) and that name the axes of one of its specs in a
+    different order from the spec.
 
     ## Why it matters
 
-    `P(("data", "model"))` numbers the shards with "data" as the slow axis. Gathering over `("model", "data")` puts them
-    together in another order: the program runs and its rows are shuffled.
+    `P(("data", "model"))` numbers the shards with "data" as the slow axis. Gathering over `("model", "data")`
+    concatenates them in a different order: the program runs, but its rows are shuffled.
 
     ## Example
 
@@ -73,6 +73,6 @@ class AxisOrder(Rule):
             yield self.finding(
                 message=f"{found.collective} names {found.axes}, but the spec at {at} shards over {found.specified}.",
                 place=place,
-                help=f"Name the axes in one order; the spec's is {found.specified}.",
-                related=(Related(program.place(found.spec), "The spec gives the shards their order here."),),
+                help=f"Use the same order in both places; the spec uses {found.specified}.",
+                related=(Related(program.place(found.spec), "This spec determines the order of the shards."),),
             )

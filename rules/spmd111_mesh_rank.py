@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 class MeshRank(Rule):
-    """A mesh has more or fewer axis names than its devices have dimensions.
+    """A mesh has more or fewer axis names than its device array has dimensions.
 
     ## What it does
 
-    Compares the number of names of a `Mesh` with the dimensions of the array of devices that it is given, where the
-    shape is written out (`reshape`, `create_device_mesh`, a plain list of devices), and that of `jax.make_mesh` with
-    its sizes.
+    Compares the number of axis names of a `Mesh` with the number of dimensions of its device array, if the shape is
+    written out (`reshape`, `create_device_mesh`, a plain list of devices), and the number of names of `jax.make_mesh`
+    with the number of its sizes.
 
     ## Why it matters
 
-    JAX raises when the mesh is made, which is often the first thing that happens on the expensive machines. An axis
-    that is added to the names and not to the shape is the usual cause.
+    JAX raises when the mesh is made, which is often the first thing that happens on the expensive machines. The usual
+    cause is an axis that was added to the names but not to the shape.
 
     ## Example
 
@@ -48,7 +48,7 @@ class MeshRank(Rule):
 
     ## Limits
 
-    Shapes and names that are put together at run time are not followed.
+    Shapes and names that are built at run time are not followed.
     """
 
     code = "SPMD111"
@@ -61,12 +61,12 @@ class MeshRank(Rule):
                 continue
             told.add(found.site)
             names = ", ".join(map(repr, found.names))
-            many = f"{len(found.names)} name{'' if len(found.names) == 1 else 's'} ({names})"
+            many = f"{len(found.names)} axis name{'' if len(found.names) == 1 else 's'} ({names})"
             what = "The shape of this mesh has" if found.by_shape else "The devices of this mesh have"
             dimensions = f"{found.dimensions} dimension{'' if found.dimensions == 1 else 's'}"
             yield self.finding(
-                message=f"{what} {dimensions}, but it has {many}.",
+                message=f"{what} {dimensions}, but the mesh has {many}.",
                 place=program.place(found.site),
-                help="Give each dimension one name: reshape the devices, with a dimension of size 1 for an axis that "
-                "is not used, or drop the name.",
+                help="Give each dimension exactly one name: reshape the devices, with a dimension of size 1 for an "
+                "unused axis, or remove the name.",
             )

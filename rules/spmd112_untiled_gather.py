@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 
 class UntiledGather(Rule):
-    """`process_allgather` is given an array over the devices of all processes, without `tiled=True`.
+    """`process_allgather` is called without `tiled=True` on an array that spans all processes.
 
     ## What it does
 
-    Finds calls of `multihost_utils.process_allgather` without `tiled=True` whose argument is cut along an axis of a
-    mesh over all devices: made by `jax.device_put` or `jax.make_array_from_...` with such a sharding, or the result of
-    a `jit` or `shard_map` that says so. And those in a branch that is taken only where the array's
-    `is_fully_addressable` is false, and those whose result is reshaped to the shape of the array that was gathered.
+    Finds calls of `multihost_utils.process_allgather` without `tiled=True` whose argument is sharded along an axis of a
+    mesh over all devices: made by `jax.device_put` or `jax.make_array_from_...` with such a sharding, or returned by a
+    `jit` or `shard_map` that declares it. Also finds calls in a branch that is taken only if the array's
+    `is_fully_addressable` is false, and calls whose result is reshaped to the shape of the array that was gathered.
 
     ## Why it matters
 
-    Without `tiled`, the arrays of the processes are stacked along a new axis. Of an array that all processes hold
-    together there is only one, so JAX raises on several processes; on one process it stacks, and the code behind it
-    finds an axis more.
+    Without `tiled`, the arrays of the processes are stacked along a new axis. A global array exists only once, so there
+    is nothing to stack: JAX raises if there are several processes. On a single process the new axis is added, and the
+    code after it gets one axis too many.
 
     ## Example
 
@@ -58,9 +58,9 @@ class UntiledGather(Rule):
 
     ## Limits
 
-    Only arrays count whose sharding and mesh are known for sure, or that the program has asked, and calls whose `tiled`
-    is left out or written as false. An axis of the mesh that lies within one process does not cut an array between
-    processes; the linter does not know the sizes.
+    Only arrays whose sharding and mesh are known for certain, or whose addressability the program tests, are checked,
+    and only calls that omit `tiled` or write it as false. A mesh axis that lies within one process does not split an
+    array between processes; the linter does not know the sizes.
     """
 
     code = "SPMD112"
@@ -71,22 +71,22 @@ class UntiledGather(Rule):
             place = program.place(found.site)
             at = program.where(found.made, place.path)
             axes = ", ".join(map(repr, found.axes))
-            fact = f"and {found.reader} without tiled=True cannot stack it: on several processes JAX raises."
-            mend = "Pass tiled=True: then every process gets the whole array, without another axis."
+            fact = f"and {found.reader} without tiled=True cannot stack it: with several processes, JAX raises."
+            mend = "Pass tiled=True: every process then gets the whole array, without an extra axis."
             if axes:
-                said = f"The array made at {at} is cut along {axes} over the devices of all processes"
+                said = f"The array made at {at} is sharded along {axes} over the devices of all processes"
                 made = "The array is made here."
             elif found.reshaped:
-                said = f"{found.reader} without tiled=True stacks what all processes have"
-                fact = f"and {at} gives that the shape of one of them: on several processes this raises."
-                made = "It is reshaped here."
+                said = f"{found.reader} without tiled=True stacks the arrays of all processes"
+                fact = f"and {at} reshapes the result to the shape of one of them: with several processes, this raises."
+                made = "The result is reshaped here."
                 mend = (
-                    "Pass tiled=True if all processes hold this array together: then each gets the whole of it. If "
-                    "each has one of its own, take a row of what is gathered, or their mean."
+                    "Pass tiled=True if this is a global array: every process then gets the whole array. If each "
+                    "process has its own array, take one row of the gathered result, or the mean of its rows."
                 )
             else:
                 said = f"The condition at {at} says that this array has parts on other processes"
-                made = "It is asked here."
+                made = "This is tested here."
             yield self.finding(
                 message=f"{said}, {fact}",
                 place=place,

@@ -11,18 +11,19 @@ if TYPE_CHECKING:
 
 
 class UntiledScatter(Rule):
-    """`psum_scatter` without `tiled=True` is given rows to scatter.
+    """`psum_scatter` is called without `tiled=True` on a dimension that holds rows.
 
     ## What it does
 
-    Finds calls of `jax.lax.psum_scatter` without `tiled=True` for an array that has just been given a shape whose
-    scattered dimension is a product of sizes of data: of an array's shape, or called so, such as `batch * length`.
+    Finds calls of `jax.lax.psum_scatter` without `tiled=True` on an array that has just been given a shape whose
+    scattered dimension is a product of data sizes: taken from an array's shape, or named like one, such as
+    `batch * length`.
 
     ## Why it matters
 
-    Without `tiled`, the dimension that is scattered has one entry for each device of the axis, and is gone from the
-    result. With rows in it JAX raises as soon as there is more than one device, or, where the sizes happen to fit,
-    every device gets one row.
+    Without `tiled`, the scattered dimension has one entry for each device of the axis, and is removed from the result.
+    If it holds rows, JAX raises as soon as there is more than one device or, if the sizes happen to match, every device
+    gets a single row.
 
     ## Example
 
@@ -50,7 +51,7 @@ class UntiledScatter(Rule):
 
     ## Limits
 
-    Other shapes are not known well enough: a product of sizes of which one is not surely of the data may well be the
+    Other shapes are not reported: if one of the factors is not certain to be a data size, the product may well be the
     number of devices.
     """
 
@@ -62,11 +63,11 @@ class UntiledScatter(Rule):
             place = program.place(found.site)
             yield self.finding(
                 message=(
-                    "psum_scatter without tiled=True scatters one entry to each device, but this dimension has rows: "
+                    "psum_scatter without tiled=True scatters one entry to each device, but this dimension holds rows: "
                     f"its size is a product ({program.where(found.size, place.path)})."
                 ),
                 place=place,
                 help="Pass tiled=True to give each device its part of the rows, or make the number of devices a "
-                "dimension of its own: x.reshape(devices, rows // devices, ...).",
+                "separate dimension: x.reshape(devices, rows // devices, ...).",
                 related=(Related(program.place(found.size), "The dimension gets its size here."),),
             )

@@ -10,27 +10,31 @@ if TYPE_CHECKING:
     from spmdlint.rule import Program, SetLoop
 
 
-_WAY_OUT = {"mesh": "Sort them: sorted(..., key=lambda device: device.id)."}
+_WAY_OUT = {"mesh": "Sort the devices: sorted(..., key=lambda device: device.id)."}
 
 
 class SetOrder(Rule):
-    """The order of a set decides the order of parallel calls, or what JAX traces.
+    """The order of a set determines the order of parallel calls, or what JAX traces.
 
     ## What it does
 
-    Finds iterations over sets (literals, `set()`, comprehensions, set operators and methods, sets returned by other
-    functions and files, and what is listed from them) whose body makes a parallel call, splits a key of random numbers,
-    or is traced by JAX; collectives over a tuple of axis names that was listed from a set, and a `PartitionSpec` that
-    cuts one dimension along such a tuple; dimensions that traced code lists by a set of names, as for `dot_general`;
-    maps that a loop over names of axes puts around one another; an `optax.chain` of parts in set order; a process's
-    share of a list in set order; and, with `--preview`, meshes of devices that come out of a set, as
-    `sharding.device_set` is.
+    Finds code that depends on the iteration order of a set (literals, `set()`, comprehensions, set operators and
+    methods, sets returned by other functions and files, and lists made from them):
+
+    - loops whose body makes a parallel call, splits a random key, or is traced by JAX;
+    - collectives over a tuple of axis names made from a set, and a `PartitionSpec` that shards one dimension along such
+      a tuple;
+    - dimensions that traced code lists from a set of names, as for `dot_general`;
+    - maps that a loop over axis names nests inside one another;
+    - an `optax.chain` whose parts are in set order;
+    - a process's share of a list in set order;
+    - with `--preview`, meshes of devices that come from a set, such as `sharding.device_set`.
 
     ## Why it matters
 
-    Python seeds the hashes of strings anew in every process, so each process visits the elements in an order of its
-    own. The processes then make their parallel calls in different orders, or compile different programs: the job
-    hangs, or pairs the wrong values and goes on.
+    Python seeds string hashes anew in every process, so each process visits the elements in a different order. The
+    processes then make their parallel calls in different orders, or compile different programs: the job hangs, or
+    pairs the wrong values and goes on.
 
     ## Example
 
@@ -56,10 +60,11 @@ class SetOrder(Rule):
 
     ## Limits
 
-    Sets of numbers have one order on all processes and are not reported. Neither is what does not depend on order:
-    membership, `len`, `sum`, `any`, `sorted`, building another set or a dictionary that JAX is given (it sorts the
-    keys). Lists and dictionaries that a loop over a set fills are followed to where they are iterated over. In files
-    that say nothing of several processes, calls of a bare `jit` and checkpoints count with `--preview` only.
+    Sets of numbers have the same order on all processes and are not reported. Neither is code that does not depend on
+    the order: membership, `len`, `sum`, `any`, `sorted`, building another set or a dictionary that is passed to JAX
+    (which sorts the keys). Lists and dictionaries that are filled in a loop over a set are followed to where they are
+    iterated over. In files that do not look like part of a multi-process program, calls of a bare `jit` and checkpoints
+    count only with `--preview`.
     """
 
     code = "SPMD201"
@@ -67,7 +72,7 @@ class SetOrder(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for loop in program.set_loops():
-            # Of a set of devices nobody sees whether it is that of an array on one device.
+            # Whether a set of devices is that of an array on one device cannot be known.
             if loop.reason.kind != "hash" and (loop.sink != "mesh" or program.preview):
                 yield self._diagnostic(program, loop)
 
@@ -75,25 +80,27 @@ class SetOrder(Rule):
         place = program.place(loop.iterable)
         if loop.sink == "parallel call":
             then = f"so the processes make the parallel calls of this loop ({loop.what}) in different orders"
-            effect = "They hang, or combine values that do not belong together."
+            effect = "The job hangs, or combines values that do not belong together."
         elif loop.sink == "traced program":
-            then = f"and {loop.what} runs inside it while JAX traces, so the processes compile different programs"
-            effect = "They hang, or combine values that do not belong together."
+            then = f"and {loop.what} runs in the loop while JAX traces, so the processes compile different programs"
+            effect = "The job hangs, or combines values that do not belong together."
         elif loop.sink == "random keys":
-            then = f"and {loop.what} hands out keys in that order, so each name gets another key on every process"
-            effect = "What is drawn with the keys differs where it should be one value."
+            then = f"and {loop.what} hands out keys in that order, so each name gets a different key on each process"
+            effect = "Values that should be the same on every process are drawn with different keys."
         elif loop.sink in ("argument", "composition", "dimensions"):
             return self._argument(program, loop)
         elif loop.sink == "share":
             return self._share(program, loop)
         elif loop.sink == "mesh":
-            then = f"so the devices of this {loop.what} stand in another order on every process"
-            effect = "Every process then has another mesh, and the same program moves data between other devices."
+            then = f"so the devices of this {loop.what} are in a different order on each process"
+            effect = (
+                "Each process then has a different mesh, and the same program moves data between different devices."
+            )
         elif loop.sink == "nesting":
-            then = f"so the maps over these axes ({loop.what}) are nested in another order on every process"
+            then = f"so the maps over these axes ({loop.what}) are nested in a different order on each process"
             effect = "The processes compile different programs."
         else:
-            then = f"so {loop.what} names its axes in another order on every process"
+            then = f"so {loop.what} names its axes in a different order on each process"
             effect = "The processes compile different programs."
         related = [Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()]
         if loop.call is not None:
@@ -101,9 +108,9 @@ class SetOrder(Rule):
         return self.finding(
             message=f"This is iterated over in the order of a set, which differs between processes, {then}.",
             place=place,
-            help=f"{effect} {_WAY_OUT.get(loop.sink, 'Iterate over sorted(...) of it.')}",
+            help=f"{effect} {_WAY_OUT.get(loop.sink, 'Iterate over sorted(...) instead.')}",
             related=tuple(related),
-            # Devices cannot be compared, so sorted() alone is no way out for a mesh.
+            # Devices cannot be compared, so sorted() alone does not fix a mesh.
             fix=program.mending.of_set(loop.iterable) if loop.sink != "mesh" else None,
         )
 
@@ -111,20 +118,20 @@ class SetOrder(Rule):
         source = loop.reason.source
         place = program.place(loop.iterable)
         where = program.where(source.site, place.path)
-        effect = "Element by element the processes combine what does not belong together."
+        effect = "The processes combine elements that do not belong together."
         if loop.sink == "composition":
-            effect = "The processes compile different programs, and a checkpoint of one does not fit the other."
+            effect = "The processes compile different programs, and a checkpoint of one process does not fit another."
         if loop.sink == "dimensions":
             effect = "The processes compile different programs."
         return self.finding(
             message=(
-                f"The elements that {loop.what} gets come in the order of a set, which differs between processes "
+                f"The elements passed to {loop.what} are in the order of a set, which differs between processes "
                 f"({where})."
             ),
             place=place,
-            help=f"{effect} Build it over sorted(...).",
+            help=f"{effect} Build it from sorted(...).",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
-            # What lists dimensions is more than the set.
+            # A list of dimensions is made from more than the set.
             fix=program.mending.of_set(loop.iterable) if loop.sink != "dimensions" else None,
         )
 
@@ -135,7 +142,7 @@ class SetOrder(Rule):
         return self.finding(
             message=f"This is one process's share of a list in set order, which differs between processes ({where}).",
             place=place,
-            help="The shares overlap and leave elements out. Sort the list before it is shared out, with sorted(...).",
+            help="The shares overlap and leave elements out. Sort the list with sorted(...) before it is divided.",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()),
             fix=program.mending.of_set(loop.iterable),
         )

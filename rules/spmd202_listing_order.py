@@ -10,29 +10,29 @@ if TYPE_CHECKING:
     from spmdlint.rule import ListingLoop, ListingNumbers, ListingShare, Program
 
 _WAY_OUT = {
-    "listing": "Sort the listing where it is made, with sorted(...).",
-    "shuffled": "Take the share first and shuffle behind it, or pass a seed that all processes share, such as "
+    "listing": "Sort the listing with sorted(...) where it is made.",
+    "shuffled": "Take the share first and shuffle it afterwards, or pass a seed that all processes share, such as "
     "ReadConfig(shuffle_seed=...).",
 }
 
 
 class ListingOrder(Rule):
-    """Each process takes its share of a folder's listing, numbers it, or calls along it, without sorting it.
+    """An unsorted folder listing is divided between processes, numbered, or looped over with parallel calls.
 
     ## What it does
 
-    Follows the results of `os.listdir`, `os.scandir`, `glob.glob` and paths' `iterdir` and `rglob` to slices whose
-    bounds come from the process's number, and to loops that make a parallel call per entry, through functions and
-    files; and to dictionaries that number the entries, in programs for several processes (with `--preview`, in all).
-    The same for `.shard(count, index)` and `.skip(start)` of data sets, of `tf.data.Dataset.list_files`, which shuffles
-    unless it is told not to, and of what `tensorflow_datasets` reads with `shuffle_files=True` and no seed.
-    `sorted(...)` and `.sort()` end it.
+    Follows the results of `os.listdir`, `os.scandir`, `glob.glob`, and `iterdir` and `rglob` of paths, through
+    functions and files, to slices whose bounds come from the process index and to loops that make a parallel call per
+    entry; in multi-process programs (with `--preview`, in all programs), also to dictionaries that number the entries.
+    Datasets are followed to `.shard(count, index)` and `.skip(start)` in the same way, including those of
+    `tf.data.Dataset.list_files`, which shuffles by default, and those that `tensorflow_datasets` reads with
+    `shuffle_files=True` and no seed. A listing that went through `sorted(...)` or `.sort()` is safe.
 
     ## Why it matters
 
-    A file system lists a folder in any order it likes, and two hosts may get two orders. The shares then overlap and
-    leave files out, quietly: the model sees some examples twice and some never. Parallel calls along the listing
-    pair different files. The number of a class, or of a row in a table, is another one on every host.
+    A file system may list a folder in any order, and two hosts may get different orders. The shares then silently
+    overlap and leave files out: the model sees some examples twice and some never. Parallel calls along the listing
+    pair different files. The number of a class, or of a row in a table, differs between hosts.
 
     ## Example
 
@@ -60,8 +60,9 @@ class ListingOrder(Rule):
 
     ## Limits
 
-    Listings by other libraries are not known, nor shares that a data loader takes of a list that it is given. A share
-    by its names (`files[shard_index::num_shards]`) counts where a file that belongs to it speaks of several processes.
+    Listings made by other libraries are not known, nor are shares that a data loader takes of a list passed to it. A
+    share that is recognised only by its variable names (`files[shard_index::num_shards]`) counts if one of the files
+    involved looks like part of a multi-process program.
     """
 
     code = "SPMD202"
@@ -78,17 +79,19 @@ class ListingOrder(Rule):
         source = found.reason.source.text
         share, kept = getattr(found, "share", None), getattr(found, "kept", None)
         if kept is not None:
-            message = f"Names are numbered by their place in an unsorted listing: {source}."
-            related.append(Related(program.place(kept), "The numbers are kept here."))
-            effect = "The same number stands for another name on every host, and nothing tells."
+            message = f"Names are numbered by their position in an unsorted listing: {source}."
+            related.append(Related(program.place(kept), "The numbers are stored here."))
+            effect = "The same number stands for different names on different hosts, and nothing fails."
         elif share is not None:
-            listed = "an unsorted listing" if found.reason.kind == "listing" else "what every process mixes by itself"
-            message = f"This is one process's share of {listed}: {source}, and another host may see another order."
+            listed = (
+                "an unsorted listing" if found.reason.kind == "listing" else "data that each process shuffles by itself"
+            )
+            message = f"This is one process's share of {listed}: {source}, and another host may see a different order."
             related += [Related(program.place(step.site), sentence(step.text)) for step in share.chain()]
             effect = "The shares may overlap and leave files out."
         else:
-            name = found.call.name  # type: ignore[union-attr]  # a loop, where it is no share
-            message = f"This loop over an unsorted listing makes the parallel call {name} per entry: {source}."
+            name = found.call.name  # type: ignore[union-attr]  # a loop if it is not a share
+            message = f"This loop over an unsorted listing makes the parallel call {name} for each entry: {source}."
             effect = "The processes may make the calls for different files at the same time."
         return self.finding(
             message=message,
@@ -99,7 +102,7 @@ class ListingOrder(Rule):
         )
 
     def _fix(self, program: Program, found: ListingShare | ListingLoop | ListingNumbers) -> Fix | None:
-        """Sorted where it is listed, if that is in the file of the finding."""
+        """Sort the listing where it is made, if that is in the file of the finding."""
         source = found.reason.source.site
         if found.reason.kind != "listing":
             return None

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class CompletionOrder(Rule):
-    """Parallel calls are made in the order in which tasks happen to be done.
+    """Parallel calls are made in the order in which tasks happen to complete.
 
     ## What it does
 
-    Finds loops over `as_completed`, `imap_unordered` and the like that make a parallel call for each result, and shares
-    by the process's number of what was collected in that order.
+    Finds loops over `as_completed`, `imap_unordered` and similar functions that make a parallel call for each result,
+    and shares by process index of results that were collected in that order.
 
     ## Why it matters
 
-    Which task is done first is another one on every process. The processes make their parallel calls for different
-    results at the same time: what is combined does not belong together, or has different shapes and hangs.
+    Which task completes first differs between processes. The processes make their parallel calls for different results
+    at the same time: they combine values that do not belong together, or hang because the shapes differ.
 
     ## Example
 
@@ -51,8 +51,8 @@ class CompletionOrder(Rule):
 
     ## Limits
 
-    Queues and callbacks are not followed. Calls of a bare `jit` count if they take what they gave before, as a training
-    step does, in a program that names several processes.
+    Queues and callbacks are not followed. Calls of a bare `jit` count if they take their own previous result, as a
+    training step does, in a program that looks like a multi-process program.
     """
 
     code = "SPMD203"
@@ -68,10 +68,10 @@ class CompletionOrder(Rule):
         what = f"so {call.name} is called for" if call is not None else "so the share of each process holds"
         return self.finding(
             message=(
-                f"The order here is another one on every process ({found.reason.source.text}), {what} what the others "
-                "do not expect."
+                f"The order here differs between processes ({found.reason.source.text}), {what} results that the "
+                "others do not expect."
             ),
             place=program.place(found.site),
-            help="Go over the tasks in the order in which they were started, or sort their results by a key.",
+            help="Iterate over the tasks in the order in which they were started, or sort their results by a key.",
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
         )

@@ -11,24 +11,28 @@ if TYPE_CHECKING:
 
 
 class VaryingCondition(BranchRule):
-    """A parallel call stands behind a condition that is not the same on every process.
+    """A parallel call is guarded by a condition that is not the same on every process.
 
     ## What it does
 
-    Finds branches whose condition comes from the process's own number (`jax.process_index()`, a launcher's
-    environment variable, a helper, field or property made from them) and that make other parallel calls on one side
-    than on the other: in the branch itself, a case of a `match`, behind an early return or an exit of the process
-    without an error (`sys.exit(0)`), or in functions called from there, in any file; to read a property is to call
-    it. A list of what a process owns may be empty on some processes, so code that asks for that counts, where all
-    processes have to make the calls behind it. So are calls of a function that such a condition chose: a reporter
-    that does nothing on all processes but one.
-    Also a parallel call in the block of a context manager that waits for the others before it on some processes and
-    after it on the others.
+    Finds branches whose condition comes from the process index (`jax.process_index()`, a launcher's environment
+    variable, or a helper, field or property made from them) and whose two sides make different parallel calls: in the
+    branch itself, in a case of a `match`, after an early return or an exit of the process without an error
+    (`sys.exit(0)`), or in functions called from there, in any file. Reading a property counts as calling it.
+
+    Also finds
+
+    - tests for whether this process owns anything, which may be false on some processes, if the guarded calls need
+      every process;
+    - calls of a function that such a condition chose, such as a reporter that does nothing on all processes but one;
+    - parallel calls in the block of a context manager that waits for the others before the block on some processes and
+      after it on the others.
 
     ## Why it matters
 
-    Every process must make the same parallel calls in the same order. The processes that skip one go on to their
-    next; the others wait for them. The job hangs, or two different calls are paired and the numbers are wrong.
+    Every process must make the same parallel calls in the same order. The processes that skip a call go on to their
+    next one, while the others wait for them. The job hangs, or two different calls are paired and the numbers are
+    wrong.
 
     ## Example
 
@@ -57,10 +61,10 @@ class VaryingCondition(BranchRule):
     ## Limits
 
     Calls that cannot be resolved are not counted as parallel calls. A branch whose two sides make the same parallel
-    calls in the same order is right and is not reported, nor one that ends in an exception on one side before a call.
-    Of the operations outside of compiled functions, those count that surely bring together what the processes hold
+    calls in the same order is correct and is not reported, nor is one that ends in an exception on one side before a
+    call. Of the operations outside compiled functions, only those count that certainly combine data of all processes
     (`jnp.mean` of an array made by `jax.make_array_from_process_local_data`), and `jax.device_put` onto all devices.
-    Other things that differ between processes (clocks, files) have rules of their own.
+    Other things that differ between processes (clocks, files) have their own rules.
     """
 
     code = "SPMD301"
@@ -80,18 +84,22 @@ class VaryingCondition(BranchRule):
         place = program.place(found.call.site)
         at = program.where(found.branch, place.path)
         ways = [Related(program.place(found.manager), "The block is entered here.")]
-        ways += [Related(program.place(found.branch), "This decides who waits before the block, and who after it.")]
+        ways += [
+            Related(
+                program.place(found.branch), "This decides which processes wait before the block and which after it."
+            )
+        ]
         ways += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
         ways += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
         return self.finding(
             message=(
-                f"{found.call.name} is a parallel call, and the processes come to it in turn: {found.name} has some of "
+                f"{found.call.name} is a parallel call, but the processes reach it in turn: {found.name} makes some of "
                 f"them wait before this block and the others after it ({at})."
             ),
             place=place,
             help=(
-                "Those in the block wait for a call that the others make after it, and the job hangs or pairs the "
-                "wrong calls. Make the call behind the block."
+                "The processes in the block wait for a call that the others make after it, so the job hangs or pairs "
+                "the wrong calls. Make the call after the block."
             ),
             related=tuple(ways),
         )

@@ -4,17 +4,17 @@ from spmdlint.branch_rule import BranchRule
 
 
 class VaryingLoop(BranchRule):
-    """A loop that makes parallel calls runs another number of rounds on each process.
+    """A loop that makes parallel calls runs a different number of iterations on each process.
 
     ## What it does
 
-    Finds `while` loops whose condition, and `for` loops over a `range` whose bounds, come from the process's own
-    number, and that make parallel calls in their body.
+    Finds `while` loops whose condition comes from the process index, and `for` loops over a `range` whose bounds do, if
+    their body makes parallel calls.
 
     ## Why it matters
 
-    The process that runs more rounds makes calls that nobody joins. It hangs in its last round, or pairs its calls with
-    the next ones of the others.
+    The process that runs more iterations makes calls that no other process joins. It hangs in its last iteration, or
+    its calls are paired with the next calls of the others.
 
     ## Example
 
@@ -40,13 +40,13 @@ class VaryingLoop(BranchRule):
 
     ## Limits
 
-    Loops over data of different lengths are not followed yet: only bounds that come from the process's number are.
+    Only bounds that come from the process index are followed. Loops over a process's share of the data are SPMD303.
     """
 
     code = "SPMD302"
     name = "varying-loop"
     hazard = "loop"
     way_out = (
-        "Run the same number of rounds on every process, for example up to the maximum over all processes, and leave "
-        "out only the local work in rounds that a process has nothing for."
+        "Run the same number of iterations on every process, for example the maximum over all processes, and skip only "
+        "the local work in iterations for which a process has nothing to do."
     )

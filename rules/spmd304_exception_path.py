@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 class ExceptionOnOneProcess(Rule):
-    """An exception on one process makes it make, or leave out, a parallel call.
+    """An exception on one process makes it skip a parallel call, or make an extra one.
 
     ## What it does
 
-    Finds barriers and the like in handlers that catch everything, or what files and networks raise, and go on; and in
-    the `__exit__` of context managers, whether an exception is on its way or not. Also handlers that go on after
-    parallel calls in the `try` were skipped, where a file is read there that is one process's own, or where the
-    project itself raises what they catch for what it finds in this process's data, or on one process alone; with
-    `--preview`, where anything may fail there.
+    Finds barriers and similar calls in handlers that catch everything, or errors of files and networks, and then go on;
+    and in the `__exit__` of context managers, if it makes them even when an exception is propagating. Also finds
+    handlers that go on after parallel calls in the `try` were skipped, if the `try` reads a file that belongs to one
+    process, or if the project itself raises what they catch because of this process's data, or on one process only;
+    with `--preview`, if anything in the `try` may fail.
 
     ## Why it matters
 
-    Files, networks and data fail on one process at a time. The process that gets into the handler waits there for the
+    Files, networks and data fail on one process at a time. The process that enters the handler waits there for the
     others, which did not fail; or it goes on to its next parallel call, while the others wait in the one that it left.
 
     ## Example
@@ -57,9 +57,9 @@ class ExceptionOnOneProcess(Rule):
 
     ## Limits
 
-    Which other exceptions come on one process only cannot be known; handlers of these are not reported, and neither are
-    those that raise again. A handler whose `try` makes parallel calls itself may answer a failure that
-    all processes share, so it is not reported for its own calls, but for one of `KeyboardInterrupt` with `--preview`.
+    Which other exceptions occur on one process only cannot be known, so handlers of these are not reported. Neither are
+    handlers that re-raise. A handler whose `try` makes parallel calls itself may respond to a failure that all
+    processes share, so its own calls are not reported; with `--preview`, those in a handler of `KeyboardInterrupt` are.
     """
 
     code = "SPMD304"
@@ -74,23 +74,23 @@ class ExceptionOnOneProcess(Rule):
         clause = program.where(found.handler, place.path)
         if found.how == "in a handler":
             message = (
-                f"{found.call.name} is a parallel call, and only a process that gets into the handler at {clause} "
+                f"{found.call.name} is a parallel call, and only a process that enters the handler at {clause} "
                 "makes it."
             )
-            way_out = "Keep the result of the handler, and make the call after it, on every process."
+            way_out = "Store the outcome in the handler, and make the call after it, on every process."
         elif found.how == "on the way out":
             message = (
-                f"{found.call.name} is a parallel call, and this __exit__ makes it although an exception may be on its "
-                "way on this process only: it waits for processes that are elsewhere, and the error is never shown."
+                f"{found.call.name} is a parallel call, and this __exit__ makes it even if an exception is propagating "
+                "on this process only: it waits for processes that are elsewhere, and the error is never shown."
             )
-            way_out = "Make it only if there is no exception (exc_type is None), or after the with block."
+            way_out = "Make the call only if there is no exception (exc_type is None), or after the with block."
         else:
-            what = "anything before it fails" if found.reason is None else "this is raised"
+            what = "anything before it fails" if found.reason is None else "an exception is raised"
             message = (
-                f"{found.call.name} is a parallel call, and the handler at {clause} goes on if {what} "
+                f"{found.call.name} is a parallel call, and the handler at {clause} goes on without it if {what} "
                 "on this process only."
             )
-            way_out = "Catch what can fail alone, and agree with the other processes before going on."
+            way_out = "Guard only the code that can fail, and agree with the other processes before going on."
         related = []
         if found.how != "on the way out":
             related.append(Related(program.place(found.handler), "This is the handler."))

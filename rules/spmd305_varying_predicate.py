@@ -11,20 +11,21 @@ if TYPE_CHECKING:
 
 
 class VaryingPredicate(Rule):
-    """A collective runs in a loop or branch of JAX whose predicate differs between the devices.
+    """A collective runs in a JAX loop or branch whose predicate differs between devices.
 
     ## What it does
 
-    Types the bodies of `shard_map` and `pmap` over the axes of the mesh. Reports a collective in a `lax.while_loop`, a
-    `lax.cond`, a `lax.switch`, or a `lax.fori_loop` with a traced bound, if what decides differs along an axis that the
-    collective communicates over: the devices that have to meet there do not come equally often. Of the arguments of
-    a `pmap`, those count that surely hold data, and not copies of a model or a step. In functions that no map is known
-    to run, those predicates count that are computed from what the function itself reduces over the axis.
+    Determines along which mesh axes the values in the bodies of `shard_map` and `pmap` vary. Reports a collective in a
+    `lax.while_loop`, a `lax.cond`, a `lax.switch`, or a `lax.fori_loop` with a traced bound, if the predicate or bound
+    varies along an axis that the collective communicates over: the devices that have to meet there do not reach it
+    equally often. Of the arguments of a `pmap`, only those count that certainly hold data, not copies of a model or a
+    step counter. In functions that no map is known to run, only predicates count that are computed from values that
+    the function itself reduces over the axis.
 
     ## Why it matters
 
-    The device that leaves the loop first stops answering, and the others wait for it. JAX's own check does not look at
-    predicates.
+    The device that leaves the loop first no longer takes part, and the others wait for it. JAX's own check does not
+    look at predicates.
 
     ## Example
 
@@ -71,8 +72,8 @@ class VaryingPredicate(Rule):
 
     ## Limits
 
-    Under `vmap` both ways of a branch run, so nothing is said there. Predicates that come from unknown functions, and
-    collectives inside of libraries, are left alone.
+    Under `vmap`, both sides of a branch run, so nothing is reported there. Predicates that come from unknown functions,
+    and collectives inside libraries, are not checked.
     """
 
     code = "SPMD305"
@@ -87,15 +88,15 @@ class VaryingPredicate(Rule):
             told.add(event.mark.site)
             place = program.place(event.site)
             at = program.where(event.mark.site, place.path)
-            related = [Related(program.place(event.mark.site), "What decides here differs between the devices.")]
+            related = [Related(program.place(event.mark.site), "This predicate differs between the devices.")]
             if event.origin is not None and event.origin != event.mark.site:
-                related.append(Related(program.place(event.origin), f"From here it varies along {event.axis!r}."))
+                related.append(Related(program.place(event.origin), f"It varies along {event.axis!r} from here on."))
             related.append(Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."))
             yield self.finding(
                 message=(
                     f"{event.name} communicates over {event.axis!r}, but the devices along {event.axis!r} make it "
                     f"a different number of times: the predicate at {at} varies along {event.axis!r}, so some wait for "
-                    "others that never come."
+                    "others that never reach it."
                 ),
                 place=place,
                 help=_way_out(event.axis),
@@ -110,20 +111,22 @@ class VaryingPredicate(Rule):
                 message=(
                     f"{own.name} communicates over {own.axis!r}, but each device along {own.axis!r} decides for itself "
                     f"at {program.where(own.predicate, place.path)} whether it makes it: the predicate is computed "
-                    f"from what {program.where(own.reduced, place.path)} reduces, so some wait for others that never "
-                    "come."
+                    f"from the value that {program.where(own.reduced, place.path)} reduces, so some wait for others "
+                    "that never reach it."
                 ),
                 place=place,
                 help=_way_out(own.axis),
                 related=(
-                    Related(program.place(own.predicate), "What decides here differs between the devices."),
-                    Related(program.place(own.reduced), f"This reduces over {own.axis!r} what it is computed from."),
+                    Related(program.place(own.predicate), "This predicate differs between the devices."),
+                    Related(
+                        program.place(own.reduced), f"This reduces the value behind the predicate over {own.axis!r}."
+                    ),
                 ),
             )
 
 
 def _way_out(axis: str) -> str:
     return (
-        f"Make all devices decide alike: reduce what the predicate is computed from over {axis!r} "
-        "(pmax, pmin, psum), or move the collective out."
+        f"Let all devices make the same decision: reduce the value behind the predicate over {axis!r} "
+        "(pmax, pmin, psum), or move the collective out of the loop or branch."
     )

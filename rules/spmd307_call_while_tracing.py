@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class CallWhileTracing(Rule):
-    """A call that all processes must make together stands in code that JAX traces.
+    """A call that all processes must make together is in code that JAX traces.
 
     ## What it does
 
-    Finds `multihost_utils` calls and the like in functions that a `jit`, `pmap` or `shard_map` traces, also several
-    calls below it; and those in callbacks from the device, in `__del__`, and in threads.
+    Finds `multihost_utils` calls and the like in functions that a `jit`, `pmap` or `shard_map` traces, directly or
+    through several calls; also in device callbacks, in `__del__`, and in threads.
 
     ## Why it matters
 
     Traced code runs once per compilation, not once per call. A process that finds the program in its cache, or that
-    compiles again for another shape, makes another number of these calls than the others, and waits for them.
+    compiles again for another shape, makes a different number of these calls than the others, and waits for them.
 
     ## Example
 
@@ -51,11 +51,10 @@ class CallWhileTracing(Rule):
 
     ## Limits
 
-    A call behind a branch that cannot be decided is not reported, nor one in a function that reaches a jit only
-    through a value that is not known for sure. Maps over several devices, and jits with shardings, that a pool of
-    threads is given count where the program launches others beside them; in other threads, they are reported with
-    `--preview`. Barriers in threads are not reported.
-    Of finalizers only `__del__` is looked at.
+    A call in a branch that cannot be decided is not reported, nor is one in a function that reaches a jit only through
+    a value that is not known for certain. Maps over several devices, and jits with shardings, that are passed to a
+    thread pool count if the program launches others alongside them; in other threads, they are reported with
+    `--preview`. Barriers in threads are not reported. Of finalizers, only `__del__` is checked.
     """
 
     code = "SPMD307"
@@ -67,41 +66,41 @@ class CallWhileTracing(Rule):
             place = program.place(found.site)
             short = found.name.rsplit(".", 1)[-1]
             traced, *between = found.way
-            related = [Related(program.place(traced), "This traces it.")]
+            related = [Related(program.place(traced), "This makes JAX trace it.")]
             related += [Related(program.place(site), "This call leads to it.") for site in between]
             yield self.finding(
                 message=(
                     f"{short} is a call that all processes must make together, but {program.where(traced, place.path)} "
-                    "has JAX trace it: it runs once per compilation, which differs between processes."
+                    "makes JAX trace it: it runs once per compilation, and how often that is differs between processes."
                 ),
                 place=place,
-                help="Make the call outside and pass its result in, or use a collective of jax.lax over a mapped axis.",
+                help="Make the call outside and pass its result in, or use a jax.lax collective over a mapped axis.",
                 related=tuple(related),
             )
 
     def _elsewhere(self, program: Program) -> Iterator[Diagnostic]:
-        """Callbacks from the device, threads, and finalizers."""
+        """Device callbacks, threads, and finalizers."""
         for found in program.calls_elsewhere():
             place = program.place(found.site)
             at = program.where(found.call.path[-1], place.path)
             if found.how == "callback":
                 message = (
-                    f"{found.starter} runs this function while the devices are in the computation that calls it, and "
-                    f"it makes the parallel call {found.call.name} at {at}, which waits for them."
+                    f"{found.starter} runs this function while the devices are still in the computation that calls "
+                    f"it, and the function makes the parallel call {found.call.name} at {at}, which waits for them."
                 )
                 help_ = "Return the value from the computation and make the call in the loop around it."
             elif found.how == "finalizer":
                 message = (
-                    f"__del__ makes the parallel call {found.call.name} at {at}: when the garbage collector comes to "
-                    "an object differs between processes."
+                    f"__del__ makes the parallel call {found.call.name} at {at}, but objects are collected at "
+                    "different times on different processes."
                 )
                 help_ = "Make the call in a method that the program calls, or in the __exit__ of a context manager."
             else:
                 message = (
-                    f"{found.starter} hands this function to a thread, and it launches {found.call.name} at {at}: "
-                    "between which calls of the main thread differs on every process."
+                    f"{found.starter} runs this function in a thread, and it launches {found.call.name} at {at}: its "
+                    "position among the main thread's calls differs between processes."
                 )
-                help_ = "Launch it from the main thread, and leave only reading and writing to the other one."
+                help_ = "Launch it from the main thread, and only read and write data in the other thread."
             yield self.finding(
                 message=message,
                 place=place,

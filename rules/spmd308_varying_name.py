@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class VaryingName(Rule):
-    """The name by which processes meet is not the same on every process.
+    """The name of a barrier or checkpoint is not the same on every process.
 
     ## What it does
 
-    Finds barriers (`multihost_utils.sync_global_devices`) whose name is made from the process's number, a clock, the
-    system's entropy, the host's name or the hash of a string, or with a counter that only some processes advance.
+    Finds barriers (`multihost_utils.sync_global_devices`) whose name is made from the process index, a clock, the
+    system's entropy, the host name or the hash of a string, or from a counter that only some processes advance.
 
     ## Why it matters
 
-    JAX compares the names and stops the job where they differ; barriers of the coordination service wait for the others
-    under a name that nobody else uses, until they time out.
+    JAX compares the names and stops the job if they differ. Barriers of the coordination service wait for the others
+    under a name that no other process uses, until they time out.
 
     ## Example
 
@@ -45,7 +45,7 @@ class VaryingName(Rule):
 
     ## Limits
 
-    Names of checkpoints are looked at in programs that speak of several processes, and with `--preview` in all.
+    Names of checkpoints are checked in programs that look like multi-process programs, and with `--preview` in all.
     """
 
     code = "SPMD308"
@@ -61,6 +61,6 @@ class VaryingName(Rule):
                     f"{source.text} ({program.where(source.site, place.path)})."
                 ),
                 place=place,
-                help="The processes never meet. Make the name from what all of them know, such as the step.",
+                help="The processes never meet. Build the name from values that all of them know, such as the step.",
                 related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
             )

@@ -9,12 +9,12 @@ class LoneCheckpoint(BranchRule):
     ## What it does
 
     Finds the construction, `save`, `restore`, `wait_until_finished` and `close` of Orbax's managers and
-    checkpointers, and Flax's multi-process saving, behind a condition that is not the same on every process.
+    checkpointers, and Flax's multi-process saving, under a condition that is not the same on every process.
 
     ## Why it matters
 
-    These calls meet inside on all processes, also where only one of them writes. Guards on process 0 are often left
-    over from a time when a checkpoint was one file. The job hangs in the save, or in the next one.
+    These calls synchronize all processes internally, even if only one of them writes. Guards on process 0 are often
+    left over from a time when a checkpoint was a single file. The job hangs in the save, or in the next one.
 
     ## Example
 
@@ -43,9 +43,9 @@ class LoneCheckpoint(BranchRule):
 
     ## Limits
 
-    A manager that is told which processes take part (`MultiprocessingOptions(active_processes=...)`) is left alone.
-    Behind what is not the number of a process, only programs that speak of several processes are looked at, unless
-    with `--preview`.
+    A manager that is given the participating processes (`MultiprocessingOptions(active_processes=...)`) is not
+    reported. Conditions on anything but the process index are checked only in programs that look like multi-process
+    programs; with `--preview`, in all.
     """
 
     code = "SPMD309"

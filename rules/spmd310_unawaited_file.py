@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class UnawaitedFile(Rule):
-    """Every process reads a file that one of them has just made, and nobody waits for that one.
+    """Every process reads a file that one of them has just written, without waiting for that process.
 
     ## What it does
 
-    Finds files that are written under a condition on the number of the process and read behind it by all, from the
+    Finds files that are written under a condition on the process index and read after it by all processes, from the
     very same path, with no parallel call in between.
 
     ## Why it matters
 
-    While one process still trains the tokenizer or downloads the weights, the others are at the reading already. They
-    find no file, or half of one; in the runs in which the one is fast enough all is well.
+    While one process is still training the tokenizer or downloading the weights, the others already try to read them.
+    They find no file, or half of one. If the first process happens to be fast enough, the run succeeds.
 
     ## Example
 
@@ -51,8 +51,8 @@ class UnawaitedFile(Rule):
 
     ## Limits
 
-    Writing and reading must stand in one function, or in functions of the project that it hands the path to. What is
-    read in a `try` is not reported, nor is what stands behind a loop that sleeps or a call that waits.
+    The write and the read must be in one function, or in functions of the project that it passes the path to. A read
+    inside a `try` is not reported, nor is one after a loop that sleeps or a call that waits.
     """
 
     code = "SPMD310"
@@ -64,16 +64,16 @@ class UnawaitedFile(Rule):
             at = program.where(found.made, place.path)
             yield self.finding(
                 message=(
-                    f"Every process reads this file, which only some of them make at {at}: nothing makes the others "
-                    "wait, so they may come here first."
+                    f"Every process reads this file, but only some of them write it at {at}: nothing makes the others "
+                    "wait, so they may get here first."
                 ),
                 place=place,
                 help=(
-                    "Let all processes meet between the two, for example in "
+                    "Synchronize all processes between the two, for example with "
                     "jax.experimental.multihost_utils.sync_global_devices."
                 ),
                 related=(
                     Related(program.place(found.branch), "This condition is not the same on every process."),
-                    Related(program.place(found.made), "The file is made here."),
+                    Related(program.place(found.made), "The file is written here."),
                 ),
             )

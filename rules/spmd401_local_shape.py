@@ -15,16 +15,16 @@ class LocalShape(Rule):
 
     ## What it does
 
-    Follows the shapes of arrays that go into parallel calls back to sizes that differ between processes: the length of
-    a process's share of the data, a listing, the longest example of the local batch (a tokenizer may pad to it), a
-    choice by chance, the process's number itself; through the generators and iterators of the project, too. So it does
-    with the structure of trees: None, or something empty, on some processes where others pass a value.
+    Follows the shapes of arrays that are passed to parallel calls back to sizes that differ between processes: the
+    length of a process's share of the data, a listing, the longest example of the local batch (a tokenizer may pad to
+    it), a random choice, or the process index itself, also through the project's own generators and iterators. Does the
+    same for the structure of trees: None, or an empty container, on some processes where others pass a value.
 
     ## Why it matters
 
-    A compiled function is compiled anew for every shape. Processes that pass different ones run different programs,
-    and their collectives wait for one another, or pair what does not fit: the job hangs or computes with garbage. A
-    tree without leaves makes no collective at all.
+    JAX compiles a function anew for every shape. Processes that pass different shapes run different programs, and their
+    collectives wait for one another, or combine values that do not match: the job hangs or computes garbage. A tree
+    without leaves makes no collective at all.
 
     ## Example
 
@@ -55,9 +55,9 @@ class LocalShape(Rule):
 
     ## Limits
 
-    A bare `jit` counts if it takes what it gave before, as a step of training does, in a program that names several
-    processes; the longest of a batch counts in such programs. With `--preview` they count in every program, and so do
-    sizes of listings and of what is called local by name.
+    Calls of a bare `jit` count if they take their own previous result, as a training step does, in a program that looks
+    like a multi-process program; the longest example of a batch counts in such programs. With `--preview`, both count
+    in every program, and so do the sizes of listings and of values that are called local by name.
     """
 
     code = "SPMD401"
@@ -72,12 +72,13 @@ class LocalShape(Rule):
         place = program.place(found.site)
         what = "structure" if found.structure else "shape"
         mend = (
-            "Some processes pass nothing where others pass a value, and JAX maps such a call over what is there. Give "
-            "every process a value of one structure, with one shape and dtype: zeros like it where it has none."
+            "Some processes pass nothing where others pass a value, and JAX maps such a call over the leaves that "
+            "exist. Give every process a value with the same structure, shape and dtype, such as zeros where it has "
+            "none."
         )
         sizes = (
             "The processes compile or run different programs. Pad to a size that all processes know, drop the "
-            "rest, or agree on the size first, for example by multihost_utils.process_allgather."
+            "remainder, or agree on the size first, for example with multihost_utils.process_allgather."
         )
         return self.finding(
             message=(

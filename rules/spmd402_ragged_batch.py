@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 class RaggedBatch(Rule):
-    """A parallel call is given batches that are not of one size on all processes.
+    """A parallel call is given batches whose size is not the same on every process.
 
     ## What it does
 
     Finds batches of a process's own part of the data that are made without dropping the remainder, and parts of data
-    that was batched before it was shared out, where such batches go into a parallel call.
+    that was batched before it was divided, if such batches are passed to a parallel call.
 
     ## Why it matters
 
-    The parts differ by a few rows, so the last batch has another size on every process, or only one process has a short
-    one. The processes compile different programs for it, and their collectives wait for one another: the job hangs at
-    the end of the first epoch.
+    The parts differ by a few rows, so the last batch has a different size on each process, or only one process has a
+    short batch. The processes compile different programs for it, and their collectives wait for one another: the job
+    hangs at the end of the first epoch.
 
     ## Example
 
@@ -59,8 +59,8 @@ class RaggedBatch(Rule):
 
     ## Limits
 
-    A preview: the number of rows may divide, which the program alone does not tell. A loop that goes over the part
-    itself, and so makes another number of steps on every process, is told as SPMD303.
+    This is a preview rule (`--preview`): the number of rows may divide evenly, which the program alone does not show. A
+    loop over the part itself, which makes a different number of steps on each process, is reported as SPMD303.
     """
 
     code = "SPMD402"
@@ -76,14 +76,14 @@ class RaggedBatch(Rule):
         cause = found.cause or found.reason
         return self.finding(
             message=(
-                f"The batches that {found.call.name}, a parallel call, is given are not of one size on all processes: "
-                f"{cause.text} ({program.where(cause.site, place.path)})."
+                f"The batches passed to {found.call.name}, a parallel call, do not have the same size on every "
+                f"process: {cause.text} ({program.where(cause.site, place.path)})."
             ),
             place=place,
             help=(
                 "The processes compile different programs for them. Drop the remainder (drop_remainder=True, "
-                "drop_last=True), repeat the data before it is batched, or pad to a size that all processes know and "
-                "mask what was added."
+                "drop_last=True), repeat the data before batching it, or pad to a size that all processes know and "
+                "mask the padding."
             ),
             related=tuple(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
         )

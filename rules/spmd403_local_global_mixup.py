@@ -21,72 +21,80 @@ _ONE = {
 }
 _MESSAGES = {
     "element": (
-        "{other} is the number of {other_one}, and chooses from {one}, which lists {one_unit}.",
+        "{other} is the index of {other_one}, but it selects from {one}, which lists {one_unit}.",
         (
-            "Where a process has more than one device it is another one's, or past the end. Choose from a list of what "
-            "is counted."
+            "With more than one device per process, this is a device of another process, or past the end. Select from "
+            "a list of what the index counts."
         ),
     ),
     "first": (
         "The first {other} of {one} are the devices of process 0, on every process.",
-        "Use jax.local_devices() for those of this process.",
+        "Use jax.local_devices() for the devices of this process.",
     ),
     "share": (
-        "{one} is the number of {one_one}, and there are as many parts as {other_unit} ({other}).",
+        "{one} is the index of {one_one}, but there is one part for each of {other_unit} ({other}).",
         (
-            "The shares overlap, or parts of the data are left out on all processes. Divide by the number of what the "
-            "place counts: process_index goes with process_count."
+            "The shares overlap, or parts of the data are left out on all processes. Divide by the count that belongs "
+            "to the index: process_index goes with process_count."
         ),
     ),
     "compare": (
-        "{one} is the number of {one_one}, and is compared with {other}, which counts {other_unit}.",
+        "{one} is the index of {one_one}, but it is compared with {other}, which counts {other_unit}.",
         "Compare it with jax.process_count().",
     ),
     "rows": (
-        "This has a row for each of {one_unit} ({one}), and a map over the devices of this process takes it.",
-        "It fails where there is a second process. Make jax.local_device_count() rows.",
+        "This has one row for each of {one_unit} ({one}), but a map over the devices of this process takes it.",
+        "This fails with more than one process. Make jax.local_device_count() rows.",
     ),
     "part": (
-        "This process hands over rows for {one_unit} ({one}) as its own part.",
+        "This process passes rows for {one_unit} ({one}) as its own part.",
         (
-            "The array gets that many rows from every process. Hand over rows for jax.local_device_count(), or say the "
-            "global_shape."
+            "The global array gets that many rows from every process. Pass rows for jax.local_device_count(), or set "
+            "the global_shape."
         ),
     ),
     "mesh": (
-        "A mesh over the devices of all processes is given the size of {one_unit} ({one}).",
+        "The size of a mesh over the devices of all processes is the number of {one_unit} ({one}).",
         (
-            "It fails, or leaves out the devices of the other processes. Use jax.device_count(), or pass "
+            "This fails, or leaves out the devices of the other processes. Use jax.device_count(), or pass "
             "devices=jax.local_devices()."
         ),
     ),
     "mean": (
         "A sum over the devices of all processes is divided by the number of {one_unit} ({one}).",
-        "The mean is too large by the number of processes. Use jax.lax.pmean, or divide by jax.lax.axis_size.",
+        (
+            "The mean is too large by a factor of the number of processes. Use jax.lax.pmean, or divide by "
+            "jax.lax.axis_size."
+        ),
     ),
     "twice": (
-        "What was divided by {one} already is divided by {other}, which counts {other_unit}.",
-        "The number of processes goes into it twice. Divide by jax.local_device_count(), or the whole by this.",
+        "A value that was already divided by {one} is divided by {other}, which counts {other_unit}.",
+        "This divides by the number of processes twice. Use jax.local_device_count(), or divide the whole value here.",
     ),
 }
 
 
 class LocalGlobalMixup(Rule):
-    """The number of processes, of all devices and of this process's devices are taken for one another.
+    """The counts of processes, of all devices and of this process's devices are mixed up.
 
     ## What it does
 
-    Knows what a value counts: processes, the devices of all processes, or the devices of this process. Finds where two
-    that count different things meet: an element of `jax.local_devices()` chosen by `jax.process_index()`, a share of
-    the data by the number of the process and `jax.device_count()`, rows for all devices given to `jax.pmap`, a
-    process's portion of a batch divided by the number of all devices. Finds also arrays that are put on the first of
-    all devices, and a process's own part of the data that `jax.device_put` is given with a sharding over the devices of
-    all. Finds, too, a part that is read in batches of a size which is divided by the number of processes elsewhere.
+    Tracks what a value counts: processes, the devices of all processes, or the devices of this process. Finds places
+    where two values that count different things meet, such as
+
+    - an element of `jax.local_devices()` selected by `jax.process_index()`;
+    - a share of the data by the process index and `jax.device_count()`;
+    - rows for all devices passed to `jax.pmap`;
+    - a process's portion of a batch divided by the number of all devices.
+
+    Also finds arrays that are put on the first of all devices, a process's own part of the data that is passed to
+    `jax.device_put` with a sharding over the devices of all processes, and a part that is read in batches of a size
+    that is divided by the number of processes elsewhere.
 
     ## Why it matters
 
-    On one process these numbers are equal, or the difference does no harm. On many, parts of the data are read twice
-    or never, a process uses another one's device, or a mean is too large by the number of processes.
+    On one process these numbers are equal, or the difference does no harm. On several, parts of the data are read twice
+    or never, a process uses another process's device, or a mean is too large by a factor of the number of processes.
 
     ## Example
 
@@ -108,9 +116,10 @@ class LocalGlobalMixup(Rule):
 
     ## Limits
 
-    What is computed from two counts, such as the devices by process, has no unit. Where nothing but the number of
-    devices is asked for, only files that name several processes are looked at. With `--preview` also meshes over all
-    devices that are as large as those of one process: many such programs are for one process.
+    A value computed from two counts, such as the devices per process, has no unit. If a program asks only for the
+    number of devices, only files that look like part of a multi-process program are checked. With `--preview`, meshes
+    over all devices that are as large as those of one process are also reported: many such programs are written for one
+    process.
     """
 
     code = "SPMD403"
@@ -127,17 +136,17 @@ class LocalGlobalMixup(Rule):
     def _placed(self, program: Program, found: Placed) -> Diagnostic:
         if found.reason is None:
             message = (
-                "This is put on a device by its number among those of all processes. It belongs to one of them: on the "
-                "others JAX raises, because a process can put data on its own devices only."
+                "This is put on a device selected by its index among the devices of all processes. It belongs to one "
+                "process: on the others JAX raises, because a process can put data only on its own devices."
             )
-            way_out = "Choose from jax.local_devices(), which takes a backend, too."
+            way_out = "Select from jax.local_devices(), which also takes a backend."
         else:
             source = found.reason.source
             message = (
-                f"jax.device_put takes this for the whole array over the devices of all processes, but each process "
-                f"gives its own: {source.text} ({program.where(source.site, program.place(found.site).path)})."
+                f"jax.device_put expects the same whole array on every process, but each process passes its own part: "
+                f"{source.text} ({program.where(source.site, program.place(found.site).path)})."
             )
-            way_out = "Use jax.make_array_from_process_local_data, which puts the parts together."
+            way_out = "Use jax.make_array_from_process_local_data, which assembles the parts."
         chain = found.reason.chain() if found.reason is not None else ()
         listed = "These are the devices of all processes." if found.reason is None else "The mesh is made here."
         return self.finding(
@@ -154,13 +163,13 @@ class LocalGlobalMixup(Rule):
         divided = program.place(found.divided)
         message = (
             f"{found.size!r} counts the examples of all processes: it is divided by their number "
-            f"({program.where(found.divided, program.place(found.site).path)}). Here each process takes so many of its "
-            "own part."
+            f"({program.where(found.divided, program.place(found.site).path)}). Here each process takes that many "
+            "from its own part."
         )
         return self.finding(
             message=message,
             place=program.place(found.site),
-            help="Make batches of what is left after the division.",
+            help="Use the size after the division for these batches.",
             related=(
                 *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
                 Related(divided, "It is divided here."),
@@ -178,5 +187,5 @@ class LocalGlobalMixup(Rule):
             message=message.format(**words),
             place=program.place(found.site),
             help=way_out,
-            related=tuple(Related(program.place(each.site), f"{each.text} is asked here.") for each in made),
+            related=tuple(Related(program.place(each.site), f"This is {each.text}.") for each in made),
         )

@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 
 class VaryingProgram(TracedRule):
-    """Processes compile different programs for one call.
+    """Processes compile different programs for the same call.
 
     ## What it does
 
-    Finds static arguments (`static_argnums`, `static_argnames`) that differ between processes, and values of this
-    process, such as `jax.process_index()`, a clock or an unseeded random number, that decide the shape of an array
-    while JAX traces: `jnp.zeros((rows, width))`. What the host has found out of this process, such as `memory_stats()`,
-    counts where a `jit` with shardings, or a `pmap` whose axis has a name, closes over it, in a program of several
-    processes; with `--preview` in any. Values that decide no shape are SPMD509.
+    Finds static arguments (`static_argnums`, `static_argnames`) that differ between processes, and process-specific
+    values, such as `jax.process_index()`, a clock or an unseeded random number, that determine the shape of an array
+    while JAX traces: `jnp.zeros((rows, width))`. Values that the host has found out about this process, such as
+    `memory_stats()`, count if a `jit` with shardings, or a `pmap` whose axis has a name, closes over them in a
+    multi-process program; with `--preview`, in any program. Values that do not determine a shape are SPMD509.
 
     ## Why it matters
 
-    Every process must run the same program. With different ones the collectives in them need not match: the job hangs,
-    or the runtime refuses the program without naming a line.
+    Every process must run the same program. If the programs differ, their collectives need not match: the job hangs, or
+    the runtime rejects the program without naming a line.
 
     ## Example
 
@@ -48,13 +48,14 @@ class VaryingProgram(TracedRule):
 
     ## Limits
 
-    Only code that a `jit` or a map surely traces is looked at. What a function closes over is followed as said above.
+    Only code that a `jit` or a map certainly traces is checked. Values that a function closes over are followed as
+    described above.
     """
 
     code = "SPMD404"
     name = "varying-program"
     shapes = True
-    then = "each process compiles a program of its own"
+    then = "each process compiles a different program"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for given in program.varying_statics():
@@ -66,10 +67,10 @@ class VaryingProgram(TracedRule):
         place = program.place(found.site)
         message = (
             f"The static argument {found.static!r} of {found.call.name} is not the same on every process: "
-            f"{source.text} ({program.where(source.site, place.path)}). Each process compiles a program of its own."
+            f"{source.text} ({program.where(source.site, place.path)}). Each process compiles a different program."
         )
         way_out = (
-            "Agree on the value before the call, for example by multihost_utils.process_allgather, or pass it as an "
+            "Agree on the value before the call, for example with multihost_utils.process_allgather, or pass it as an "
             "ordinary argument."
         )
         return self.diagnostic(program, place_of=found.site, message=message, way_out=way_out, reason=found.reason)

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class FloatShape(Rule):
-    """The shape of an array holds a float.
+    """The shape of an array contains a float.
 
     ## What it does
 
-    Finds shapes given to `jnp.ones`, `reshape`, `jax.random.normal` and their like in which a number is surely a float:
-    it is written as one, or it is the result of a division by `/`.
+    Finds shapes passed to `jnp.ones`, `reshape`, `jax.random.normal` and similar functions in which a size is certainly
+    a float: it is written as one, or it is the result of a division with `/`.
 
     ## Why it matters
 
-    Sizes per device come from dividing a batch by the number of devices, and `/` gives a float in Python even where
-    nothing remains. JAX raises a TypeError, often only when the job runs on its real devices.
+    Sizes per device come from dividing a batch by the number of devices, and `/` gives a float in Python even if there
+    is no remainder. JAX raises a TypeError, often only when the job runs on its real devices.
 
     ## Example
 
@@ -47,7 +47,7 @@ class FloatShape(Rule):
 
     ## Limits
 
-    Numbers that come from parameters or from functions are left alone.
+    Sizes that come from parameters or from functions are not checked.
     """
 
     code = "SPMD405"
@@ -60,22 +60,24 @@ class FloatShape(Rule):
                 continue
             told.add(found.site)
             place = program.place(found.site)
-            why = "it is divided by /" if found.division else "it is written as one"
+            why = "it is divided with /" if found.division else "it is written as one"
             at = "" if found.made == found.site else f" at {program.where(found.made, place.path)}"
             yield self.finding(
-                message=f"This number of the shape for {found.taker} is a float ({why}{at}): JAX raises a TypeError.",
+                message=f"This size in the shape for {found.taker} is a float ({why}{at}): JAX raises a TypeError.",
                 place=place,
-                help="Divide by // after checking that nothing remains." if found.division else "Write an integer.",
-                related=(Related(program.place(found.made), "Here it becomes a float."),),
+                help="Divide with // after checking that there is no remainder."
+                if found.division
+                else "Write an integer.",
+                related=(Related(program.place(found.made), "It becomes a float here."),),
                 fix=_fix(program, found.made),
             )
 
 
 def _fix(program: Program, made: Site) -> Fix | None:
-    """A division without a remainder; whether nothing remains is for a reader to see."""
+    """Replace / with //; the reader has to check that there is no remainder."""
     between = program.slips.division(made)
     if between is None:
         return None
     start, end = (program.location(made, offset) for offset in between)
     text = " // " if between[1] - between[0] > 1 else "//"
-    return Fix("unsafe", "Divide by //.", (Edit(start, end, text),))
+    return Fix("unsafe", "Divide with //.", (Edit(start, end, text),))

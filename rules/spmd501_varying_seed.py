@@ -11,21 +11,24 @@ if TYPE_CHECKING:
 
 
 class SeedsThatVary(Rule):
-    """A seed that has to be the same on every process is not.
+    """A seed that must be the same on every process is not.
 
     ## What it does
 
-    Finds keys of `jax.random` whose seed comes from a clock, the system's entropy, an unseeded generator or the host's
-    name; lists, iterators and data sets that every process shuffles with a seed of its own before it takes its share of
-    them, and samplers that do both; what an unseeded generator drew and `jax.device_put` puts on all devices alike;
-    and, with `--preview`, keys with the process's number in them that `model.init` makes the parameters with, and state
-    from an unseeded generator that is replicated to the devices of each process.
+    Finds
+
+    - keys of `jax.random` whose seed comes from a clock, the system's entropy, an unseeded generator or the host name;
+    - lists, iterators and datasets that each process shuffles with its own seed before it takes its share of them, and
+      samplers that do both;
+    - values drawn from an unseeded generator that `jax.device_put` puts on all devices as one value;
+    - with `--preview`, keys that contain the process index and that `model.init` makes the parameters with, and state
+      from an unseeded generator that is replicated to the devices of each process.
 
     ## Why it matters
 
-    What is made with such a key is taken to be the same everywhere: parameters, dropout under one global program. Each
-    process then holds other values for one array, nothing fails, and the numbers are wrong. Shares of lists that were
-    shuffled differently overlap and leave examples out.
+    JAX assumes that values made with such a key are the same on every process: parameters, dropout in one global
+    program. Each process then holds different values for one array, nothing fails, and the numbers are wrong. Shares of
+    lists that were shuffled differently overlap and leave examples out.
 
     ## Example
 
@@ -54,8 +57,8 @@ class SeedsThatVary(Rule):
 
     ## Limits
 
-    Keys count in files that say that they are for several processes; with `--preview`, in all. A key that the process's
-    number is folded into is what one needs for noise of one's own, and is not reported.
+    Keys count in files that look like part of a multi-process program; with `--preview`, in all. A key that the process
+    index is folded into is what a process needs for its own noise, and is not reported.
     """
 
     code = "SPMD501"
@@ -73,10 +76,10 @@ class SeedsThatVary(Rule):
             yield self._share(program, share)
 
     def _seed(self, program: Program, found: VaryingSeed) -> Diagnostic:
-        users = tuple(Related(program.place(site), "The key goes here.") for site in found.users)
+        users = tuple(Related(program.place(site), "The key is used here.") for site in found.users)
         what = "The seed of this key is not the same on every process"
         way_out = (
-            "What is made with it differs where JAX takes it to be one value. Take the seed from the "
+            "Values made with it differ where JAX assumes that they are the same. Take the seed from the "
             "configuration, or agree on one with multihost_utils.broadcast_one_to_all."
         )
         return self._diagnostic(program, found.site, found.reason, what, way_out, users)
@@ -84,21 +87,21 @@ class SeedsThatVary(Rule):
     def _state(self, program: Program, found: VaryingSeed) -> Diagnostic:
         what = "The parameters are made with a key that is not the same on every process"
         way_out = (
-            "Every process then starts from other parameters. Split off the key for the parameters before the "
-            "number of the process is folded in."
+            "Each process then starts from different parameters. Split off the key for the parameters before the "
+            "process index is folded in."
         )
         return self._diagnostic(program, found.site, found.reason, what, way_out)
 
     def _replica(self, program: Program, site: Site, reason: Reason) -> Diagnostic:
-        what = "Every process replicates a value of its own"
+        what = "Each process replicates a different value"
         way_out = (
-            "JAX takes it to be one value on all devices. Draw it with a seed that is the same on every process, or "
+            "JAX assumes that it is the same on all devices. Draw it with a seed that is the same on every process, or "
             "agree on one with multihost_utils.broadcast_one_to_all."
         )
         return self._diagnostic(program, site, reason, what, way_out)
 
     def _share(self, program: Program, found: ShuffledShare) -> Diagnostic:
-        what = "This is one process's share of what every process shuffled in its own way"
+        what = "This is one process's share of data that each process shuffled differently"
         way_out = "The shares overlap and leave elements out. Shuffle with a seed that is the same on every process."
         return self._diagnostic(program, found.site, found.shuffle, what, way_out)
 

@@ -11,24 +11,29 @@ if TYPE_CHECKING:
 
 
 class SharedKey(Rule):
-    """All devices draw the same random numbers, for data that is different on each.
+    """All devices draw the same random numbers for data that differs between them.
 
     ## What it does
 
     In the body of a `shard_map`, finds random numbers drawn from a key that the specs (or the closure) make the same on
-    every device, and that are added to, multiplied with or chosen by for values that are sharded: noise, dropout; or
-    that leave the body under a spec which says that each device has a part of its own: chains, initial weights.
-    Bodies of `pmap` count, too, where `in_axes`, a closure or `replicate` hands all devices one key, and what meets the
-    random numbers is surely data and no copy of a model. Finds also keys that are split for the devices of this
-    process, or numbers drawn for them, and chosen by `axis_index`, which counts those of all; and keys that a `pmap` is
-    given, split for the devices of this process from a key that all processes make alike, as of a parameter called
-    seed, in files that speak of processes, or of which a function counts all devices and its own (with `--preview`,
-    in all).
+    every device, if they
+
+    - are added to, multiplied with or used to select from sharded values, as noise and dropout are; or
+    - leave the body under a spec that says that each device has its own part, as chains and initial weights do.
+
+    In the body of a `pmap`, they count if `in_axes`, a closure or `replicate` gives all devices the same key, and the
+    values that they are combined with are certainly data and not a copy of a model.
+
+    Also finds keys that are split, or numbers that are drawn, for the devices of this process and then selected by
+    `axis_index`, which counts the devices of all processes; and keys passed to a `pmap` that are split for the devices
+    of this process from a key that is the same on every process, such as one from a parameter called seed. The latter
+    count in files that mention processes, or in which a function counts all devices and its own; with `--preview`, in
+    all.
 
     ## Why it matters
 
-    The noise of the shards is one and the same: a batch of 1,024 over 128 devices sees eight dropout masks. Nothing
-    fails; the model is a little worse.
+    All shards get the same noise: a batch of 1,024 over 128 devices sees eight dropout masks. Nothing fails; the model
+    is a little worse.
 
     ## Example
 
@@ -65,8 +70,8 @@ class SharedKey(Rule):
 
     ## Limits
 
-    A single random number is left alone: one for all is often meant. So are random matrices that data is multiplied
-    with by `@`, and what is drawn by a library.
+    A single random number is not reported: one for all devices is often intended. Neither are random matrices that data
+    is multiplied with by `@`, or numbers drawn by a library.
     """
 
     code = "SPMD502"
@@ -83,15 +88,15 @@ class SharedKey(Rule):
             place = program.place(found.site)
             yield self.finding(
                 message=(
-                    f"The rows made at {program.where(found.split, place.path)} are as many as this process has "
-                    "devices, but axis_index counts the devices of all processes: beyond the first process JAX clamps "
+                    f"The number of rows made at {program.where(found.split, place.path)} is that of this process's "
+                    "devices, but axis_index counts the devices of all processes: beyond the first process, JAX clamps "
                     "the index, and all devices there get the last row."
                 ),
                 place=place,
                 help="Fold the index into one key instead: jax.random.fold_in(key, jax.lax.axis_index(...)).",
                 related=(
-                    Related(program.place(found.place), "This is a place among the devices of all processes."),
-                    Related(program.place(found.split), "These are made here, for the devices of this process."),
+                    Related(program.place(found.place), "This is an index among the devices of all processes."),
+                    Related(program.place(found.split), "The rows are made here, for the devices of this process."),
                 ),
             )
 
@@ -101,13 +106,13 @@ class SharedKey(Rule):
             yield self.finding(
                 message=(
                     "This splits a key for the devices of this process, but every process makes the same key at "
-                    f"{program.where(found.made, place.path)}: the devices of all processes draw the same numbers."
+                    f"{program.where(found.made, place.path)}: devices of different processes draw the same numbers."
                 ),
                 place=place,
-                help="Fold the number of the process in before: jax.random.fold_in(key, jax.process_index()).",
+                help="Fold in the process index first: jax.random.fold_in(key, jax.process_index()).",
                 related=(
-                    Related(program.place(found.made), "The key is made here, alike on every process."),
-                    Related(program.place(found.given), "This gives the keys to the devices."),
+                    Related(program.place(found.made), "The key is made here, and is the same on every process."),
+                    Related(program.place(found.given), "This passes the keys to the devices."),
                 ),
             )
 
@@ -120,11 +125,11 @@ class SharedKey(Rule):
             told.add(event.mark.site)
             place = program.place(event.mark.site)
             at = program.where(event.site, place.path)
-            meet = "put them into" if event.site == event.mark.site else f"at {at} they meet"
-            where = f"{meet} values that are different on each"
-            joined = "Here they are put into values that are sharded."
+            meet = "combine them" if event.site == event.mark.site else f"combine them at {at}"
+            where = f"{meet} with values that differ between devices"
+            joined = "They are combined with sharded values here."
             if event.hazard == "stacked":
-                where = f"the spec at {at} puts those of all devices side by side, as if each had drawn its own"
+                where = f"the spec at {at} concatenates them, as if each device had drawn its own"
                 joined = "This spec says that each device has its own part."
             derived = (event.origin,) if event.origin is not None else ()
             given = program.place(program.cut_at(found.map))
@@ -134,7 +139,10 @@ class SharedKey(Rule):
                 help=f"Derive a key for each device: jax.random.fold_in(key, jax.lax.axis_index({event.axis!r})).",
                 related=(
                     *(Related(program.place(site), "This call leads to it.") for site in found.path),
-                    *(Related(program.place(site), "The key is derived here, alike on all.") for site in derived),
+                    *(
+                        Related(program.place(site), "The key is derived here, the same on all devices.")
+                        for site in derived
+                    ),
                     Related(program.place(event.site), joined),
                     Related(given, f"The {found.library} gives all devices the same key."),
                 ),

@@ -10,27 +10,31 @@ if TYPE_CHECKING:
     from spmdlint.rule import Program
 
 _MORE = 8
-"""Other places that a finding points to."""
+"""The maximum number of further places that a finding points to."""
 
 
 class MissingReduction(Rule):
-    """A gradient or a metric of one device's data is used as if it were that of all.
+    """A gradient or a metric of one device's data is used as if it were that of all devices.
 
     ## What it does
 
-    Types the bodies of `shard_map` over the axes of the mesh, through functions, `jax.grad` and loops. Reports where a
-    gradient, or a sum or mean over sharded data, leaves the body under an out spec that says that it is the same on all
-    devices, with the check off and no `psum` or `pmean` on the way. In the body of a `pmap` that names its axis, finds
-    gradients that are applied to parameters without a reduction, and where the host takes the first row (`loss[0]`,
-    `unreplicate(metrics)`) of a sum or mean that each device has of its own data. Finds also where some processes tell
-    a number that comes from the rows of their own devices (outputs of a `pmap`, `addressable_shards`): a metric
-    computed on process 0 covers the examples of process 0; and calls in a mapped body that leave a helper's `axis_name`
-    at None, so that it reduces nothing, where the body reduces elsewhere; and running statistics (`batch_stats`) that a
-    `pmap` keeps for each device and nothing in the program averages.
+    Determines along which mesh axes the values in the bodies of `shard_map` and `pmap` vary, through functions,
+    `jax.grad` and loops. Finds
+
+    - in a `shard_map`, a gradient, or a sum or mean over sharded data, that leaves the body under an out spec that says
+      that it is the same on all devices, with the check off and no `psum` or `pmean` on the way;
+    - in a `pmap` that names its axis, gradients that are applied to parameters without a reduction, and sums or means
+      that each device has of its own data and of which the host takes the first row (`loss[0]`,
+      `unreplicate(metrics)`);
+    - numbers that come from the rows of a process's own devices (outputs of a `pmap`, `addressable_shards`) and that
+      only some processes report: a metric computed on process 0 covers the examples of process 0;
+    - calls in a mapped body that leave a helper's `axis_name` at None, so that it reduces nothing, although the body
+      reduces elsewhere;
+    - running statistics (`batch_stats`) that a `pmap` keeps for each device and that nothing in the program averages.
 
     ## Why it matters
 
-    Every device goes on with its own numbers. The replicas drift apart, or the result is that of one shard, and JAX
+    Every device continues with its own numbers. The replicas drift apart, or the result is that of one shard, and JAX
     takes whichever copy comes first. Nothing fails.
 
     ## Example
@@ -72,11 +76,11 @@ class MissingReduction(Rule):
 
     ## Limits
 
-    What an unknown function computes, such as an optimizer of a library, is not known to vary, but for a function of
-    single examples under `vmap`. Along an axis that is called after members, agents or seeds every device is taken to
-    train a model of its own. Under the check JAX raises by itself; that is SPMD504. A `pmap` does not say which of its
-    arguments are copies of one value: what the body takes derivatives by, applies as a model's variables, or gives back
-    for the next step counts as one.
+    What an unknown function computes, such as an optimizer of a library, is not known to vary, except for a function of
+    single examples under `vmap`. Along an axis that is named after members, agents or seeds, every device is assumed to
+    train its own model. With the check on, JAX raises by itself; that is SPMD504. A `pmap` does not say which of its
+    arguments are copies of one value: those that the body differentiates with respect to, applies as a model's
+    variables, or returns for the next step count as copies.
     """
 
     code = "SPMD503"
@@ -96,16 +100,16 @@ class MissingReduction(Rule):
                 name=self.name,
                 severity="warning",
                 message=(
-                    "These running statistics are of one device's rows, and nothing in the program averages them: each "
-                    "device evaluates with its own, and a checkpoint holds those of the first."
+                    "These running statistics come from one device's rows, and nothing in the program averages them: "
+                    "each device evaluates with its own, and a checkpoint holds those of the first device."
                 ),
                 place=program.place(found.site),
                 help=(
-                    "Give the normalisation layers the axis, with axis_name, or average the statistics before they are "
-                    "used outside of training: jax.pmap(lambda x: jax.lax.pmean(x, axis), axis)."
+                    "Pass axis_name to the normalisation layers, or average the statistics before they are used "
+                    "outside training: jax.pmap(lambda x: jax.lax.pmean(x, axis), axis)."
                 ),
                 related=(
-                    Related(program.place(found.asked), "The model gives them here."),
+                    Related(program.place(found.asked), "The model returns them here."),
                     Related(program.place(found.map), "This runs the body on every device."),
                 ),
             )
@@ -119,13 +123,13 @@ class MissingReduction(Rule):
                 name=self.name,
                 severity="warning",
                 message=(
-                    f"This leaves {found.parameter!r} at None, so {found.library} ({at}) is not made, although the "
+                    f"This leaves {found.parameter!r} at None, so {found.library} ({at}) is skipped, although the "
                     f"body runs under {found.axis!r} and reduces over it elsewhere."
                 ),
                 place=place,
-                help=f"Pass {found.parameter}={found.axis!r}; what comes back is of one device otherwise.",
+                help=f"Pass {found.parameter}={found.axis!r}; otherwise the result is that of one device.",
                 related=(
-                    Related(program.place(found.collective), "This is left out."),
+                    Related(program.place(found.collective), "This is skipped."),
                     Related(program.place(found.sibling), f"The body reduces over {found.axis!r} here."),
                     Related(program.place(found.map), "This runs the body."),
                 ),
@@ -142,23 +146,27 @@ class MissingReduction(Rule):
                 name=self.name,
                 severity="warning",
                 message=(
-                    f"What is told here comes from the rows of this process's devices alone (from {source}), and only "
-                    f"the processes that the condition at {program.where(found.guard, place.path)} lets in tell it."
+                    "The value reported here is computed from the rows of this process's devices only (from "
+                    f"{source}), and the condition at {program.where(found.guard, place.path)} lets only some "
+                    "processes report it."
                 ),
                 place=place,
-                help="Gather it first, on all processes: jax.experimental.multihost_utils.process_allgather.",
-                related=(*steps[:6], Related(program.place(found.guard), "Only some processes come in here.")),
+                help="Gather it first on all processes: jax.experimental.multihost_utils.process_allgather.",
+                related=(
+                    *steps[:6],
+                    Related(program.place(found.guard), "This condition is not the same on every process."),
+                ),
             )
 
     def _on_the_host(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.one_rows():
-            related = [Related(program.place(found.map), f"The {found.library} gives a row for each device.")]
+            related = [Related(program.place(found.map), f"The {found.library} returns a row for each device.")]
             if found.origin is not None:
                 related.insert(0, Related(program.place(found.origin), "It is computed here, from one device's data."))
             what = f"{found.part}" if found.part else "metric"
             yield self.finding(
                 message=(
-                    f"This takes the first device's {what} for that of all: it is a sum or mean of one device's data, "
+                    f"This uses the first device's {what} as that of all: it is a sum or mean of one device's data, "
                     f"and the body never reduces it over {found.axis!r}."
                 ),
                 place=program.place(found.site),
@@ -169,8 +177,8 @@ class MissingReduction(Rule):
     def _in_bodies(self, program: Program) -> Iterator[Diagnostic]:
         for share in program.bodies.shares():
             found = share.first
-            what = "The gradient" if found.gradient is not None else "A sum or mean"
-            way = "On one way through the body, " if found.mixed else ""
+            what = "the gradient" if found.gradient is not None else "a sum or mean"
+            way = "On one path through the body, " if found.mixed else ""
             if found.spec == found.map:
                 ends = f"leaves {found.body!r} under out_axes=None, which says that it is the same on all devices"
             elif found.spec is not None:
@@ -183,8 +191,8 @@ class MissingReduction(Rule):
             if found.spec is not None and found.spec != found.map:
                 related.append(Related(program.place(found.spec), f"This spec does not name {found.axis!r}."))
             if found.origin is not None:
-                related.append(Related(program.place(found.origin), f"From here it varies along {found.axis!r}."))
-            related += [Related(program.place(each), "So does what this gives.") for each in share.others[:_MORE]]
+                related.append(Related(program.place(found.origin), f"It varies along {found.axis!r} from here on."))
+            related += [Related(program.place(each), "So does this value.") for each in share.others[:_MORE]]
             yield self.finding(
                 message=message[0].upper() + message[1:],
                 place=program.place(share.site),

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 class FalseReplication(Rule):
-    """A spec says that a value is the same on all devices, and it is not.
+    """A spec says that a value is the same on all devices, but it is not.
 
     ## What it does
 
-    Types the bodies of `shard_map` over the axes of the mesh, as JAX's `check_vma` does, through functions, branches
-    and loops. Reports an output that varies along an axis which its out spec does not name: on every way through the
-    body, or on one of two. So does an output of a `pmap` under `out_axes=None`. And an argument whose spec names no
-    axis, and that comes of the number of the process.
+    Determines along which mesh axes the values in the bodies of `shard_map` vary, as JAX's `check_vma` does, through
+    functions, branches and loops. Reports an output that varies along an axis that its out spec does not name: on every
+    path through the body, or on one of two. Also reports such an output of a `pmap` under `out_axes=None`, and an
+    argument that comes from the process index although its spec names no axis.
 
     ## Why it matters
 
-    With the check on, JAX raises, on the cluster, when that way is first traced. With `check_vma=False` it believes the
-    spec and takes the copy of one device; the other shares are lost.
+    With the check on, JAX raises, on the cluster, when that path is first traced. With `check_vma=False`, it trusts the
+    spec and takes the copy of one device; the other shards are lost.
 
     ## Example
 
@@ -55,9 +55,9 @@ class FalseReplication(Rule):
 
     ## Limits
 
-    Under the check, a map over the mesh of the context is reported with `--preview` only: an axis of it may be of size
-    one. Specs that are not known in full, and what unknown functions compute, are left alone. Where branches compare
-    with a number or None, as questions for the number of devices do, the ways are not told apart.
+    With the check on, a map over the mesh of the context is reported only with `--preview`: an axis of it may have size
+    one. Specs that are not fully known, and the results of unknown functions, are not checked. If branches compare with
+    a number or None, as tests for the number of devices do, their paths are not distinguished.
     """
 
     code = "SPMD504"
@@ -72,13 +72,13 @@ class FalseReplication(Rule):
             place, source = program.place(found.site), found.reason.source
             yield self.finding(
                 message=(
-                    f"The spec says that this argument of the {found.library} is the same on all devices, but every "
-                    f"process gives its own: {source.text} ({program.where(source.site, place.path)})."
+                    f"The spec says that this argument of the {found.library} is the same on all devices, but each "
+                    f"process passes its own: {source.text} ({program.where(source.site, place.path)})."
                 ),
                 place=place,
                 help=(
-                    "JAX takes it to be one value. Name the axis in the spec and put a row for each device into a "
-                    "global array, or take jax.lax.axis_index inside."
+                    "JAX assumes that it is one value. Name the axis in the spec and put a row for each device into a "
+                    "global array, or use jax.lax.axis_index inside."
                 ),
                 related=(
                     *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
@@ -95,19 +95,19 @@ class FalseReplication(Rule):
                 continue
             told.add((found.map, found.axis))
             place = program.place(found.spec)
-            way = " on one way through it" if found.mixed else ""
+            way = " on one path through it" if found.mixed else ""
             says = "out_axes=None says" if found.spec == found.map else "The spec says"
             if found.checked:
-                then = "JAX raises, unless only a branch's predicate varies, which its check does not count"
+                then = "JAX raises, unless only a branch's predicate varies, which its check ignores"
             else:
                 why = "" if found.spec == found.map else ", because the check is off"
                 then = f"JAX takes the copy of one device{why}"
-            related = [Related(program.place(found.map), f"The {found.library} of {found.body!r}.")]
+            related = [Related(program.place(found.map), f"This is the {found.library} of {found.body!r}.")]
             if found.returned is not None:
-                related.append(Related(program.place(found.returned), "This is what it returns."))
+                related.append(Related(program.place(found.returned), "It is returned here."))
             if found.origin is not None:
-                text = "This way gives" if found.mixed else "From here it is"
-                related.insert(0, Related(program.place(found.origin), f"{text} what varies along {found.axis!r}."))
+                text = "This path gives a value that varies" if found.mixed else "From here on, it varies"
+                related.insert(0, Related(program.place(found.origin), f"{text} along {found.axis!r}."))
             yield self.finding(
                 message=(
                     f"{says} that this output of {found.body!r} is the same on all devices along "

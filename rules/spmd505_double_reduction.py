@@ -11,28 +11,32 @@ if TYPE_CHECKING:
 
 
 _HELP = {
-    "transposed": "Take the mean of the loss inside of the function that is differentiated, and drop this one.",
-    "settled": "Reduce the loss inside of the function that is differentiated, and drop this one.",
+    "transposed": "Take the mean of the loss inside the differentiated function, and remove this reduction.",
+    "settled": "Reduce the loss inside the differentiated function, and remove this reduction.",
     "magnified": "Differentiate this device's own loss, or take the mean of the gradients (pmean) here.",
 }
 
 
 class DoubleReduction(Rule):
-    """A value is reduced over an axis along which it has been reduced already.
+    """A value is reduced over an axis over which it has already been reduced.
 
     ## What it does
 
-    Finds a `psum` or `pmean` over an axis, of a value that an earlier `psum` or `pmean` over that axis has made the
-    same on all devices, and of gradients in a checked `shard_map`, which JAX has summed already: the derivative by
-    a value that is the same on all devices is the sum over them. `psum` of such gradients counts even where nothing is
-    known of the loss: they are the same on all devices. Also `psum` of the gradients of a loss that is itself
-    a `psum` over that axis, in a `pmap` or an unchecked `shard_map`: the derivative of `psum` is `psum` there. With
-    `--preview`, a second reduction that changes nothing, such as `pmean` of a mean, is reported, too.
+    Finds a `psum` or `pmean` over an axis of
+
+    - a value that an earlier `psum` or `pmean` over that axis has made the same on all devices;
+    - gradients in a `shard_map` with the check on, which JAX has already summed: the derivative with respect to a value
+      that is the same on all devices is the sum over them. `psum` of such gradients is reported even if nothing is
+      known about the loss, because they are the same on all devices.
+
+    Also finds `psum` of the gradients of a loss that is itself a `psum` over that axis, in a `pmap` or in a `shard_map`
+    with the check off: the derivative of `psum` is `psum` there. With `--preview`, a second reduction that changes
+    nothing, such as `pmean` of a mean, is also reported.
 
     ## Why it matters
 
-    `psum` of a sum is too large by the number of devices. `pmean` of gradients that are a sum already leaves the sum:
-    the learning rate grows with the mesh. Nothing fails.
+    `psum` of a sum is too large by a factor of the number of devices. `pmean` of gradients that are already a sum
+    leaves the sum: the learning rate grows with the mesh. Nothing fails.
 
     ## Example
 
@@ -67,8 +71,8 @@ class DoubleReduction(Rule):
 
     ## Limits
 
-    Values that have met others since their first reduction are left alone, and so is `psum` of a constant, which counts
-    the devices.
+    Values that have been combined with others since their first reduction are not reported, nor is `psum` of a
+    constant, which counts the devices.
     """
 
     code = "SPMD505"
@@ -88,21 +92,24 @@ class DoubleReduction(Rule):
                     f"the gradients of a loss that psum has summed over it at {at}, and whose derivative sums again"
                 )
             elif event.mark.fact == "transposed":
-                before = f"gradients that JAX has summed over it at {at}, as it does in a checked {found.library}"
+                before = (
+                    f"gradients that JAX has already summed over it at {at}, as it does in a {found.library} with the "
+                    "check on"
+                )
             elif event.mark.fact == "settled":
                 before = (
-                    f"gradients that are the same along it already, from {at}: in a checked {found.library}, JAX sums "
-                    "them where the loss differs, if they are by what all devices share"
+                    f"gradients that are already the same along it, from {at}: in a {found.library} with the check on, "
+                    "JAX sums the gradient of a replicated value if the loss varies"
                 )
             else:
                 done = "sum" if event.mark.fact == "summed" else "mean"
-                before = f"what is the {done} over it already, from {at}"
+                before = f"a value that is already the {done} over it, from {at}"
             if event.harmless:
                 then = "It changes nothing and costs a round of communication."
             elif event.name == "psum":
-                then = "The result is too large by the number of devices."
+                then = "The result is too large by a factor of the number of devices."
             else:
-                then = "They stay a sum, too large by the number of devices for a mean."
+                then = "They remain a sum, too large for a mean by a factor of the number of devices."
             yield Diagnostic(
                 code=self.code,
                 name=self.name,
@@ -111,7 +118,7 @@ class DoubleReduction(Rule):
                 place=place,
                 help=_HELP.get(event.mark.fact, "Reduce it once."),
                 related=(
-                    Related(program.place(event.mark.site), f"Here it is reduced over {event.axis!r} before."),
+                    Related(program.place(event.mark.site), f"It is first reduced over {event.axis!r} here."),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),
             )

@@ -15,15 +15,15 @@ class NonlinearBeforeReduction(Rule):
 
     ## What it does
 
-    Finds a gradient, a sum or a mean of one device's share of the data that goes through a norm, a clip, a square root,
-    an exponential, the update of an optimizer such as `optax.adam`, or the like, and is reduced by `psum` or `pmean`
-    only then; and the `std` or `var` of this device's rows, where the mean of the same rows is taken beside it. Also a
-    bias that is added to this device's part of a product of matrices before `psum` takes their sum.
+    Finds a gradient, a sum or a mean of one device's share of the data that passes through a norm, a clip, a square
+    root, an exponential, the update of an optimizer such as `optax.adam`, or the like, and is only then reduced by
+    `psum` or `pmean`; and the `std` or `var` of this device's rows, if the mean of the same rows is taken next to it.
+    Also finds a bias that is added to this device's part of a matrix product before `psum` sums the parts.
 
     ## Why it matters
 
     The mean of clipped gradients is not the clipped mean, and the root of a mean is not the mean of roots. All devices
-    agree on the wrong number, so no check of replicas sees it, and the result depends on the number of devices.
+    agree on the wrong number, so no check of replicas notices it, and the result depends on the number of devices.
 
     ## Example
 
@@ -57,8 +57,8 @@ class NonlinearBeforeReduction(Rule):
 
     ## Limits
 
-    Some authors mean it: a mean of norms as a metric, clipping per replica. Gradients per example (`vmap` of `grad`)
-    are left alone.
+    Some authors intend it: a mean of norms as a metric, clipping per replica. Per-example gradients (`vmap` of `grad`)
+    are not reported.
     """
 
     code = "SPMD506"
@@ -76,14 +76,14 @@ class NonlinearBeforeReduction(Rule):
             place = program.place(event.mark.site)
             at = program.where(event.site, place.path)
             message = (
-                f"A non-linear function of this device's share along {event.axis!r} is reduced by {event.name} "
-                f"at {at} only: the result is not that of the whole batch, and depends on the number of devices."
+                f"A non-linear function is applied to this device's share along {event.axis!r} before {event.name} "
+                f"at {at} reduces it: the result is not that of the whole batch, and depends on the number of devices."
             )
-            help_ = f"Reduce over {event.axis!r} first, and take the function of the result."
+            help_ = f"Reduce over {event.axis!r} first, and apply the function to the result."
             if biased:
                 message = (
-                    f"This adds what is alike on all devices along {event.axis!r} to each device's part of a product, "
-                    f"and the {event.name} at {at} sums both: the bias counts as often as there are devices."
+                    f"This adds a value that is the same on all devices along {event.axis!r} to each device's part of "
+                    f"a product, and the {event.name} at {at} sums both: the bias is counted once per device."
                 )
                 help_ = f"Add it after the {event.name}, or on one device only."
             yield self.finding(
@@ -92,7 +92,7 @@ class NonlinearBeforeReduction(Rule):
                 help=help_,
                 related=(
                     *(Related(program.place(site), "This call leads to it.") for site in found.path),
-                    Related(program.place(event.site), f"The {event.name} comes here."),
+                    Related(program.place(event.site), f"This is the {event.name}."),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),
             )

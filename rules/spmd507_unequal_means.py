@@ -15,13 +15,13 @@ class UnequalMeans(Rule):
 
     ## What it does
 
-    Finds a quotient of two sums of one device's share (a sum of masked losses by the sum of the mask), or the gradient
-    of one, that is averaged over the devices by `pmean`.
+    Finds a quotient of two sums over one device's share (a sum of masked losses divided by the sum of the mask), or the
+    gradient of one, that `pmean` averages over the devices.
 
     ## Why it matters
 
-    Each device has another number of examples, of tokens, of padding. The mean of the quotients weighs a device with
-    three tokens like one with three thousand; the result depends on how the batch was dealt out.
+    Each device has a different number of examples, tokens or padding. The mean of the quotients gives a device with
+    three tokens the same weight as one with three thousand; the result depends on how the batch was distributed.
 
     ## Example
 
@@ -53,7 +53,7 @@ class UnequalMeans(Rule):
 
     ## Limits
 
-    Where all devices always hold the same number of examples, the two are equal; the linter cannot know that.
+    If all devices always hold the same number of examples, the two are equal; the linter cannot know that.
     """
 
     code = "SPMD507"
@@ -71,14 +71,14 @@ class UnequalMeans(Rule):
             at = program.where(event.site, place.path)
             yield self.finding(
                 message=(
-                    f"This quotient of two sums of this device's share is averaged by {event.name} over "
+                    f"This quotient of two sums over this device's share is averaged by {event.name} over "
                     f"{event.axis!r} at {at}: devices with few examples weigh as much as those with many."
                 ),
                 place=place,
-                help=f"Sum both over {event.axis!r} by jax.lax.psum, and divide then.",
+                help=f"Sum both over {event.axis!r} with jax.lax.psum, then divide.",
                 related=(
                     *(Related(program.place(site), "This call leads to it.") for site in found.path),
-                    Related(program.place(event.site), f"The {event.name} comes here."),
+                    Related(program.place(event.site), f"This is the {event.name}."),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),
             )

@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 class ProcessHash(Rule):
-    """A key of random numbers is made from `hash()` of a string, or from `id()`.
+    """A random key is made from `hash()` of a string, or from `id()`.
 
     ## What it does
 
-    Finds `jax.random.key`, `PRNGKey` and `fold_in` whose seed comes from `hash()` of a string or from `id()`,
-    and loops and arguments of compiled functions in the order of such numbers.
+    Finds `jax.random.key`, `PRNGKey` and `fold_in` calls whose seed comes from `hash()` of a string or from `id()`.
+    Also finds loops, and arguments of compiled functions, whose order comes from such numbers.
 
     ## Why it matters
 
-    Python seeds the hashes of strings anew in every process, and an address is a process's own. The key that was meant
-    to belong to a name is another one on every process, and in every run: parameters differ where they should be equal,
-    and no run can be repeated.
+    Python seeds string hashes anew in every process, and addresses differ between processes. A key that was meant to
+    belong to a name is different on each process, and in each run: parameters differ where they should be equal, and no
+    run can be reproduced.
 
     ## Example
 
@@ -46,8 +46,8 @@ class ProcessHash(Rule):
 
     ## Limits
 
-    `hash()` of numbers is the same everywhere. Of a value without a type it is a string if it is written as one, or
-    called a name, a path or a key.
+    `hash()` of numbers is the same on every process. A value whose type is not known counts as a string if it is
+    written as one, or if it is called a name, a path or a key.
     """
 
     code = "SPMD508"
@@ -62,8 +62,7 @@ class ProcessHash(Rule):
             place = program.place(found.site)
             yield self.finding(
                 message=(
-                    f"This key is another one in every process: {source.text} "
-                    f"({program.where(source.site, place.path)})."
+                    f"This key is different in every process: {source.text} ({program.where(source.site, place.path)})."
                 ),
                 place=place,
                 help="Use a hash that does not depend on the process, such as zlib.crc32 of the encoded string.",
@@ -76,14 +75,14 @@ class ProcessHash(Rule):
                 source = loop.reason.source
                 place = program.place(loop.iterable)
                 effect = (
-                    f"This comes in another order in every process, and {loop.what} is given it"
+                    f"The order of this is different in every process, and it is passed to {loop.what}"
                     if loop.sink == "argument"
-                    else f"The order of this loop is another one in every process, and {loop.what} runs inside it"
+                    else f"The order of this loop is different in every process, and {loop.what} runs inside it"
                 )
                 yield self.finding(
                     message=f"{effect}: {source.text} ({program.where(source.site, place.path)}).",
                     place=place,
-                    help="Sort by something that all processes know alike, such as a name or a number.",
+                    help="Sort by something that is the same on every process, such as a name or a number.",
                     related=tuple(
                         Related(program.place(step.site), sentence(step.text)) for step in loop.reason.chain()
                     ),

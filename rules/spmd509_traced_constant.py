@@ -4,21 +4,21 @@ from spmdlint.traced_rule import TracedRule
 
 
 class TracedConstant(TracedRule):
-    """A value of this process becomes a constant of the program that JAX traces.
+    """A process-specific value becomes a constant of the program that JAX traces.
 
     ## What it does
 
-    Finds values of this process, such as `jax.process_index()`, a clock or an unseeded random number, that are read
-    while JAX traces and so become constants of the program: folded into a key, put into an array, added to one. What
-    the host has found out of this process counts where a `jit` with shardings, or a `pmap` whose axis has a name,
-    closes over it, in a program of several processes; with `--preview` in any. Values that decide the shape of an array
-    are SPMD404.
+    Finds process-specific values, such as `jax.process_index()`, a clock or an unseeded random number, that are read
+    while JAX traces and so become constants of the program: folded into a key, put into an array, added to one. Values
+    that the host has found out about this process count if a `jit` with shardings, or a `pmap` whose axis has a name,
+    closes over them in a multi-process program; with `--preview`, in any program. Values that determine the shape of an
+    array are SPMD404.
 
     ## Why it matters
 
-    Every process must run the same program. With a constant of its own each computes something else where all are to
-    hold one value: parameters drift apart. The compiled programs differ, too, and the job hangs, or the runtime refuses
-    them without naming a line, as soon as they are compared.
+    Every process must run the same program. If a constant differs, each process computes something different where all
+    should hold one value: parameters drift apart. The compiled programs also differ, and the job hangs, or the runtime
+    rejects them without naming a line, as soon as they are compared.
 
     ## Example
 
@@ -42,10 +42,11 @@ class TracedConstant(TracedRule):
 
     ## Limits
 
-    Only code that a `jit` or a map surely traces is looked at. What a function closes over is followed as said above.
+    Only code that a `jit` or a map certainly traces is checked. Values that a function closes over are followed as
+    described above.
     """
 
     code = "SPMD509"
     name = "traced-constant"
     shapes = False
-    then = "each process compiles a constant of its own into the program"
+    then = "each process compiles a different constant into the program"

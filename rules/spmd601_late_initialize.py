@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class LateInitialize(Rule):
-    """JAX has started its backend before `jax.distributed.initialize` is called.
+    """JAX's backend is already running when `jax.distributed.initialize` is called.
 
     ## What it does
 
-    Finds calls of `jax.distributed.initialize` that come after JAX has computed something, or was asked for its
-    devices: in the same function, in a function called before, at module level, or in a module that is imported before.
+    Finds calls of `jax.distributed.initialize` that come after JAX has computed something or has been asked for its
+    devices: in the same function, in a function called earlier, at module level, or in a module imported earlier.
 
     ## Why it matters
 
-    The first array, random key or question for the devices starts the backend, for this process alone. `initialize`
-    then raises on every process, or, where an old version lets it pass, each host trains on its own.
+    The first array, random key or query for the devices starts the backend, for this process alone. `initialize` then
+    raises on every process or, if an old version of JAX lets it pass, each host trains on its own.
 
     ## Example
 
@@ -49,8 +49,8 @@ class LateInitialize(Rule):
 
     ## Limits
 
-    Only work that is surely done first counts, not what an undecided branch guards. A call whose error is caught is
-    left alone. A program that never calls `initialize` is not reported: its launcher may.
+    Only work that is certainly done first counts, not code in a branch that cannot be decided. A call whose error is
+    caught is not reported. Neither is a program that never calls `initialize`: its launcher may.
     """
 
     code = "SPMD601"
@@ -67,9 +67,9 @@ class LateInitialize(Rule):
                 Related(program.place(site), "This leads to initialize.") for site in found.initialize.path[:-1]
             ]
             yield self.finding(
-                message=f"{found.initialize.name} comes too late: {work}() at {at} has started JAX's backend by then.",
+                message=f"{found.initialize.name} comes too late: {work}() at {at} has already started JAX's backend.",
                 place=place,
-                help="Call it first in the program, before anything computes or asks for devices, and before modules "
-                "are imported that do.",
+                help="Call it first in the program, before anything computes or asks for devices, and before importing "
+                "modules that do.",
                 related=tuple(related),
             )

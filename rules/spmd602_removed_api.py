@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 class RemovedApi(Rule):
-    """The program uses a name of JAX that the configured version does not have.
+    """The program uses a JAX name that the configured version does not have.
 
     ## What it does
 
-    Compares what is imported and used with a table of the names that JAX has removed: the old homes of meshes, specs
-    and shardings, `xmap`, `jax.tree_map`, `device_put_sharded`, `host_callback` and the like, and parameters such as
-    `check_rep`. The setting `jax-version` says which version counts; without it the newest does.
+    Compares imports and uses with a table of the names that JAX has removed: the old locations of meshes, specs and
+    shardings, `xmap`, `jax.tree_map`, `device_put_sharded`, `host_callback` and the like, and parameters such as
+    `check_rep`. The setting `jax-version` says which version counts; the default is the newest.
 
     ## Why it matters
 
-    The hosts of a job are upgraded one image at a time. What still imports on the machine where it was written raises
-    on the cluster, or on some of its hosts, while the others wait for them.
+    The hosts of a job are upgraded one image at a time. Code that still imports on the machine where it was written
+    raises on the cluster, or on some of its hosts, while the others wait for them.
 
     ## Example
 
@@ -46,8 +46,8 @@ class RemovedApi(Rule):
 
     ## Limits
 
-    Only names that programs of several devices use are in the table. A use behind a question for the version, behind
-    `hasattr`, or in a `try` that catches the error is left alone.
+    Only names that multi-device programs use are in the table. A use that is guarded by a test of the version or by
+    `hasattr`, or that is in a `try` that catches the error, is not reported.
     """
 
     code = "SPMD602"
@@ -58,11 +58,11 @@ class RemovedApi(Rule):
             place = program.place(found.site)
             since = ".".join(map(str, found.removed.since))
             if found.parameter_of:
-                message = f"{found.parameter_of} has no parameter {found.written!r} since JAX {since}."
+                message = f"{found.parameter_of} has no parameter {found.written!r} in JAX {since} and later."
             elif found.removed.name == found.written:
-                message = f"{found.written} does not exist since JAX {since}."
+                message = f"{found.written} does not exist in JAX {since} and later."
             else:
-                message = f"{found.written} does not exist: {found.removed.name} is gone since JAX {since}."
+                message = f"{found.written} does not exist: {found.removed.name} is gone in JAX {since} and later."
             yield self.finding(
                 message=message,
                 place=place,
@@ -75,4 +75,4 @@ def _fix(found: UseOfRemoved, place: Place) -> Fix | None:
     if not found.in_place:
         return None
     use = found.removed.use
-    return Fix("safe", f"Replace it by {use}.", (Edit(place.start, place.end, use),))
+    return Fix("safe", f"Replace it with {use}.", (Edit(place.start, place.end, use),))

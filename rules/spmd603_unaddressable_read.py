@@ -11,18 +11,17 @@ if TYPE_CHECKING:
 
 
 class UnaddressableRead(Rule):
-    """The host reads the whole of an array of which it holds a part.
+    """The host reads the whole of an array of which it holds only a part.
 
     ## What it does
 
-    Finds NumPy functions, `jax.device_get`, `tolist()`, `item()`, `float()`, `list()` and loops on an array that is cut
-    along an axis of a mesh over all devices, in a program that is written for several processes: made by
-    `jax.device_put` or `jax.make_array_from_...` with such a sharding, or the result of a `jit` or `shard_map` that
-    says so.
+    Finds NumPy functions, `jax.device_get`, `tolist()`, `item()`, `float()`, `list()` and loops on an array that is
+    sharded along an axis of a mesh over all devices, in a multi-process program. The array is made by `jax.device_put`
+    or `jax.make_array_from_...` with such a sharding, or returned by a `jit` or `shard_map` that declares it.
 
     ## Why it matters
 
-    On one process it works. On several, JAX raises: the other parts lie on devices that this process cannot address.
+    On one process this works. On several, JAX raises: the other parts are on devices that this process cannot address.
 
     ## Example
 
@@ -59,10 +58,10 @@ class UnaddressableRead(Rule):
 
     ## Limits
 
-    Only arrays whose sharding and mesh are known for sure count. An axis of the mesh that lies within one process does
-    not cut an array between processes; the linter does not know the sizes. Under Pathways one process addresses all
-    devices, and nothing raises: the one finding on public code was in a function for Pathways alone, so the rule is on
-    trial.
+    Only arrays whose sharding and mesh are known for certain count. A mesh axis that lies within one process does not
+    split an array between processes; the linter does not know the sizes. Under Pathways, one process addresses all
+    devices and nothing raises: the only finding on public code was in a function for Pathways alone, so this is a
+    preview rule (`--preview`).
     """
 
     code = "SPMD603"
@@ -76,11 +75,11 @@ class UnaddressableRead(Rule):
             axes = ", ".join(map(repr, found.axes))
             yield self.finding(
                 message=(
-                    f"The array made at {at} is cut along {axes} over the devices of all processes, and "
-                    f"{found.reader} reads all of it: on several processes JAX raises."
+                    f"The array made at {at} is sharded along {axes} over the devices of all processes, and "
+                    f"{found.reader} reads all of it: with several processes, JAX raises."
                 ),
                 place=place,
-                help="Gather it first by multihost_utils.process_allgather, reduce it under jit, or read its "
+                help="Gather it first with multihost_utils.process_allgather, reduce it under jit, or read its "
                 "addressable_shards.",
                 related=(Related(program.place(found.made), "The array is made here."),),
             )

@@ -15,12 +15,12 @@ class RepeatedDevice(Rule):
 
     ## What it does
 
-    Looks at lists of devices that are written by hand for `pmap(devices=...)`, `Mesh` and `make_mesh`, and finds those
-    in which one device stands more than once.
+    Checks hand-written lists of devices for `pmap(devices=...)`, `Mesh` and `make_mesh`, and finds those that contain a
+    device more than once.
 
     ## Why it matters
 
-    A device runs one share. JAX makes such a mesh, and raises at its first use with an error about lengths.
+    A device runs one shard. JAX makes such a mesh, but raises at its first use with an error about lengths.
 
     ## Example
 
@@ -45,7 +45,7 @@ class RepeatedDevice(Rule):
 
     ## Limits
 
-    Devices that are named by anything but their place in `jax.devices()` or `jax.local_devices()` are not compared.
+    Devices that are given by anything but their position in `jax.devices()` or `jax.local_devices()` are not compared.
     """
 
     code = "SPMD605"
@@ -55,9 +55,9 @@ class RepeatedDevice(Rule):
         for found in program.repeated_devices():
             library = found.library.rpartition(".")[2]
             yield self.finding(
-                message=f"One device stands more than once among those of this {library}.",
+                message=f"A device appears more than once among those of this {library}.",
                 place=program.place(found.site),
-                help="List each device once, as in jax.devices()[:4]. To try a mesh without the devices for it, set "
+                help="List each device once, as in jax.devices()[:4]. To try a mesh without the real devices, set "
                 "XLA_FLAGS=--xla_force_host_platform_device_count=4.",
                 related=(Related(program.place(found.user), f"The {library} is made here."),),
             )

@@ -15,12 +15,12 @@ class UncalledMethod(Rule):
 
     ## What it does
 
-    Finds `x.devices` of a JAX array that is handed to `len`, `list`, `set`, `print` and their like without being
+    Finds `x.devices` of a JAX array that is passed to `len`, `list`, `set`, `print` and similar functions without being
     called.
 
     ## Why it matters
 
-    `devices` looks like a field, in tutorials too, and is a method: `len(x.devices)` raises, and `print(x.devices)`
+    `devices` looks like a field, even in tutorials, but is a method: `len(x.devices)` raises, and `print(x.devices)`
     prints a method instead of the devices that hold the array.
 
     ## Example
@@ -45,7 +45,7 @@ class UncalledMethod(Rule):
 
     ## Limits
 
-    Only arrays that are seen to be made by JAX count.
+    Only arrays that are visibly made by JAX count.
     """
 
     code = "SPMD606"
@@ -55,7 +55,7 @@ class UncalledMethod(Rule):
         for found in program.slips.uncalled():
             place = program.place(found.site)
             yield self.finding(
-                message=f"{found.name} is a method of arrays, and nothing calls it here.",
+                message=f"{found.name} is a method of arrays, but it is not called here.",
                 place=place,
                 help=f"Call it: {found.name}().",
                 fix=Fix("safe", f"Call {found.name}.", (Edit(place.end, place.end, "()"),)),

@@ -1,4 +1,4 @@
-"""SPMD900: a comment silences a rule that has nothing to say there."""
+"""SPMD900: a comment suppresses a rule that reports nothing there."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from spmdlint.rule import Run, RunRule, UnusedSuppression
 
 
 class UnusedSuppressionRule(RunRule):
-    """A comment suppresses a rule that gives no finding there.
+    """A comment suppresses a rule that reports nothing there.
 
     ## What it does
 
     Reports each code or name in `# spmdlint: ignore[...]` and `# noqa: ...` that suppresses nothing although its rule
-    ran, that no installed rule has, and an `ignore` that names no rule at all. Reports also what looks like a directive
-    and is none, such as `# spmdlint: disable=...`.
+    ran, each one that belongs to no installed rule, and each `ignore` that names no rule at all. Also reports comments
+    that look like a directive but are not one, such as `# spmdlint: disable=...`.
 
     ## Why it matters
 
-    A suppression that has outlived its cause silences the next hazard on that line, which nobody has looked at. One
-    with a slip in the code never worked, and the reader believes that it does.
+    A suppression that has outlived its cause hides the next hazard on that line, which nobody has looked at. One with a
+    typo in the code never worked, although the reader believes that it does.
 
     ## Example
 
@@ -52,10 +52,10 @@ class UnusedSuppressionRule(RunRule):
 
 
 def _fix(unused: UnusedSuppression) -> Fix | None:
-    """Taken out where its rule ran and found nothing; what nobody knows may be a slip, and a reader's to mend."""
+    """Remove the selector if its rule ran and found nothing. An unknown one may be a typo and is left to the reader."""
     if unused.code is None or unused.removal is None:
         return None
-    return Fix("safe", f"Take {unused.selector} out of the comment.", (unused.removal,))
+    return Fix("safe", f"Remove {unused.selector} from the comment.", (unused.removal,))
 
 
 def _words(unused: UnusedSuppression) -> tuple[str, str]:
@@ -67,8 +67,8 @@ def _words(unused: UnusedSuppression) -> tuple[str, str]:
     if unused.is_directive:
         near = f"Did you mean {unused.nearest!r}? " if unused.nearest else ""
         return (
-            f"This comment says {unused.selector!r}, which is no directive of spmdlint, so it does nothing.",
-            f"{near}There are 'spmdlint: ignore[CODE] reason' and 'spmdlint: uniform'.",
+            f"This comment says {unused.selector!r}, which is not a spmdlint directive, so it does nothing.",
+            f"{near}The directives are 'spmdlint: ignore[CODE] reason' and 'spmdlint: uniform'.",
         )
     if unused.is_family:
         return (
@@ -82,6 +82,6 @@ def _words(unused: UnusedSuppression) -> tuple[str, str]:
             f"{near}'spmdlint rule --all' lists the rules.",
         )
     return (
-        f"This comment suppresses {unused.selector}, which finds nothing here.",
+        f"This comment suppresses {unused.selector}, which reports nothing here.",
         "Delete it, so that it cannot hide a later finding.",
     )

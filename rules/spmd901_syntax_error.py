@@ -13,12 +13,12 @@ class SyntaxErrorRule(RunRule):
 
     ## What it does
 
-    Reports each file that cannot be opened, does not decode, or is no Python. The rest of the project is linted.
+    Reports each file that cannot be opened or decoded, or that is not valid Python. The rest of the project is linted.
 
     ## Why it matters
 
-    A file that is left out looks like a file without hazards. What it defines is unknown to the other files, too, so
-    findings in them may be missing.
+    A file that is left out looks like a file without hazards. Its definitions are also unknown in the other files, so
+    findings may be missing there.
 
     ## Example
 
@@ -36,8 +36,8 @@ class SyntaxErrorRule(RunRule):
 
     ## Limits
 
-    The grammar is that of the newest Python. Only the first error in a file is reported. The rule runs whatever is
-    selected; `ignore` switches it off.
+    The grammar is that of the newest Python. Only the first error in a file is reported. The rule runs regardless of
+    what is selected; `ignore` switches it off.
     """
 
     code = "SPMD901"
@@ -51,5 +51,5 @@ class SyntaxErrorRule(RunRule):
             yield self.finding(
                 message,
                 problem.place,
-                help="Mend the file, or exclude it if it is not meant to be Python.",
+                help="Fix the file, or exclude it if it is not meant to be Python.",
             )

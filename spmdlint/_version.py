@@ -1,3 +1,3 @@
-"""The one place that holds the version."""
+"""The single definition of the version."""
 
 __version__ = "0.1.0"

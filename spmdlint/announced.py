@@ -1,7 +1,7 @@
-"""What installed packages announce: the entry points of one group.
+"""The entry points that installed packages declare for one group.
 
-`importlib.metadata` finds them, too, but it takes longer to import than it takes to read what stands beside the
-packages; it is asked where a package does not lie in a folder.
+`importlib.metadata` finds them as well, but importing it takes longer than reading the metadata folders of the
+packages; it is only used if a package is not in a folder.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _FOLDERS = (".dist-info", ".egg-info")
 
 
 class Announcement(NamedTuple):
-    """An entry point: its name, and what it names, ``module`` or ``module:attribute``."""
+    """An entry point: its name, and its value, ``module`` or ``module:attribute``."""
 
     name: str
     value: str
 
     def load(self) -> Any:
-        """The module or object that is named."""
+        """The module or object that the entry point refers to."""
         module, _, attributes = self.value.partition("[")[0].strip().partition(":")
         names = [name for name in attributes.strip().split(".") if name]
         return reduce(getattr, names, importlib.import_module(module.strip()))
@@ -37,7 +37,7 @@ def announced(group: str) -> list[Announcement]:
         from importlib.metadata import entry_points
 
         return sorted({Announcement(point.name, point.value) for point in entry_points(group=group)})
-    # Of two versions of a package that one counts which Python would import.
+    # Of two versions of a package, the one that Python would import counts.
     seen: dict[str, str] = {}
     for place in sys.path:
         for name in _described(place):
@@ -46,7 +46,7 @@ def announced(group: str) -> list[Announcement]:
 
 
 def _described(place: str) -> list[str]:
-    """The folders beside packages that describe them."""
+    """The metadata folders beside packages."""
     try:
         return sorted(name for name in os.listdir(place or ".") if name.endswith(_FOLDERS))  # noqa: PTH208
     except OSError:

@@ -1,4 +1,4 @@
-"""The form that the rules about divergent branches share: one check, one wording, a code for each kind of hazard."""
+"""The base class of the rules about divergent branches, which share one check and one wording."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from spmdlint.rule import Rule
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from spmdlint.analysis.callgraph.effects import ParallelCall
     from spmdlint.analysis.divergence.branches import Divergence, Hazard
+    from spmdlint.analysis.evaluation.values import Site
     from spmdlint.analysis.variance.reason import Reason
     from spmdlint.rule import Program
 
 
 MANY = 9
-"""More further calls than this are not counted in a message."""
-_VARIES = "This condition is not the same on every process."
+"""A message counts up to this many further calls, and says "many" beyond it."""
 
 
 class BranchRule(Rule):
-    """A rule on branches whose condition varies and whose arms make different parallel calls."""
+    """A rule on branches whose condition varies and whose two sides make different parallel calls."""
 
     hazard: ClassVar[Hazard]
     way_out: ClassVar[str]
     more_ways_out: ClassVar[Mapping[str, str]] = {}
-    """Others, by the kind of what varies."""
+    """Additional advice, by the kind of the source that varies."""
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.divergent_branches():
@@ -37,35 +38,65 @@ class BranchRule(Rule):
     def _diagnostic(self, program: Program, found: Divergence) -> Diagnostic:
         place = program.place(found.call.site)
         at = program.where(found.branch, place.path)
-        frames = len(found.call.path) - 1
-        through = f" ({frames} call{'' if frames == 1 else 's'} below)" if frames else ""
+        through = _through(program, found.call)
         count = len(found.others)
         more = "" if not count else f", and {count} more after it" if count <= MANY else ", and many more after it"
-        guard = _guard(found)
-        told = "An exception leads here on some processes only." if found.handler else _VARIES
-        related = [Related(program.place(found.branch), told)]
+        fact, note, effect = _words(program, found, at, more)
+        related = [Related(program.place(found.branch), note)]
         related += [Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()]
         related += [Related(program.place(site), "This leads to the parallel call.") for site in found.call.path[1:]]
         way_out = " ".join(filter(None, (self.way_out, self.more_ways_out.get(found.reason.kind))))
         return self.finding(
             message=(
-                f"{found.call.name} is a parallel call{through}, and {guard} at {at} lets only some processes make "
-                f"it{more}: {_why(program, found.reason, place.path)}."
+                f"{found.call.name} is a parallel call{through}, and {fact}: {_why(program, found.reason, place.path)}."
             ),
             place=place,
-            help=f"The others never join it, and the job hangs or pairs the wrong calls. {way_out}",
+            help=f"{effect}, so the job hangs or pairs the wrong calls. {way_out}",
             related=tuple(related),
         )
 
 
 def _why(program: Program, reason: Reason, seen_from: Path) -> str:
-    """Why the condition varies, in words: its source, or what was made of that and is at fault."""
+    """Why the condition varies, in words: its source, or the later step that is at fault."""
     cause = reason.cause
     return cause.text if cause is reason.source else f"at {program.where(cause.site, seen_from)}, {cause.text}"
 
 
-def _guard(found: Divergence) -> str:
-    """What lets only some processes make the call, in words."""
+def _through(program: Program, call: ParallelCall) -> str:
+    """The function through which the call is reached, if the finding points to a call of that function."""
+    below = program.function_name(call.path[1]) if len(call.path) > 1 else ""
+    if not below:
+        return ""
+    return f" (reached through {below})" if below == "the lambda" else f" (reached through {below}())"
+
+
+def _words(program: Program, found: Divergence, at: str, more: str) -> tuple[str, str, str]:
+    """What the branch does to the call, a note on the branch, and what the other processes then do."""
+    times = f"it{more}{',' if more else ''} a different number of times"
+    left = "The processes that leave the loop first go on without it"
+    missed = "The other processes never join it"
     if found.handler:
-        return "the handler"
-    return "the early exit" if found.early_exit else "the loop" if found.loop else "the condition"
+        return (
+            f"the handler at {at} skips it on some processes{more}",
+            "An exception leads here on some processes only.",
+            missed,
+        )
+    if found.loop:
+        return (
+            f"the loop at {at} makes {times} on each process",
+            "The number of iterations differs between processes.",
+            left,
+        )
+    varies = "This condition is not the same on every process."
+    if _leaves_a_loop(program, found.branch):
+        way = "early exit" if found.early_exit else "loop exit"
+        return f"each process makes {times} because of the {way} at {at}", varies, left
+    guard = "early exit" if found.early_exit else "condition"
+    return f"the {guard} at {at} lets only some processes make it{more}", varies, missed
+
+
+def _leaves_a_loop(program: Program, branch: Site) -> bool:
+    """Whether one arm of a branch leaves a loop in which the other stays."""
+    flow = program.evaluator.flow(branch.ref)
+    blocks = [number for number, block in enumerate(flow.function.blocks) if block.test == branch.number]
+    return any(flow.leaves(number, header) for number in blocks for header in flow.loops)

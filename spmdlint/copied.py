@@ -1,6 +1,6 @@
-"""A copy of this process that does a part of the work: it has all that is known so far, without being told.
+"""A forked copy of this process that does part of the work: it has everything that is known so far.
 
-Copies are made on Linux alone: elsewhere a process that was copied may not use the system's libraries safely.
+Copies are made only on Linux: elsewhere a forked process may not be able to use the system's libraries safely.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import IO
 
 
 def may_be_copied() -> bool:
-    """Whether a copy of this process can work: one with threads may have been copied while one of them held a lock.
+    """Whether a copy of this process can work: with threads, one of them may hold a lock when the copy is made.
 
     JAX has threads of its own, which Python does not count.
     """
@@ -23,9 +23,9 @@ def may_be_copied() -> bool:
 
 
 class Copy:
-    """A copy of this process that hands back bytes; leaving its block ends it.
+    """A copy of this process that returns bytes; leaving its block ends it.
 
-    ``work`` runs in the copy alone, and nothing that it changes is changed here.
+    ``work`` runs only in the copy, and its changes have no effect here.
 
     Raises:
         OSError: the system has no room for another process.
@@ -58,7 +58,7 @@ class Copy:
             os.waitpid(self._process, 0)
 
     def result(self) -> bytes | None:
-        """What the copy hands back, waited for; None if it failed, whatever the reason."""
+        """The bytes that the copy returns, once it has; None if it failed for any reason."""
         answer = self._answer.read()
         _, status = os.waitpid(self._process, 0)
         self._process = 0
@@ -66,7 +66,7 @@ class Copy:
 
 
 def _hand_back(work: Callable[[], bytes], writing: int) -> None:
-    """Work, write down what it gave and end, without a word and without what a process does at its end."""
+    """Work, write the result and end, without output and without the interpreter's shutdown."""
     status = 1
     try:
         with os.fdopen(writing, "wb") as stream:

@@ -1,4 +1,4 @@
-"""What the linter says: findings, the places they point to, and the edits that would mend them."""
+"""What the linter reports: findings, the places they point to, and the edits that fix them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Applicability = Literal["safe", "unsafe"]
 
 
 class Location(Struct, frozen=True, order=True):
-    """A position in a file: row and column from 1, columns counted in characters."""
+    """A position in a file: 1-based row and column; columns are counted in characters."""
 
     row: int
     column: int
 
 
 class Place(Struct, frozen=True, order=True):
-    """A span in a file, from ``start`` up to and without ``end``; ``path`` is absolute."""
+    """A span in a file, from ``start`` up to but not including ``end``; ``path`` is absolute."""
 
     path: Path
     start: Location
@@ -28,14 +28,14 @@ class Place(Struct, frozen=True, order=True):
 
 
 class Related(Struct, frozen=True):
-    """A second place that a reader needs to see, and one sentence on why."""
+    """Another place that the reader needs to see, and one sentence that says why."""
 
     place: Place
     message: str
 
 
 class Edit(Struct, frozen=True):
-    """Replace what stands from ``start`` up to and without ``end`` by ``content``."""
+    """Replace the text from ``start`` up to but not including ``end`` with ``content``."""
 
     start: Location
     end: Location
@@ -43,7 +43,7 @@ class Edit(Struct, frozen=True):
 
 
 class Fix(Struct, frozen=True):
-    """A mechanical way out: *safe* keeps the program's meaning, *unsafe* needs a reader's eye."""
+    """An automatic fix: a *safe* one keeps the program's meaning, an *unsafe* one needs review."""
 
     applicability: Applicability
     message: str
@@ -51,7 +51,7 @@ class Fix(Struct, frozen=True):
 
 
 class Diagnostic(Struct, frozen=True):
-    """One finding: ``message`` says what is wrong, ``help`` the way out."""
+    """One finding: ``message`` says what is wrong, ``help`` how to fix it."""
 
     code: str
     name: str
@@ -63,22 +63,22 @@ class Diagnostic(Struct, frozen=True):
     fix: Fix | None = None
 
     def sort_key(self) -> tuple[Place, str, str]:
-        """Order of output: by file and place, then by code."""
+        """The order of output: by file and position, then by code."""
         return (self.place, self.code, self.message)
 
 
 def fixable(finding: Diagnostic, *, unsafe: bool) -> bool:
-    """Whether ``--fix`` would put in the fix of a finding."""
+    """Whether ``--fix`` would apply the fix of a finding."""
     return finding.fix is not None and (unsafe or finding.fix.applicability == "safe")
 
 
 def in_order(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The diagnostics without exact repetitions, in the order of output."""
+    """The diagnostics without exact duplicates, in the order of output."""
     return tuple(sorted(set(diagnostics), key=Diagnostic.sort_key))
 
 
 def sentence(text: str) -> str:
-    """A clause as a sentence. Code at its start, as in ``jax.jit is ...``, keeps its spelling."""
+    """Turn a clause into a sentence. Code at its start, as in ``jax.jit is ...``, keeps its case."""
     first = text.split(" ", 1)[0]
     start = text[:1] if any(sign in first for sign in "._()`") else text[:1].upper()
     return f"{start}{text[1:]}."

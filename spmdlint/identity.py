@@ -1,7 +1,7 @@
-"""What makes a finding the same one in the next run, although lines were put in above it.
+"""What identifies a finding in the next run, even if lines were inserted above it.
 
-No row number is in it: the rule, the file, the code on the line without its layout, the function around it and the
-lines beside it. Formats make fingerprints of it, and baselines are matched by it.
+It does not include the row number, but the rule, the file, the code on the line without its layout, the function around
+it and the lines next to it. Formats make fingerprints of it, and baselines are matched by it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SPACE = re.compile(r"\s+")
 
 
 class Mark(Struct, frozen=True, order=True):
-    """What is remembered of a finding; ``path`` is relative to the project, with slashes."""
+    """The identity of a finding; ``path`` is relative to the project, with slashes."""
 
     path: str
     code: str
@@ -71,7 +71,7 @@ def fingerprints(findings: Iterable[Diagnostic], sources: Mapping[Path, Source],
 
 
 def relative(path: Path, base: Path) -> str:
-    """A path from ``base`` with slashes; as it is where it lies elsewhere."""
+    """A path relative to ``base``, with slashes; unchanged if it is elsewhere."""
     return path.relative_to(base).as_posix() if base in path.parents else path.as_posix()
 
 
@@ -80,7 +80,7 @@ def _normal(row: str) -> str:
 
 
 def _neighbour(rows: Sequence[str], numbers: Iterable[int]) -> str:
-    """The nearest row, in this order, that is more than a comment."""
+    """The first row, in this order, that is more than a comment."""
     for number in numbers:
         text = _normal(rows[number])
         if text and not text.startswith("#"):
@@ -89,7 +89,7 @@ def _neighbour(rows: Sequence[str], numbers: Iterable[int]) -> str:
 
 
 def _scope(rows: Sequence[str], row: int) -> str:
-    """The classes and functions around a row, as their indentation tells."""
+    """The classes and functions around a row, judging by indentation."""
     if not 0 < row <= len(rows):
         return ""
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""What of the installation results depend on: the linter's own files, this Python, the packages that are installed."""
+"""What results depend on in the installation: the linter's own files, this Python, and the installed packages."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from spmdlint._version import __version__
 from spmdlint.files.signature import Status, status
 
 _OWN = Path(__file__).parent
-# What a summary of a file depends on, beside its text.
+# The folders that a summary of a file depends on, besides its text.
 LOWERING = ("files", "program")
 
 
 def digest_of(parts: Iterable[object]) -> str:
-    """One digest of some things that have a stable form."""
+    """One digest of some values that have a stable string form."""
     return hashlib.sha256("\n".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def tool(folders: Sequence[str] = ("",)) -> str:
-    """A digest of files of the linter's own, as their status tells them apart: they change while it is developed."""
+    """A digest of the status of the linter's own files, which change during its development."""
     own = [f"{path}{status(path)}" for folder in folders for path in _own_files(str(_OWN / folder))]
     parser = find_spec("libcst")
     parts = status(parser.origin) if parser is not None and parser.origin is not None else None
@@ -31,7 +31,7 @@ def tool(folders: Sequence[str] = ("",)) -> str:
 
 
 def packages(rules: Sequence[object]) -> list[tuple[str, Status | None]]:
-    """The folders that packages are installed in, and the files of rules from elsewhere, with their status."""
+    """The folders in which packages are installed, and the files of external rules, with their status."""
     folders = {path for path in sys.path[1:] if os.path.isdir(path)}  # noqa: PTH112
     others = {type(rule).__module__.partition(".")[0] for rule in rules} - {__package__}
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in others]

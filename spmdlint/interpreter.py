@@ -1,4 +1,4 @@
-"""How the interpreter is set while the linter works: room for recursion, no garbage collection, no warnings, cores."""
+"""Interpreter settings while the linter works: room for recursion, no garbage collection, no warnings, cores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FRAMES = 20_000
 
 @contextmanager
 def deep() -> Iterator[None]:
-    """Allow :data:`FRAMES` frames inside; what needs more raises RecursionError, as ever.
+    """Allow :data:`FRAMES` frames inside; code that needs more raises RecursionError, as usual.
 
     Syntax trees and chains of definitions are deeper than Python's default limit allows.
     """
@@ -28,7 +28,7 @@ def deep() -> Iterator[None]:
 
 @contextmanager
 def unwarned() -> Iterator[None]:
-    """Say nothing inside of what Python warns about in the code that it parses, which is not the linter's."""
+    """Suppress Python's warnings about the code that it parses, which is not the linter's."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -36,21 +36,21 @@ def unwarned() -> Iterator[None]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Do not collect inside: most of what is made lives on, and to look at it again and again costs a third."""
+    """Disable garbage collection inside: most objects live on, and scanning them again and again costs a third."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
-            # All that lives goes to the oldest generation uncounted: else the first thing that is made now would set
-            # off a collection of everything, most of which is done with anyway.
+            # All live objects go to the oldest generation uncounted: otherwise the next allocation would trigger a
+            # collection of everything, most of which is no longer needed anyway.
             gc.freeze()
             gc.unfreeze()
             gc.enable()
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores that this process may use."""
     affinity: Callable[[int], Iterable[int]] | None = getattr(os, "sched_getaffinity", None)
     return len(set(affinity(0))) if affinity is not None else os.cpu_count() or 1

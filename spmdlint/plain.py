@@ -1,4 +1,4 @@
-"""Findings as plain data, to be written down or handed from one process to another, and read back."""
+"""Findings as plain data, to be written to a file or passed between processes, and read back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spmdlint.diagnostics import Applicability, Diagnostic, Edit, Fix, Location,
 
 
 class PlainFinding(Struct, array_like=True):
-    """A finding, field by field; paths are bytes, as not every path is text."""
+    """A finding, field by field; paths are bytes, because not every path is valid text."""
 
     code: str
     name: str
@@ -42,7 +42,7 @@ def plain(finding: Diagnostic) -> PlainFinding:
 
 
 def diagnostic(kept: PlainFinding) -> Diagnostic:
-    """The finding that plain data stands for."""
+    """The finding for plain data."""
     fix = None
     if kept.fix is not None:
         applicability, message, edits = kept.fix

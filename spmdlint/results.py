@@ -1,9 +1,9 @@
-"""What the rules found, kept for the next run: they find the same if all that they depend on is the same.
+"""The results of the rules, kept for the next run: they are the same if everything they depend on is the same.
 
-That is the linter itself with the rules that are installed, the Python that runs it, the configuration, and what each
-file of the program *means*. Where code stands counts in the files only in which somebody asked for it, so that a
-comment or a blank line elsewhere is nothing new. Code that is idle (`program/idle.py`) counts once another file names
-it, so that an import, a constant or a plain function more is nothing new before. Runs that met a bug are not kept.
+That is the linter itself with the installed rules, the Python that runs it, the configuration, and what each file of
+the program *means*. The positions of code count only in files in which they were used, so that a comment or a blank
+line elsewhere changes nothing. Idle code (`program/idle.py`) counts only once a different file names it; until then, an
+additional import, constant or plain function changes nothing. Runs that met a bug are not kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spmdlint.program.survey import Survey
 
 
 class Outcome(Struct, frozen=True):
-    """What the rules found, and what there is to say of how it was looked for."""
+    """The findings of the rules, and notes about how they were found."""
 
     findings: tuple[Diagnostic, ...]
     notes: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Results:
         )
 
     def look_up(self, survey: Survey) -> Outcome | None:
-        """What rules found in a program that means the same; None where there was none."""
+        """The results for a program with the same meaning; None if there are none."""
         name = self._name(survey)
         document = self._store.read(name)
         alike = self._alike(survey) if document is None else None
@@ -74,7 +74,7 @@ class Results:
         return Outcome(tuple(map(diagnostic, kept.findings)), tuple(kept.notes))
 
     def keep(self, survey: Survey, asked: Sequence[Path], outcome: Outcome) -> None:
-        """Keep what rules found that asked where the code of these files stands."""
+        """Keep results that depend on the positions of code in the files ``asked``."""
         lowered = survey.lowered()
         layouts = [(os.fsencode(path), lowered[path].layout) for path in asked]
         kept = _Kept(packages(self._rules), layouts, list(map(plain, outcome.findings)), list(outcome.notes))
@@ -89,10 +89,10 @@ class Results:
         program = sorted((str(path), survey.component[path], meaning) for path, meaning in meanings.items())
         return digest_of((*self._made_by, *program))
 
-    # -- programs that differ in idle code alone
+    # -- programs that differ only in idle code
 
     def _alike(self, survey: Survey) -> str | None:
-        """The name of what was found in a program that differs in idle code alone that nobody names."""
+        """The name of the results for a program that differs only in idle code that nothing names."""
         document = self._store.read(self._essence(survey))
         try:
             other = None if document is None else _idle_decoder.decode(document)
@@ -103,7 +103,7 @@ class Results:
         before = {(Path(os.fsdecode(path)), each) for path, idle in other.idle for each in idle}
         differing = before ^ {(path, each) for path, idle in survey.idle() for each in idle}
         if self._extended and any(each.module for _, each in differing):
-            return None  # the user's own knowledge may ask what a file imports
+            return None  # the user's own knowledge may depend on what a file imports
         return None if survey.names_any(differing) else other.name
 
     def _keep_idle(self, survey: Survey, name: str) -> None:
@@ -122,7 +122,7 @@ class _Kept(Struct, array_like=True):
 
 
 class _WithIdle(Struct, array_like=True):
-    """What was found last in a program with this essence, by its name, and the idle code that the program had."""
+    """The name of the last results for a program with this essence, and the program's idle code."""
 
     name: str
     idle: list[tuple[bytes, tuple[Idle, ...]]]

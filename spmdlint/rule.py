@@ -1,8 +1,8 @@
-"""What a rule is, and how rules are found.
+"""The base classes of rules, and how rules are discovered.
 
-A rule is one module that holds one subclass of :class:`Rule`, or of :class:`RunRule` where it looks at the run and not
-at the program. Packages announce their rules by an entry point in the group ``spmdlint.rules`` that names a package
-(every module in it is searched) or a module; the built-in rules are found in the same way as a third party's.
+A rule is one module with one subclass of :class:`Rule`, or of :class:`RunRule` if it checks the run instead of the
+program. A package registers its rules with an entry point in the group ``spmdlint.rules``, which names a package (every
+module in it is searched) or a module. The built-in rules are discovered in the same way as third-party rules.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Limits"
 class Rule(ABC):
     """One hazard: its identity, its page (the docstring of the subclass) and its check.
 
-    The docstring starts with one sentence, the summary, and goes on with the sections of :data:`SECTIONS`, each
-    under a Markdown heading of the second level. The code block under "Example" must give a finding of this rule and
-    the one under "Use instead" must not: both are tests.
+    The docstring starts with a one-sentence summary, followed by the sections of :data:`SECTIONS`, each under a
+    second-level Markdown heading. The code block under "Example" must give a finding of this rule, and the one under
+    "Use instead" must not; tests check both.
     """
 
     code: ClassVar[str]
@@ -63,29 +63,29 @@ class Rule(ABC):
     severity: ClassVar[Severity] = "error"
     preview: ClassVar[bool] = False
     url: ClassVar[str | None] = None
-    """The address of the rule's page on the web, where it has one."""
+    """The URL of the rule's documentation, if it has one."""
     always: ClassVar[bool] = False
-    """Whether the rule runs although others were selected; ignoring it switches it off all the same."""
+    """Whether the rule runs even if it is not selected. Ignoring it still switches it off."""
 
     @abstractmethod
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        """Yield the findings of this rule over the whole program."""
+        """Yield the findings of this rule in the whole program."""
 
     def finding(
         self,
         message: str,
         place: Place,
-        help: str = "",  # noqa: A002  (as the field of a diagnostic is called)
+        help: str = "",  # noqa: A002  (named like the field of a diagnostic)
         related: tuple[Related, ...] = (),
         fix: Fix | None = None,
     ) -> Diagnostic:
-        """A finding of this rule, by its code and name and of its severity."""
+        """A finding with the code, name and severity of this rule."""
         return Diagnostic(self.code, self.name, self.severity, message, place, help, related, fix)
 
     @classmethod
     def page(cls) -> str:
         """The rule's documentation as Markdown, without a title."""
-        from inspect import cleandoc  # which only this needs
+        from inspect import cleandoc  # needed only here
 
         return cleandoc(cls.__doc__ or "")
 
@@ -96,18 +96,18 @@ class Rule(ABC):
 
 
 class Problem(Struct, frozen=True):
-    """A file, or the place in it, that keeps the file from being linted; ``message`` is a sentence."""
+    """Why a file could not be linted: the file, or the position in it, and a ``message`` that is a full sentence."""
 
     place: Place
     message: str
 
 
 class UnusedSuppression(Struct, frozen=True):
-    """One rule that a comment suppresses without effect; ``selector`` is what the comment calls it.
+    """A rule that a comment suppresses without effect; ``selector`` is the rule's name in the comment.
 
-    ``code`` is None where no installed rule has that name, and ``selector`` is empty where the comment names none.
-    ``removal`` takes it out of the text. ``is_directive``: the selector stands in the place of ``ignore``;
-    ``is_family``: it is the beginning of several codes.
+    ``code`` is None if no installed rule has that name, and ``selector`` is empty if the comment names no rule.
+    ``removal`` removes the selector from the comment. ``is_directive`` is set if the selector is written in place of
+    ``ignore``, and ``is_family`` if it is the beginning of several codes.
     """
 
     place: Place
@@ -120,34 +120,34 @@ class UnusedSuppression(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """What happened while the rules over the program ran."""
+    """What happened while the rules checked the program."""
 
     problems: tuple[Problem, ...]
     unused_suppressions: tuple[UnusedSuppression, ...]
 
 
 class RunRule(Rule):
-    """A rule about the run itself, asked when all rules over the program have been."""
+    """A rule about the run itself, which runs after all rules that check the program."""
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        """Nothing: a rule of this kind does not look at the program."""
+        """Yield nothing: a rule of this kind does not check the program."""
         return iter(())
 
     @abstractmethod
     def check_run(self, run: Run) -> Iterator[Diagnostic]:
-        """Yield the findings of this rule over the run."""
+        """Yield the findings of this rule about the run."""
 
 
 class RuleError(UsageError):
-    """A package of rules cannot be loaded, or two rules claim one code."""
+    """A package of rules cannot be loaded, or two rules claim the same code or name."""
 
 
 @lru_cache(maxsize=1)
 def load_rules() -> tuple[Rule, ...]:
-    """Every installed rule, by code.
+    """All installed rules, sorted by code.
 
     Raises:
-        RuleError: an entry point does not load, or a code or a name is claimed twice.
+        RuleError: if an entry point does not load, or if a code or name is claimed twice.
 
     """
     found: dict[str, Rule] = {}
@@ -158,7 +158,7 @@ def load_rules() -> tuple[Rule, ...]:
         except Exception as error:
             raise RuleError(
                 f"The rules of the entry point {point.name!r} ({point.value}) cannot be loaded: {error}. "
-                "Mend or uninstall the package that announces them."
+                "Fix or uninstall the package that provides them."
             ) from error
         for rule in _rules_of(loaded):
             if type(found.get(rule.code)) is type(rule):

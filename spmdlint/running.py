@@ -1,4 +1,4 @@
-"""Running rules: each is guarded, and those over a large program are shared between two processes."""
+"""Runs the rules: each is guarded, and those over a large program are split between two processes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from spmdlint.analysis.program import Program
 
 LEAST = 4_000
-"""Ways of calling functions in a program for which a second process is worth its start."""
+"""The number of call contexts in a program for which a second process is worth its start."""
 _SECOND = ("SPMD3", "SPMD5")
-"""The rules of the second process. They take about half of the time and need much the same: what differs between
-processes, which calls are parallel, and how values vary over the axes of a mesh."""
+"""The rules of the second process.
+
+They take about half the time and need much of the same: what differs between processes, which calls are parallel, and
+how values vary over the axes of a mesh.
+"""
 
 
 class Crash(Struct, frozen=True):
-    """A rule that failed: a bug of the rule, or of an analysis that it asked."""
+    """A rule that failed: a bug in the rule, or in an analysis that it used."""
 
     rule: Rule
     path: Path | None
@@ -52,7 +55,7 @@ class Crash(Struct, frozen=True):
 def run(
     rules: Sequence[Rule], program: Program, crashes: list[Crash], timings: Timings, *, jobs: int = 1
 ) -> list[Diagnostic]:
-    """What rules find over a program, in up to ``jobs`` processes."""
+    """The findings of the rules over a program, in up to ``jobs`` processes."""
     second = [rule for rule in rules if rule.code.startswith(_SECOND)] if jobs > 1 and may_be_copied() else []
     if not second or len(second) == len(rules) or not _is_large(program, timings):
         return _run_here(rules, program, crashes, timings)
@@ -67,13 +70,13 @@ def run(
         found = None if answer is None else msgspec.msgpack.decode(answer, type=list[PlainFinding])
     except msgspec.MsgspecError:
         found = None
-    if found is None:  # whatever befell the copy, here it is told
+    if found is None:  # whatever happened to the copy, running the rules here reports it
         return findings + _run_here(second, program, crashes, timings)
     return findings + list(map(diagnostic, found))
 
 
 def run_about(rules: Collection[Rule], about: Run, crashes: list[Crash]) -> list[Diagnostic]:
-    """What rules find over a run."""
+    """The findings of the rules over a run."""
     findings: list[Diagnostic] = []
     for rule in rules:
         if isinstance(rule, RunRule):
@@ -82,7 +85,7 @@ def run_about(rules: Collection[Rule], about: Run, crashes: list[Crash]) -> list
 
 
 def _is_large(program: Program, timings: Timings) -> bool:
-    """Is a second process worth it. This finds the call graph, which both need."""
+    """Whether a second process is worth it. This builds the call graph, which both need."""
     try:
         with timings.phase("call graph"), deep():
             return len(program.reach.frames) >= LEAST
@@ -108,7 +111,7 @@ def _run_there(rules: Sequence[Rule], program: Program) -> bytes:
 
 
 def _guarded(rule: Rule, findings: Iterator[Diagnostic], crashes: list[Crash]) -> Iterator[Diagnostic]:
-    """The findings of one rule up to where it fails: a bug in one rule must not lose what the others found."""
+    """The findings of one rule up to its failure: a bug in one rule must not lose what the others found."""
     try:
         with deep():
             yield from findings

@@ -1,4 +1,4 @@
-"""Where the time of a run goes: by phase, by file that is lowered, by function that is analysed."""
+"""Where the time of a run goes: by phase, by lowered file, by analysed function."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from msgspec import Struct, field
 
 SLOWEST = 10
 _INTERVAL = 0.01
-"""Seconds between two looks at what is analysed."""
+"""Seconds between two samples of the function being analysed."""
 _WORTH_A_LINE = 0.0005
 
 
 class Timings(Struct):
-    """Seconds on the wall and of processor time by phase, and how long each file took to lower.
+    """Wall-clock and processor seconds by phase, and how long each file took to lower.
 
-    ``samples``: whether somebody may look over the shoulder of this thread, which slows it down a little.
+    ``samples``: whether this thread may be sampled, which slows it down a little.
     """
 
     samples: bool = True
     phases: dict[str, tuple[float, float]] = field(default_factory=dict)
     files: dict[Path, float] = field(default_factory=dict)
     functions: Counter[tuple[Path, str]] = field(default_factory=Counter)
-    """How often each function of the linted program was being analysed when somebody looked."""
+    """In how many samples each function of the linted program was being analysed."""
 
     @classmethod
     def begun(cls, *, samples: bool) -> Timings:
-        """Timings of a process that has done nothing yet but to start."""
+        """Timings of a process that has only just started."""
         spent = time.process_time()
         return cls(samples, {"start": (spent, spent)})
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time what happens inside. Phases follow one another; they are not nested."""
+        """Time the code inside. Phases follow one another; they are not nested."""
         began, worked = time.perf_counter(), time.process_time()
         try:
             yield
@@ -50,7 +50,7 @@ class Timings(Struct):
 
     @contextmanager
     def sampled(self, analysed: Callable[[FrameType], tuple[Path, str] | None]) -> Iterator[None]:
-        """Look again and again at what this thread does inside; ``analysed`` names the function a frame is about."""
+        """Sample what this thread does inside; ``analysed`` names the function that a stack frame analyses."""
         if not self.samples:
             yield
             return
@@ -75,8 +75,8 @@ class Timings(Struct):
             watcher.join()
 
     def lines(self) -> Iterator[str]:
-        """What was measured, for a reader."""
-        yield "Seconds on the wall and of this process's processor time, by phase:"
+        """The measurements, for a reader."""
+        yield "Wall-clock seconds and this process's processor seconds, by phase:"
         for name, (wall, processor) in self.phases.items():
             if wall >= _WORTH_A_LINE:
                 yield f"{wall:9.3f} {processor:9.3f}  {name}"
@@ -85,6 +85,6 @@ class Timings(Struct):
             for path, seconds in sorted(self.files.items(), key=lambda each: -each[1])[:SLOWEST]:
                 yield f"{seconds:9.3f}  {path}"
         if self.functions:
-            yield "The functions that took longest to analyse, in seconds, as samples tell:"
+            yield "The functions that took longest to analyse, in seconds (sampled):"
             for (path, name), count in self.functions.most_common(SLOWEST):
                 yield f"{count * _INTERVAL:9.3f}  {path}: {name}"

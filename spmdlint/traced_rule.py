@@ -1,4 +1,4 @@
-"""The form that the rules about constants of traced code share: one check, one wording, a code for what they decide."""
+"""The base class of the rules about constants in traced code, which share one check and one wording."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class TracedRule(Rule):
-    """A rule on values of one process that become constants while JAX traces."""
+    """A rule on process-specific values that become constants while JAX traces."""
 
     shapes: ClassVar[bool]
-    """Of those that decide the shape of an array, or of the others."""
+    """True for the values that decide the shape of an array, False for all others."""
     then: ClassVar[str]
-    """What comes of it."""
+    """The consequence, as the end of the message."""
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         for constant in program.traced_constants():
@@ -27,9 +27,9 @@ class TracedRule(Rule):
 
     def _constant(self, program: Program, found: TracedConstant) -> Diagnostic:
         text = found.reason.source.text
-        message = f"{found.name} is given a value of this process while JAX traces: {text}, so {self.then}."
+        message = f"{found.name} is given a process-specific value while JAX traces: {text}, so {self.then}."
         way_out = "Compute the value outside and pass it as an argument, or use jax.lax.axis_index inside a map."
-        traced = tuple(Related(program.place(site), "This leads to it while JAX traces.") for site in found.way)
+        traced = tuple(Related(program.place(site), "JAX reaches it through here while tracing.") for site in found.way)
         return self.diagnostic(
             program, place_of=found.site, message=message, way_out=way_out, reason=found.reason, more=traced
         )
@@ -44,7 +44,7 @@ class TracedRule(Rule):
         reason: Reason,
         more: tuple[Related, ...] = (),
     ) -> Diagnostic:
-        """A finding with the steps of its reason."""
+        """A finding whose notes are the steps of its reason."""
         steps = tuple(Related(program.place(step.site), sentence(step.text)) for step in reason.chain())
         return self.finding(
             message=message,

@@ -241,8 +241,8 @@ def test_knowledge_of_the_users_own(project):
         ("[knowledge.functions.f]\nsource = 'clocks'", "'clock'"),
         ("[knowledge.functions.f]\nparallel = 'yes'", "true or false"),
         ("[knowledge.functions.f]\nparameters = 'x'", "a list of strings"),
-        ("[knowledge.functions.f]\nparameters = ['x']\naxes = 'axis'", "'axis', which is none of its parameters"),
-        ("[knowledge.aliases]\nf = 1", "the name that it stands for"),
+        ("[knowledge.functions.f]\nparameters = ['x']\naxes = 'axis'", "'axis', which is not one of its parameters"),
+        ("[knowledge.aliases]\nf = 1", "the name that it refers to"),
         ("knowledge = 1", "a table"),
     ],
 )

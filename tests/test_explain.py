@@ -65,7 +65,7 @@ def test_a_guarded_call(explain):
         "(train.py:7) jax.process_index() differs between processes",
         "leads() returns it",
         "save(state): save (line 10 of train.py)",
-        "extent: none of its own",
+        "extent: not a parallel call itself",
         "makes sync_global_devices (strong), (train.py:11) through (train.py:17)",
         "SPMD301 varying-condition",
     ):

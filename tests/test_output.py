@@ -224,3 +224,52 @@ def test_every_format_from_the_command_line(project, name):
 def test_paths_are_shown_from_the_current_folder(project, monkeypatch):
     project.write({"sub/a.py": project.hazard})
     assert project.run("check", "--output-format", "concise").out.startswith("sub/a.py:7:9: ")
+
+
+LOOPS = """\
+import jax
+from jax.experimental.multihost_utils import sync_global_devices as sync
+
+
+def bounds():
+    for _ in range(jax.process_index() + 1):
+        sync("a")
+
+
+def leaves():
+    for step in range(9):
+        sync("b")
+        if step > jax.process_index():
+            break
+    print("done")
+
+
+def returns():
+    while True:
+        sync("c")
+        if jax.process_index() > 0:
+            return
+
+
+def guarded():
+    if jax.process_index() > 0:
+        return
+    sync("d")
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "message", "note", "help_"),
+    [
+        (7, "the loop at line 6 makes it a different number of times on each process", "The number of", "leave the"),
+        (12, "makes it a different number of times because of the loop exit at line 13", "This condition", "leave the"),
+        (20, "makes it a different number of times because of the loop exit at line 21", "This condition", "leave the"),
+        (28, "the early exit at line 26 lets only some processes make it", "This condition", "The other processes"),
+    ],
+)
+def test_a_loop_is_not_called_a_condition(project, row, message, note, help_):
+    project.write({"a.py": LOOPS})
+    (finding,) = (each for each in project.check().json if each["location"]["row"] == row)
+    assert message in finding["message"]
+    assert finding["related"][0]["message"].startswith(note)
+    assert help_ in finding["help"]

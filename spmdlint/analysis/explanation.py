@@ -1,6 +1,6 @@
-"""What the analyses know of one line: why there is, or is no, finding.
+"""What the analyses know about one line: why there is a finding, or why there is none.
 
-It asks the same questions that the rules ask, of every name and call on the line, and says where the answers end.
+It makes the same queries as the rules, for every name and call on the line, and says where the answers end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from spmdlint.program.link import FunctionRef, Project
 
 
 class Variation(Struct, frozen=True):
-    """Whether a value differs between processes. ``facets`` are those that do; ``cut``: the search was cut short."""
+    """Whether a value differs between processes. ``facets``: those that differ; ``cut``: the search was cut short."""
 
     site: Site
     facets: tuple[tuple[str, Reason], ...]
@@ -48,9 +48,9 @@ class Variation(Struct, frozen=True):
 
 
 class Guard(Struct, frozen=True):
-    """A condition that decides whether the line runs; ``answer`` is the one for which it does, None for a loop.
+    """A condition that decides whether the line runs; ``answer`` is its outcome then, None for a loop.
 
-    ``silence`` says why no rule tells that processes part at it, where its value varies.
+    ``silence`` says why no rule reports a divergence at it although its value varies.
     """
 
     site: Site
@@ -60,7 +60,7 @@ class Guard(Struct, frozen=True):
 
 
 class CallNote(Struct, frozen=True):
-    """A call: what it runs, its extent, the parallel calls that it leads to, in order, and its effect term."""
+    """A call: its callees, its extent, the parallel calls that it leads to, in order, and its effect term."""
 
     site: Site
     callees: tuple[str, ...]
@@ -69,11 +69,11 @@ class CallNote(Struct, frozen=True):
     effect: tuple[ParallelCall, ...]
     cut: bool
     term: str
-    """What it does as the other processes see it, as an effect term."""
+    """The effect of the call as the other processes see it, as an effect term."""
 
 
 class Part(Struct, frozen=True):
-    """What is known of the part of a line that stands in one function."""
+    """What is known about the part of a line that belongs to one function."""
 
     ref: FunctionRef
     runs: str
@@ -85,7 +85,7 @@ class Part(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """What is known of a line. ``read``: the file is one of those that were analysed."""
+    """What is known about a line. ``read``: the file is one of those that were analysed."""
 
     path: Path
     row: int
@@ -94,7 +94,7 @@ class Explanation(Struct, frozen=True):
 
 
 class Explainer:
-    """Asks the analyses about single lines."""
+    """Queries the analyses about single lines."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Explainer:
         self.orders = orders
         self.divergences = divergences
         self.told = told
-        """The conditions at which a divergence is found, perhaps by the way that a caller enters the function."""
+        """The conditions at which a divergence is found, possibly only for some callers of the function."""
         self.control = Control(evaluator)
         self.terms = Terms(effects, Conditions(evaluator))
         self.uniform = Uniform(evaluator.project)
@@ -173,13 +173,13 @@ class Explainer:
             test = function.operations[each.test] if each.test is not None else None
             if isinstance(test, s.Next) and block in self.ev.flow(frame.ref).loop_body(number) and block != number:
                 reason = self.facets.of_loop(frame, test.iterable)
-                facets = [("number of steps", reason)] if reason is not None else []
+                facets = [("number of iterations", reason)] if reason is not None else []
                 facets += (("order", found) for order in self.orders if (found := order.of(frame, test.iterable)))
                 site = Site(frame.ref, test.iterable)
                 yield Guard(site, None, Variation(site, tuple(facets), self.facets.length.cut))
 
     def _values(self, frame: Frame, numbers: list[int]) -> Iterator[Variation]:
-        """The names and attributes on the line, each once, and what is stored there."""
+        """The names and attributes on the line, each once, and the values that are stored there."""
         function = self.ev.function(frame)
         told: set[object] = set()
         called = {o.function for n in numbers if isinstance(o := function.operations[n], s.Call)}
@@ -193,7 +193,7 @@ class Explainer:
                 yield self._variation(frame, number)
 
     def _names_code(self, frame: Frame, number: int) -> bool:
-        """Does a name stand for a module, a class or a function, which no process has another one of."""
+        """Whether a name refers to a module, a class or a function, which is the same on every process."""
         values = self.ev.value(frame, number)
         code = (External, ModuleValue, Namespace, FunctionValue, ClassValue)
         return bool(values) and all(isinstance(value, code) for value in values)
@@ -233,7 +233,7 @@ class Explainer:
         )
 
     def _strange(self, value: Value) -> bool:
-        """Is it a library's function that nothing is known of."""
+        """Whether the value is a library function about which nothing is known."""
         known = isinstance(value, External) and self.ev.knowledge.get(value.name) is None
         return known and isinstance(value, External) and not value.name.startswith("builtins.")
 
@@ -241,7 +241,7 @@ class Explainer:
         if isinstance(value, External):
             return value.name
         if isinstance(value, Applied):
-            return f"what {value.name} gave"
+            return f"what {value.name} returned"
         if isinstance(value, FunctionValue):
             function = self.project.function(value.ref)
             row = self.project.modules[value.ref.path].summary.position(function.start)[0]
@@ -251,12 +251,12 @@ class Explainer:
         return self.project.function(ref).qualname if isinstance(ref, FunctionRef) else ""
 
     def _extent(self, values: Values, effect: tuple[ParallelCall, ...]) -> str:
-        """How far the call itself reaches, in words."""
+        """The extent of the call itself, in words."""
         if any(on_local_devices(value) for value in values):
             return "local: it runs on devices of this process"
         own = [call for call in effect if len(call.path) == 1]
         if own and own[0].strength == "strong":
-            return "strong: it spans processes whatever it is given"
+            return "strong: it spans processes whatever its arguments are"
         if own:
             return "weak: it spans processes if its arguments do"
-        return "none of its own" if effect else "none"
+        return "not a parallel call itself" if effect else "none"

@@ -80,17 +80,17 @@ from spmdlint.program.summary import Call
 
 MultiProcessSetting = Literal["auto", "always", "never"]
 CUT_SHORT = (
-    f"The program is so large that only the first {MAX_FRAMES:,} ways of calling its functions were told apart; "
-    "findings that need others are missing. Exclude what is not yours, or lint its parts by themselves."
+    f"The program is so large that only the first {MAX_FRAMES:,} call contexts were analysed separately; "
+    "findings that need more are missing. Exclude code that is not yours, or lint its parts separately."
 )
 
 
 class Program:
-    """A linked project. Every analysis runs when it is first asked for, once.
+    """A linked project. Each analysis runs once, when it is first needed.
 
-    ``preview``: analyses may also tell what is less sure than a default rule has to be. ``jax_version`` is the version
-    that the program is written for, None for the newest; ``multi_process`` whether it runs as several processes.
-    ``expected_failures``: whether code counts that its author expects to fail.
+    ``preview``: analyses may also report what is less certain than a default rule requires. ``jax_version`` is the
+    version that the program is written for, None for the newest; ``multi_process`` says whether it runs as several
+    processes. ``expected_failures``: whether code that its author expects to fail counts.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Program:
     # -- the hazards
 
     def unbound_axes(self) -> Iterator[Unbound]:
-        """Ways on which a collective's axis is bound by nothing."""
+        """Paths on which nothing binds a collective's axis."""
         return FreeAxes(self.evaluator, self.calls, self.reach).unbound()
 
     def missing_axes(self) -> Iterator[MissingAxis]:
@@ -124,7 +124,7 @@ class Program:
         return missing_axes(self.specs)
 
     def untiled_scatters(self) -> Iterator[UntiledScatter]:
-        """Sums that are scattered without tiles along rows."""
+        """Sums that are scattered untiled along rows."""
         return untiled_scatters(self.specs)
 
     @cached_property
@@ -147,7 +147,7 @@ class Program:
         )
 
     def divergent_branches(self) -> tuple[Divergence, ...]:
-        """Branches on what differs between processes, with other parallel calls on either side."""
+        """Branches on values that differ between processes, with different parallel calls on the two sides."""
         return self._branches
 
     def unawaited_files(self) -> Iterator[UnawaitedFile]:
@@ -182,7 +182,7 @@ class Program:
         return tuple(found.loops())
 
     def listings(self) -> tuple[ListingShare | ListingLoop | ListingNumbers, ...]:
-        """Where the order of a folder's listing decides what a process gets or calls."""
+        """Where the order of a directory listing decides what a process gets or calls."""
         return self._listings
 
     @cached_property
@@ -192,7 +192,7 @@ class Program:
         return tuple(check.found())
 
     def calls_while_tracing(self) -> Iterator[CallWhileTracing]:
-        """Parallel calls of the host in code that JAX traces."""
+        """Parallel calls of the host inside code that JAX traces."""
         return calls_while_tracing(self.evaluator, self.reach)
 
     def calls_elsewhere(self) -> Iterator[CallElsewhere]:
@@ -224,7 +224,7 @@ class Program:
         return self._inputs.statics() if self.multi_process != "never" else iter(())
 
     def traced_constants(self) -> tuple[TracedConstant, ...]:
-        """Values of this process that become part of a traced program."""
+        """Values of this process that become constants of a traced program."""
         return self._constants
 
     @cached_property
@@ -239,7 +239,7 @@ class Program:
         return Seeds(self.evaluator, self.reach, self._facets, self._multi, preview=self.preview)
 
     def shuffled_shares(self) -> Iterator[ShuffledShare]:
-        """Shares by the number of the process of what each has mixed in its own way."""
+        """Parts, selected by process index, of data that each process shuffled differently."""
         shuffle = ShuffledOrder()
         shuffle.content = self._facets.content
         shuffles = Origins(self.evaluator, self.calls, self.reach, shuffle)
@@ -255,26 +255,26 @@ class Program:
 
     @cached_property
     def starting(self) -> Starting:
-        """How the program starts: initialize that comes late, or more than once."""
+        """How the program starts: initialize that is called late, or more than once."""
         return Starting(self.evaluator, self.calls, self.reach, self.variance, startup())
 
     def whole_reads(self) -> Iterator[WholeRead]:
-        """Reads of arrays that no process holds as a whole."""
+        """Reads of whole arrays that no single process holds."""
         if self.multi_process != "never":
             yield from self._reads.found()
 
     def untiled_gathers(self) -> Iterator[WholeRead]:
-        """Gatherings that stack what is one array already."""
+        """Gatherings that stack the parts of an array that is already global."""
         if self.multi_process != "never":
             yield from self._reads.untiled()
 
     def repeated_devices(self) -> Iterator[RepeatedDevice]:
-        """Lists of devices with one twice."""
+        """Device lists that contain one device twice."""
         return repeated_devices(self.evaluator)
 
     @cached_property
     def slips(self) -> Slips:
-        """Slips that JAX raises at."""
+        """Slips at which JAX raises."""
         return Slips(self.evaluator, slip_table())
 
     @cached_property
@@ -283,27 +283,27 @@ class Program:
         return Bodies(self.evaluator, self.calls, self.reach, typing_table())
 
     def own_decisions(self) -> Iterator[OwnDecision]:
-        """Collectives in branches on what each device has, in functions that no map is known to run."""
+        """Collectives in branches on each device's own value, in functions that no known map runs."""
         return Unmapped(self.calls, self.reach, typing_table()).decisions()
 
     def global_indices(self) -> Iterator[GlobalIndex]:
-        """Keys of this process's devices, chosen by a place among all devices."""
+        """Keys of this process's devices, selected by an index among all devices."""
         if self.multi_process != "never":
             yield from global_indices(self.evaluator, typing_table())
 
     def own_replicas(self) -> Iterator[tuple[Site, Reason]]:
-        """Replicated state that comes from chance."""
+        """Replicated state that comes from random numbers."""
         if self.multi_process != "never":
             given = (self.evaluator, typing_table(), self._facets.content, self._multi)
             yield from own_replicas(*given, preview=self.preview)
 
     def own_arguments(self) -> Iterator[OwnArgument]:
-        """Arguments that are the same on all devices by their spec, and another value on every process."""
+        """Arguments that their spec says are the same on all devices, but that differ between processes."""
         if self.multi_process != "never":
             yield from own_arguments(self.evaluator, self.reach, self._facets.content)
 
     def shared_splits(self) -> Iterator[SharedSplit]:
-        """Keys that every process splits alike for its own devices; with ``preview`` in files of one process, too."""
+        """Keys that every process splits identically for its own devices; with ``preview`` in any file."""
         if self.multi_process != "never":
             given = (self.evaluator, typing_table(), self._facets.content)
             for found in (*shared_splits(*given), *splits_in_states(*given)):
@@ -317,14 +317,14 @@ class Program:
         return Quantities(self.evaluator, units())
 
     def mixups(self) -> Iterator[Mixup]:
-        """Numbers of processes and of devices that are taken for one another; sizes of meshes with ``preview``."""
+        """Numbers of processes and of devices that are confused; sizes of meshes only with ``preview``."""
         if self.multi_process != "never":
             for found in Mixups(self.calls, self.reach, self._quantities, self._multi).found():
                 if self.preview or found.kind != "mesh":
                     yield found
 
     def placements(self) -> Iterator[Placed]:
-        """What is put on devices of other processes, too."""
+        """Values that are put on devices of other processes as well."""
         if self.multi_process != "never":
             content = self._facets.content
             yield from Placements(self.evaluator, self.reach, self._quantities, content, self._multi).found()
@@ -347,7 +347,7 @@ class Program:
         return self._outputs.one_rows()
 
     def local_numbers(self) -> Iterator[LocalNumber]:
-        """Numbers of this process's rows that some processes tell."""
+        """Numbers computed from this process's rows that only some processes report."""
         if self.multi_process != "never":
             yield from LocalNumbers(self.evaluator, self.reach, *self._local_rows, self.variance, self._multi).found()
 
@@ -362,21 +362,21 @@ class Program:
 
     @cached_property
     def specs(self) -> Specs:
-        """Meshes, specs, permutations and maps as they are made."""
+        """Meshes, specs, permutations and maps where they are made."""
         return Specs(self.evaluator, self.calls, self.reach)
 
     @cached_property
     def regions(self) -> Regions:
-        """Collectives and constraints, and the maps that they run inside of."""
+        """Collectives and constraints, and the maps around them."""
         return Regions(Inside(self.calls, self.reach), self.specs, self.reach)
 
     def optional_axes(self) -> Iterator[LeftOut]:
-        """Reductions that helpers leave out because a body does not tell them its axis."""
+        """Reductions that helpers leave out because a body does not pass them its axis."""
         yield from OptionalAxes(self.calls, self.regions.regions()).found()
 
     @cached_property
     def own_parts(self) -> tuple[OwnPart, ...]:
-        """Permutations and groups that are made from what one process has."""
+        """Permutations and groups that are made from values of one process."""
         if self.multi_process == "never":
             return ()
         parts = OwnParts(self.calls, self.reach, self._facets, self.regions, self._multi)
@@ -384,15 +384,15 @@ class Program:
 
     @cached_property
     def written(self) -> Places:
-        """Where lists are written that collectives are given."""
+        """Where the lists that are passed to collectives are written."""
         return Places(self.calls, self.reach)
 
     def tried_permutations(self) -> Iterator[BadPermutation]:
-        """Permutations that are wrong for a number of devices which is not known."""
+        """Permutations that are wrong for any number of devices, which is not known."""
         return Trials(self.evaluator, self.specs, self.written).permutations()
 
     def mesh_ranks(self) -> Iterator[WrongRank]:
-        """Meshes with another number of names than dimensions."""
+        """Meshes whose number of names differs from their number of dimensions."""
         return MeshRanks(self.evaluator, self.specs).wrong()
 
     # -- the analyses
@@ -412,7 +412,7 @@ class Program:
 
     @cached_property
     def variance(self) -> Origins:
-        """What differs between processes."""
+        """The values whose content differs between processes."""
         return self._facets.content
 
     @cached_property
@@ -429,50 +429,50 @@ class Program:
 
     @cached_property
     def set_order(self) -> Origins:
-        """What comes in a set's order."""
+        """The values that are in the order of a set."""
         return Origins(self.evaluator, self.calls, self.reach, SetOrder())
 
     @cached_property
     def listing_order(self) -> Origins:
-        """What comes in the order of a folder's listing."""
+        """The values that are in the order of a directory listing."""
         return Origins(self.evaluator, self.calls, self.reach, ListingOrder(self.knowledge))
 
-    # -- places and texts
+    # -- places and source text
 
     @cached_property
     def edits(self) -> Edits:
-        """Edits that would mend a finding."""
+        """Edits that fix findings about axis names."""
         return Edits(self.evaluator)
 
     @cached_property
     def mending(self) -> Mending:
-        """Edits that put things in one order."""
+        """Edits that put things in one fixed order."""
         return Mending(self.evaluator, self.set_order, self.place)
 
     def explain(self, path: Path, row: int) -> Explanation:
-        """What the analyses know of a line, counted from 1."""
+        """What the analyses know about a line, counted from 1."""
         told = frozenset(found.branch for found in self._branches)
         check = self._divergence_check
         orders = (self.set_order, self.listing_order)
         return Explainer(self.evaluator, self.reach, self.effects, self._facets, orders, check, told).line(path, row)
 
     def function_name(self, site: Site) -> str:
-        """The function that an operation stands in; empty for the top level of a module."""
+        """The name of the function that contains an operation; empty for the top level of a module."""
         function = self.project.function(site.ref)
         return "" if function.kind == "module" else "the lambda" if function.kind == "lambda" else function.name
 
     def place(self, site: Site) -> Place:
-        """Where an operation stands."""
+        """The file and the span of an operation."""
         summary = self.project.modules[site.ref.path].summary
         start, end = self.project.function(site.ref).spans[site.number]
         return Place(site.ref.path, Location(*summary.position(start)), Location(*summary.position(end)))
 
     def cut_at(self, site: Site) -> Site:
-        """Where a call that makes a map says how what the map is given is cut; the call itself where it does not."""
+        """Where a call that makes a map says how its arguments are split; the call itself if it does not say."""
         operations = self.project.function(site.ref).operations
         call = operations[site.number]
         cut = None
-        while cut is None and isinstance(call, Call):  # a decorator is what a call before it gave
+        while cut is None and isinstance(call, Call):  # a decorator is the result of a call before it
             given = {argument.keyword: argument.value for argument in call.arguments}
             cut = given.get("in_axes", given.get("in_specs"))
             call = operations[call.function]
@@ -483,7 +483,7 @@ class Program:
         return Location(*self.project.modules[site.ref.path].summary.position(offset))
 
     def where(self, site: Site, seen_from: Path) -> str:
-        """Words such as "line 12", or "line 12 of losses.py" from another file."""
+        """Words such as "line 12", or "line 12 of losses.py" from a different file."""
         place = self.place(site)
         line = f"line {place.start.row}"
         return line if place.path == seen_from else f"{line} of {place.path.name}"

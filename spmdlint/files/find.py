@@ -1,4 +1,4 @@
-"""Which files make up the project, and which of them the user asked about."""
+"""Which files make up the project, and for which of them findings were asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUFFIX = ".py"
 
 
 class Found(Struct, frozen=True):
-    """The files of the whole program, those whose findings are shown, and a sentence for each one that was left."""
+    """The files of the whole program, those whose findings are shown, and a sentence for each file that is left out."""
 
     project: tuple[Path, ...]
     asked: frozenset[Path]
@@ -26,8 +26,8 @@ class Found(Struct, frozen=True):
 def find(config: Config, paths: Sequence[Path], typed: Path | None = None) -> Found:
     """Find the project's files and mark those at or below ``paths``, which are absolute.
 
-    A file that is named is linted although it is excluded, unless the configuration forces exclusion; so are the
-    files of an excluded folder that is named. ``typed`` is a file that need not exist: its text comes from elsewhere.
+    A file given by name is linted even if it is excluded, unless the configuration forces exclusion; so are the files
+    of an excluded folder given by name. ``typed`` is a file that need not exist: its text comes from elsewhere.
 
     Raises:
         UsageError: a path does not exist.
@@ -43,9 +43,9 @@ def find(config: Config, paths: Sequence[Path], typed: Path | None = None) -> Fo
         if path.is_dir():
             asked.update(_in_folder(path, config, configured, project))
         elif path != typed and not path.exists():
-            raise UsageError(f"There is no file or folder {path}; mend the path, or leave it out.")
+            raise UsageError(f"There is no file or folder {path}; fix the path, or leave it out.")
         elif path != typed and path.suffix not in (SUFFIX, ""):
-            notes.append(f"{path} is not linted: it is no {SUFFIX} file.")
+            notes.append(f"{path} is not linted: it is not a {SUFFIX} file.")
         else:
             path = _own_name(path, project)
             if path in project or not (config.force_exclude and ignored(path, configured)):
@@ -56,14 +56,14 @@ def find(config: Config, paths: Sequence[Path], typed: Path | None = None) -> Fo
 def walk(folder: Path, ignores: Ignores, *, descend: bool = True, linked_from: Path | None = None) -> Iterator[Path]:
     """The Python files in a folder and its sub-folders; without ``descend``, only in those that are packages.
 
-    ``ignores`` are the patterns of the folders above; those of this one may be among them.
-    Links to folders are not entered: a link upwards would never end. A link to a file below ``linked_from`` is left
-    out, because that file is found where it lies.
+    ``ignores`` are the patterns of the folders above; they may include those of this folder. Links to folders are not
+    followed: a link upwards would never end. A link to a file below ``linked_from`` is left out, because the file is
+    found at its real path.
     """
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
-        return  # A folder that may not be listed holds nothing that could be read.
+        return  # A folder that may not be listed contains nothing that could be read.
     ignores = ignores.below(folder) if any(entry.name == ".gitignore" for entry in entries) else ignores
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
@@ -84,7 +84,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def _own_name(path: Path, project: set[Path]) -> Path:
-    """The name under which the project holds a file that was reached by a link."""
+    """The name under which the project has a file that was reached by a link."""
     real = Path(os.path.realpath(path))
     return real if real in project else path
 

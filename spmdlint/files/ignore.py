@@ -13,23 +13,23 @@ from msgspec import Struct
 from spmdlint.errors import UsageError
 
 Spec: TypeAlias = Callable[[str], "bool | None"]
-"""What some patterns say of a path, which ends with a slash if it is that of a folder."""
+"""The verdict of some patterns on a path, which ends with a slash if it is a folder."""
 
 _NAME = re.compile(r"[\w.-]+/?")
 
 
 class Patterns(Struct, frozen=True):
-    """Patterns that hold for what lies below ``folder``."""
+    """Patterns that apply to everything below ``folder``."""
 
     folder: Path
     spec: Spec
 
     def verdict(self, path: Path, is_folder: bool) -> bool | None:
-        """Whether ``path`` is left out (True), is explicitly taken in (False), or is not named (None)."""
+        """Whether ``path`` is left out (True), explicitly included (False), or not matched (None)."""
         return self.verdict_of(str(path), is_folder)
 
     def verdict_of(self, name: str, is_folder: bool) -> bool | None:
-        """The same for a path as it is written: a walk asks for thousands."""
+        """The same for a path as a string: a walk checks thousands."""
         above = os.path.join(self.folder, "")  # noqa: PTH118  (with a separator behind it)
         if not name.startswith(above):
             return None
@@ -38,10 +38,10 @@ class Patterns(Struct, frozen=True):
 
 
 class Ignores:
-    """The patterns that hold in one folder: its own ``.gitignore``, those of the folders above, the configured ones.
+    """The patterns that apply in one folder: its own ``.gitignore``, those of the folders above, the configured ones.
 
-    As in git, the nearest file decides, and what lies in an ignored folder stays ignored. Configured patterns and
-    ``.gitignore`` are two lists: what either of them names is left out.
+    As in git, the nearest file decides, and everything in an ignored folder stays ignored. Configured patterns and
+    ``.gitignore`` are two separate lists: a path that either of them matches is left out.
     """
 
     def __init__(self, configured: Patterns, git: Sequence[Patterns] = ()) -> None:
@@ -59,7 +59,7 @@ class Ignores:
         return False
 
     def below(self, folder: Path) -> Ignores:
-        """The patterns that hold in ``folder``, which lies in the folder of these."""
+        """The patterns that apply in ``folder``, a direct child of this one."""
         own = read_patterns(folder, folder / ".gitignore")
         return self if own is None else Ignores(self._configured, (*self._git, own))
 
@@ -68,20 +68,20 @@ def configured_patterns(root: Path, patterns: Iterable[str], where: str) -> Patt
     """The patterns of the configuration.
 
     Raises:
-        UsageError: one of them is no pattern; ``where`` tells which setting to mend.
+        UsageError: one of them is not a valid pattern; ``where`` names the setting to fix.
 
     """
     lines = tuple(patterns)
     try:
         return Patterns(root, _spec(lines))
     except ValueError as error:
-        raise UsageError(f"{where} holds what is no pattern of a .gitignore: {error}.") from None
+        raise UsageError(f"{where} contains an invalid .gitignore pattern: {error}.") from None
 
 
 def read_patterns(folder: Path, file: Path) -> Patterns | None:
-    """The patterns in ``file`` for what lies below ``folder``; None where there are none.
+    """The patterns in ``file`` for everything below ``folder``; None if there are none.
 
-    A pattern that is not well formed matches nothing, as in git.
+    A malformed pattern matches nothing, as in git.
     """
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
@@ -94,12 +94,12 @@ def read_patterns(folder: Path, file: Path) -> Patterns | None:
 
 
 def git_root(folder: Path) -> Path | None:
-    """The folder of the git work tree that ``folder`` lies in."""
+    """The root of the git work tree that contains ``folder``."""
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
 
 
 def at(folder: Path, configured: Patterns) -> Ignores:
-    """The patterns that hold in ``folder``, from the root of its git work tree or its project down."""
+    """The patterns that apply in ``folder``, from the root of its git work tree or its project down."""
     top = _top(folder, configured)
     exclude = read_patterns(top, top / ".git" / "info" / "exclude")
     ignores = Ignores(configured, () if exclude is None else (exclude,))
@@ -117,22 +117,22 @@ def ignored(path: Path, configured: Patterns, *, is_folder: bool = False) -> boo
 
 
 def _top(folder: Path, configured: Patterns) -> Path:
-    """The highest folder whose patterns reach ``folder``."""
+    """The highest folder whose patterns apply to ``folder``."""
     tops = [top for top in (git_root(folder), configured.folder) if top == folder or top in folder.parents]
     return min((top for top in tops if top is not None), key=lambda top: len(top.parts), default=folder)
 
 
 def _spec(lines: Sequence[str]) -> Spec:
-    """What patterns say.
+    """The verdict function of patterns.
 
     Raises:
-        ValueError: one of them is no pattern.
+        ValueError: one of them is not a valid pattern.
 
     """
     names = [line for line in lines if line and not line.startswith("#")]
     if all(_NAME.fullmatch(name) for name in names):
         return _spec_of_names(names)
-    from pathspec import GitIgnoreSpec  # a hundredth of a second, and most projects name no more than names
+    from pathspec import GitIgnoreSpec  # a hundredth of a second, and most projects only use plain names
 
     spec = GitIgnoreSpec.from_lines(lines)
     return lambda path: spec.check_file(path).include

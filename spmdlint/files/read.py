@@ -1,4 +1,4 @@
-"""A file's bytes to its text, as Python itself decodes it."""
+"""Decodes a file's bytes to its text, as Python itself does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEWLINE = re.compile("\r\n|\r|\n")
 
 
 class Source(Struct, frozen=True):
-    """A file's text without a byte order mark; line ends are as they were."""
+    """A file's text without a byte order mark; line ends are unchanged."""
 
     path: Path
     text: str
@@ -42,7 +42,7 @@ def read(path: Path) -> Source | Unreadable:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return Unreadable(path, 1, 1, "It vanished while the linter ran; run it again.")
+        return Unreadable(path, 1, 1, "It was removed while the linter ran; run the linter again.")
     except OSError as error:
         reason = error.strerror or type(error).__name__
         return Unreadable(path, 1, 1, f"It cannot be opened ({reason}); make it readable, or exclude it.")
@@ -50,18 +50,18 @@ def read(path: Path) -> Source | Unreadable:
 
 
 def decode(path: Path, data: bytes) -> Source | Unreadable:
-    """Decode what a file holds, honouring a byte order mark and a coding comment."""
+    """Decode a file's bytes, honouring a byte order mark and a coding comment."""
     if not data.startswith(codecs.BOM_UTF8) and b"coding" not in b"\n".join(data.split(b"\n", 2)[:2]):
         try:
             return Source(path, data.decode("utf-8"))
         except UnicodeDecodeError:
-            pass  # the longer way says where
+            pass  # the longer way finds the position
     import tokenize  # which few files need
 
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except SyntaxError as error:
-        return Unreadable(path, *_undecodable(data), f"{_sentence(error)} Mend the encoding or the coding comment.")
+        return Unreadable(path, *_undecodable(data), f"{_sentence(error)} Fix the encoding or the coding comment.")
     try:
         return Source(path, data.decode(encoding))
     except UnicodeDecodeError as error:
@@ -70,15 +70,15 @@ def decode(path: Path, data: bytes) -> Source | Unreadable:
             path,
             len(before),
             len(before[-1]) + 1,
-            f"It is not valid {encoding}; save it as UTF-8, or name its encoding in a coding comment.",
+            f"It is not valid {encoding}; save it as UTF-8, or declare its encoding in a coding comment.",
         )
     except (UnicodeError, LookupError, ValueError) as error:
-        # Codecs that are no text encodings (rot13, zlib) and broken ones (idna) fail in ways of their own.
-        return Unreadable(path, 1, 1, f"It does not decode as {encoding} ({error}); mend its coding comment.")
+        # Codecs that are not text encodings (rot13, zlib) and broken ones (idna) raise different errors.
+        return Unreadable(path, 1, 1, f"It does not decode as {encoding} ({error}); fix its coding comment.")
 
 
 def _undecodable(data: bytes) -> tuple[int, int]:
-    """Where the first two rows stop being UTF-8; ``detect_encoding`` looks at no more and does not say."""
+    """Where the first two rows stop being UTF-8; ``detect_encoding`` reads only these and does not say."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Where the project starts that some paths belong to, and which configuration holds for it."""
+"""Finds the root of the project that some paths belong to, and the configuration that applies to it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from spmdlint.files.ignore import configured_patterns, git_root, ignored
 def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude: bool | None = None) -> Config:
     """The configuration of the project that ``paths`` (absolute, at least one) belong to.
 
-    The root is, of the folders at or above all paths, the nearest that has a configuration of ours; else the root of
-    the git work tree; else the nearest with a pyproject.toml; else the common folder. So the same file belongs to
-    the same project whether it is passed alone or with its folder. A root whose own patterns exclude the paths (an
-    environment inside a work tree) is not theirs, unless exclusions are to be forced: then nothing is linted.
+    The root is, of the folders at or above all paths, the nearest with an spmdlint configuration; else the root of the
+    git work tree; else the nearest with a pyproject.toml; else the common folder. So the same file belongs to the same
+    project whether it is passed alone or with its folder. A root whose own patterns exclude the paths (an environment
+    inside a work tree) is not theirs, unless exclusion is forced: then nothing is linted.
 
     Raises:
         UsageError: a configuration cannot be read or is wrong.
@@ -31,8 +31,8 @@ def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude:
         forced = config.force_exclude if force_exclude is None else force_exclude
         if common == root or forced or not ignored(common, patterns, is_folder=True):
             return config
-    # Nothing says where the project ends. Named files then take in their neighbours and packages, and no more: the
-    # common folder may well be somebody's home.
+    # Nothing says where the project ends. Files given by name then include only their neighbours and packages: the
+    # common folder may well be a home directory.
     flat = not any(path.is_dir() for path in paths)
     return replace(read_config(common, file), flat=flat)
 

@@ -1,8 +1,8 @@
-"""Which files can matter at all, told from their bytes: parsing a file costs a hundred times more than reading it.
+"""Which files can matter at all, judging by their text: parsing a file costs a hundred times more than reading it.
 
-Files that name one another are one *component*: code can only reach what it imports, and an import names the module.
-A component in which no file names a library that the linter knows holds nothing to find. Screening saves time and
-never changes a finding, because nothing is looked up across components anyway.
+Files that name one another form a *component*: code can only reach what it imports, and an import names the module. A
+component in which no file names a library that the linter knows has nothing to find. Screening saves time and never
+changes a finding, because nothing is looked up across components anyway.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _ALL = re.compile(r"\bimport\s*\\?\s*\*")
-# A comment to the linter needs its file: a suppression that suppresses nothing is a finding.
+# A file with a comment to the linter is needed: a suppression without effect is a finding.
 _OWN_WORDS = frozenset(("spmdlint", "SPMD"))
 
 
@@ -36,12 +36,12 @@ def module_name(path: Path) -> str:
 
 
 def named(text: str, modules: Collection[str]) -> list[str]:
-    """Those of the modules that a text names."""
+    """The modules among the given ones that a text names."""
     return sorted(set(_WORD.findall(text)).intersection(modules))
 
 
 def holds(text: str, word: str, start: int = 0, end: int | None = None) -> bool:
-    """Is a word in a text, or in a part of it."""
+    """Whether a text, or a part of it, contains a word."""
     at = text.find(word, start, end)
     while at >= 0:
         if not _goes_on(text[at - 1 : at]) and not _goes_on(text[at + len(word) : at + len(word) + 1]):
@@ -51,17 +51,17 @@ def holds(text: str, word: str, start: int = 0, end: int | None = None) -> bool:
 
 
 def imports_all(text: str) -> bool:
-    """Does a file import all names of another one."""
+    """Whether a file imports all names of a different one."""
     return "*" in text and _ALL.search(text) is not None
 
 
 def renames(text: str, module: str) -> bool:
-    """May a file bind a module to another name: ``import a as b``."""
+    """Whether a file may bind a module to a different name: ``import a as b``."""
     return re.search(rf"\b{re.escape(module)}\s*\\?\s+as\b", text) is not None
 
 
 def builds(text: str, name: str) -> bool:
-    """May a file ask for an attribute by a name that it puts together: all parts of it are words there."""
+    """Whether a file may read an attribute by a name that it assembles: all parts of the name are words there."""
     return (
         ("getattr" in text or "attrgetter" in text)
         and "_" in name
@@ -74,14 +74,14 @@ def _goes_on(character: str) -> bool:
 
 
 def components(names: Mapping[Path, Iterable[str]]) -> dict[Path, int]:
-    """The component of each file, by a number, from the modules that it names.
+    """The component of each file, as a number, from the modules that it names.
 
-    Two files are in one if either names the other's module.
+    Two files are in one component if either names the other's module.
     """
     number = {path: place for place, path in enumerate(names)}
     numbers: dict[str, int] = {}
-    # Numbers stand for files and, behind them, for modules: who names a module is bound to it once, and not to each
-    # of the many files that an ordinary word like `utils` is the name of.
+    # Numbers represent files and, after them, modules: a file is joined to a module that it names once, and not to each
+    # of the many files that share an ordinary name like `utils`.
     leader = list(range(len(number)))
 
     def find(place: int) -> int:
@@ -91,7 +91,7 @@ def components(names: Mapping[Path, Iterable[str]]) -> dict[Path, int]:
 
     beside: dict[Path, int | None] = {}
     for path, place in number.items():
-        # A package is one: its `__init__` runs before any of its modules.
+        # A package is one component: its `__init__` runs before any of its modules.
         folder = path.parent
         if folder not in beside:
             beside[folder] = number.get(folder / "__init__.py")
@@ -121,14 +121,14 @@ def components(names: Mapping[Path, Iterable[str]]) -> dict[Path, int]:
 
 
 def relevant(component: Mapping[Path, int], speaking: Iterable[Path]) -> set[Path]:
-    """The files whose component holds one that speaks of something that the linter knows."""
+    """The files in components with a file that names something the linter knows."""
     wanted = {component[path] for path in speaking}
     return {path for path, number in component.items() if number in wanted}
 
 
 def triggers(knowledge: Knowledge) -> str:
-    """A pattern for what a file speaks of that can matter."""
-    # That reading a file can fail matters only where something else does.
+    """A pattern for the words in a file that can matter."""
+    # That reading a file can fail matters only together with something else.
     functions = (name for name, known in knowledge.functions.items() if not known.reads and known.raised is None)
     libraries = {name.split(".")[0] for name in (*functions, *knowledge.aliases)}
     words = (libraries - sys.stdlib_module_names - {"spmdlint"}) | knowledge.ranks | _OWN_WORDS

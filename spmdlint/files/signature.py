@@ -1,4 +1,4 @@
-"""Has a file changed: told from its status, and from its text where the status says that it may have."""
+"""Whether a file has changed: judged by its status, and by its text if the status says that it may have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TICKS = 2_000_000_000
 
 
 def status(path: str | Path) -> Status | None:
-    """What changes with every change of a file; None for no file."""
+    """Values that change with every change of a file; None if it is not a file."""
     try:
         found = os.stat(path)  # noqa: PTH116  (asked for thousands of files)
     except OSError:
@@ -27,13 +27,13 @@ def status(path: str | Path) -> Status | None:
 
 
 def settled(paths: Iterable[Path]) -> dict[Path, Status | None]:
-    """The status of files before they are read, where it is old enough to tell of any later change."""
+    """The status of files before they are read, if it is old enough to reveal any later change."""
     now = time.time_ns()
     found = {path: status(path) for path in paths}
     return {path: s if s is not None and max(s[0], s[1]) < now - _TICKS else None for path, s in found.items()}
 
 
 def digest(outcome: Source | Unreadable) -> bytes:
-    """A digest of what reading a file gave."""
+    """A digest of the result of reading a file."""
     text = outcome.text if isinstance(outcome, Source) else f"\0{outcome.row} {outcome.column} {outcome.message}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -1,7 +1,7 @@
-"""A folder of documents that may be lost at any time: what is wrong with one, or with the folder, is a miss.
+"""A folder of documents that may be lost at any time: any fault in a document, or in the folder, is a cache miss.
 
-A document is compressed and stands behind its digest. It is written beside its place and then moved there, so that
-runs at the same time see the old one or the new one. A full or read-only disk keeps nothing, and nobody is told.
+A document is compressed and preceded by its digest. It is written to a temporary file and then moved into place, so
+that concurrent runs see the old one or the new one. On a full or read-only disk nothing is kept, silently.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ SUFFIX = ".kept"
 TAG = "CACHEDIR.TAG"
 _TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is spmdlint's cache; it may be deleted.\n"
 MAX_BYTES = 128 << 20
-"""What the documents of one folder may take together; those that were not used for longest go first."""
+"""The most bytes of documents in one folder; the least recently used ones are deleted first."""
 _DAY = 86_400
 _DIGEST = hashlib.sha256().digest_size
 
 
 class Store:
-    """Documents by name, in one folder. ``writes``: whether anything new may be kept."""
+    """Documents by name, in one folder. ``writes``: whether new ones may be kept."""
 
     def __init__(self, folder: Path, *, writes: bool = True) -> None:
         self.folder = folder
@@ -31,7 +31,7 @@ class Store:
         self._wrote = False
 
     def read(self, name: str) -> bytes | None:
-        """A document; None where there is none that is whole."""
+        """A document; None if there is no intact one."""
         path = self.folder / f"{name}{SUFFIX}"
         try:
             kept = path.read_bytes()
@@ -62,7 +62,7 @@ class Store:
         self._wrote = True
 
     def prune(self) -> None:
-        """Where something was written: drop the oldest documents if there is too much now."""
+        """Delete the oldest documents if something was written and there are too many now."""
         if not self._wrote:
             return
         try:
@@ -77,7 +77,7 @@ class Store:
             return
 
     def _prepare(self) -> None:
-        """Make the folder, and tell version control and backups to leave it alone."""
+        """Create the folder, and tell version control and backups to leave it alone."""
         if (self.folder / TAG).exists():
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ class Store:
 
 
 def clear(folder: Path) -> bool:
-    """Delete a store with all that it made; False where the folder is none, and then nothing is touched."""
+    """Delete a store with everything that it made; False, without touching anything, if the folder is not a store."""
     if not (folder / TAG).is_file():
         return False
     for entry in list(os.scandir(folder)):
@@ -95,5 +95,5 @@ def clear(folder: Path) -> bool:
     try:
         folder.rmdir()
     except OSError:
-        return True  # somebody keeps something else there
+        return True  # somebody keeps other files there
     return True

@@ -1,4 +1,4 @@
-"""Putting ``# spmdlint: ignore[...]`` comments into a text, where Python takes a comment."""
+"""Adds ``# spmdlint: ignore[...]`` comments to a text, where Python accepts a comment."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ENDS = (tokenize.NEWLINE, tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
 
 
 class Suppressed(Struct, frozen=True):
-    """The new text, and how many findings it silences; the others stand where no comment can."""
+    """The new text, and how many findings it silences; the others are where no comment is possible."""
 
     text: str
     count: int
 
 
 def suppress(text: str, findings: Iterable[Diagnostic], reason: str, end: str) -> Suppressed:
-    """Silence findings of one file with a reason; ``end`` is the file's line end."""
+    """Silence the findings of one file with a reason; ``end`` is the file's line end."""
     rows = split_rows(text)
     open_rows, comments = _layout(text)
     wanted: dict[tuple[int, bool], list[str]] = {}
@@ -35,7 +35,7 @@ def suppress(text: str, findings: Iterable[Diagnostic], reason: str, end: str) -
             count += 1
             codes = wanted.setdefault(spot, [])
             codes += [] if finding.code in codes else [finding.code]
-    # From the last row up: what is put in moves only what lies below.
+    # From the last row up: an insertion only moves the rows below it.
     ends = re.findall("\r\n|\r|\n", text)
     for (row, above), codes in sorted(wanted.items(), reverse=True):
         line = rows[row - 1]
@@ -49,7 +49,7 @@ def suppress(text: str, findings: Iterable[Diagnostic], reason: str, end: str) -
 
 
 def _spot(finding: Diagnostic, open_rows: frozenset[int], rows: int) -> tuple[int, bool] | None:
-    """The row that gets the comment, and whether above it: the first, else the last, else before the first."""
+    """The row for the comment, and whether it goes above that row: the first, else the last, else before the first."""
     first, last = finding.place.start.row, min(finding.place.end.row, rows)
     for row in (first, last):
         if row in open_rows:
@@ -58,7 +58,7 @@ def _spot(finding: Diagnostic, open_rows: frozenset[int], rows: int) -> tuple[in
 
 
 def _with_codes(line: str, comment: int | None, codes: Sequence[str], reason: str) -> str:
-    """A row that silences these rules, in the brackets that it has already where it has some."""
+    """A row that silences these rules, in its existing brackets if it has some."""
     known = _BRACKETS.search(line, comment) if comment is not None else None
     if known is None:
         return f"{line.rstrip()}  {_comment(codes, reason)}"
@@ -73,9 +73,9 @@ def _comment(codes: Sequence[str], reason: str) -> str:
 
 
 def _layout(text: str) -> tuple[frozenset[int], dict[int, int]]:
-    """The rows that may end in a comment (not those inside a string or before a backslash), and where comments start.
+    """The rows that may end in a comment (not inside a string or before a backslash), and where comments start.
 
-    The file has been parsed before, so the tokenizer gets to its end.
+    The file was parsed before, so the tokenizer reaches its end.
     """
     open_rows: set[int] = set()
     comments: dict[int, int] = {}

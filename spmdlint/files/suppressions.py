@@ -1,7 +1,7 @@
 """Comments that silence findings: ``# spmdlint: ignore[SPMD301] reason`` and ``# noqa: SPMD301``.
 
-The first stands at the end of a line, or alone on the line above; the second only at the end of a line, as in flake8
-and ruff. A finding is silenced by a comment that stands for its first or its last line.
+The first is at the end of a line, or alone on the line above; the second only at the end of a line, as in flake8 and
+ruff. A comment silences a finding if it applies to the finding's first or last line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SEPARATOR = re.compile(r"[\s,]*")
 
 
 class Suppression(Struct, frozen=True):
-    """One rule that a comment silences on the lines that it stands for; without ``selector``, all rules."""
+    """One rule that a comment silences on the lines that it applies to; without ``selector``, all rules."""
 
     place: Place
     line: int
@@ -42,12 +42,12 @@ class Suppression(Struct, frozen=True):
     code: str | None
     silences_all: bool = False
     removal: Edit | None = None
-    """What takes it out of the text."""
+    """The edit that removes it from the text."""
     is_directive: bool = False
-    """The selector stands in the place of ``ignore``, and is nothing that is known."""
+    """The selector is an unknown word in place of ``ignore``."""
 
     def silences(self, finding: Diagnostic) -> bool:
-        """Whether the finding is one that this comment means."""
+        """Whether this comment silences the finding."""
         if not self.silences_all and finding.code != self.code:
             return False
         start, end = finding.place.start, finding.place.end
@@ -56,7 +56,7 @@ class Suppression(Struct, frozen=True):
 
 
 class Suppressions:
-    """The suppressions of a run; it remembers which of them had an effect."""
+    """The suppressions of a run; it records which of them had an effect."""
 
     def __init__(self, suppressions: Iterable[Suppression]) -> None:
         self._by_path: dict[Path, list[Suppression]] = {}
@@ -77,7 +77,7 @@ class Suppressions:
     def unused(
         self, ran: Collection[str], rules: Sequence[Rule], besides: Collection[Path]
     ) -> Iterator[UnusedSuppression]:
-        """What was silenced without effect, of the rules that ran, outside the files ``besides``."""
+        """The suppressions without effect, for the rules that ran, outside the files ``besides``."""
         words = [word for rule in rules for word in (rule.code, rule.name)]
         for path, suppressions in self._by_path.items():
             for item in suppressions:
@@ -96,7 +96,7 @@ class Suppressions:
 def collect(
     comments: Mapping[Path, Sequence[Comment]], sources: Mapping[Path, Source], rules: Sequence[Rule]
 ) -> Suppressions:
-    """The suppressions that stand in the comments."""
+    """The suppressions in the comments."""
     codes = {word: rule.code for rule in rules for word in (rule.code, rule.name)}
     return Suppressions(
         suppression
@@ -112,7 +112,7 @@ def collect(
 
 
 class _Rows:
-    """The rows of a file, which most comments do not need: they speak to other tools."""
+    """The rows of a file, read on demand: most comments do not need them, because they are for other tools."""
 
     def __init__(self, path: Path, sources: Mapping[Path, Source]) -> None:
         self._path = path
@@ -120,7 +120,7 @@ class _Rows:
 
     @cached_property
     def all(self) -> Sequence[str]:
-        """The rows; none where the file has no text."""
+        """The rows; none if the file has no text."""
         return self._sources[self._path].lines() if self._path in self._sources else []
 
 
@@ -141,7 +141,7 @@ def _ignores(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]
 
 
 def _unknown(path: Path, comment: Comment) -> Iterator[Suppression]:
-    """What looks like a directive and is none: ``spmdlint: disable=SPMD301``, ``spmdlint: unifrom``."""
+    """Words that look like a directive and are not one: ``spmdlint: disable=SPMD301``, ``spmdlint: unifrom``."""
     for found in _DIRECTIVE.finditer(comment.text):
         word = found["word"]
         if word not in _DIRECTIVES and (found["more"] is not None or nearest(word, _DIRECTIVES) is not None):
@@ -150,7 +150,7 @@ def _unknown(path: Path, comment: Comment) -> Iterator[Suppression]:
 
 
 def _noqas(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]) -> Iterator[Suppression]:
-    """The codes of ours in a ``noqa``; other tools' codes, and the text after the codes, are none of our business."""
+    """Our codes in a ``noqa``; other tools' codes, and the text after the codes, are ignored."""
     letters = {code.rstrip("0123456789") for code in codes.values()}
     for found in _NOQA.finditer(comment.text):
         if comment.own_line:
@@ -172,7 +172,7 @@ def _noqas(path: Path, comment: Comment, rows: _Rows, codes: Mapping[str, str]) 
 
 
 def _words(text: str, at: int) -> Iterator[re.Match[str]]:
-    """The codes and names from a position on, up to what is none."""
+    """The codes and names from a position on, up to the first other text."""
     at = _skip(text, at)
     while word := (_CODE.match(text, at) or _NAME.match(text, at)):
         yield word
@@ -180,7 +180,7 @@ def _words(text: str, at: int) -> Iterator[re.Match[str]]:
 
 
 def _row(comment: Comment, rows: Sequence[str]) -> str:
-    """The row of source that a comment stands in."""
+    """The row of source that contains a comment."""
     return rows[comment.row - 1] if comment.row <= len(rows) else comment.text
 
 
@@ -190,7 +190,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _line_below(comment: Comment, rows: Sequence[str]) -> int:
-    """The line that a comment of its own stands for: the next one that is not a comment, too."""
+    """The line that a comment on its own line applies to: the next one that is not also a comment."""
     line = comment.row + 1
     while line <= len(rows) and rows[line - 1].lstrip().startswith("#"):
         line += 1

@@ -1,4 +1,4 @@
-"""The texts of a project's files, each read when somebody asks for it."""
+"""The texts of a project's files, each read on demand."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from spmdlint.files.read import Source, Unreadable, read
 
 
 class Texts(Mapping[Path, Source]):
-    """The readable ones of some files by path. ``given`` stand for what those files hold on the disk."""
+    """The readable files among some, by path. ``given`` replaces the contents of those files on disk."""
 
     def __init__(self, given: Mapping[Path, Source | Unreadable]) -> None:
         self._given = given
         self._outcomes: dict[Path, Source | Unreadable | None] = {}
 
     def add(self, path: Path, *, readable: bool) -> None:
-        """A file that is known without reading it."""
+        """Add a file whose readability is known without reading it."""
         self._outcomes.setdefault(path, None if readable else Unreadable(path, 1, 1, ""))
 
     def outcome(self, path: Path) -> Source | Unreadable:
-        """What reading a file gives."""
+        """The result of reading a file."""
         known = self._outcomes.get(path)
         if known is None:
             known = self._outcomes[path] = self._given[path] if path in self._given else read(path)
@@ -30,7 +30,7 @@ class Texts(Mapping[Path, Source]):
         if path not in self:
             raise KeyError(path)
         outcome = self.outcome(path)
-        # It could be read when the run began.
+        # It was readable when the run began.
         return outcome if isinstance(outcome, Source) else Source(path, "")
 
     def __contains__(self, path: object) -> bool:

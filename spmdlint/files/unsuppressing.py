@@ -1,4 +1,4 @@
-"""Taking a code that suppresses nothing out of its comment, and the comment with it where nothing is left."""
+"""Removes a code without effect from its comment, and the comment if nothing is left of it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from spmdlint.diagnostics import Edit, Location
 if TYPE_CHECKING:
     from spmdlint.program.summary import Comment
 
-# Where another comment begins; `#12` names an issue, and is a part of the reason.
+# Where the next comment begins; `#12` names an issue, and is part of the reason.
 _NEXT = re.compile(r"\s*#(?!\d)")
 
 
 def removal(
     comment: Comment, row: str, word: tuple[int, int], listed: tuple[int, int], part: tuple[int, int]
 ) -> Edit | None:
-    """The edit that takes a word out of a comment in a row of source.
+    """The edit that removes a word from a comment in a row of source.
 
-    ``word``, ``listed`` (all words) and ``part`` (what they belong to, with its ``#``) are spans in the comment. What
-    stands behind the part up to the next ``#`` is its reason and goes with its last word.
+    ``word``, ``listed`` (all words) and ``part`` (the directive they belong to, with its ``#``) are spans in the
+    comment. The text after the part, up to the next ``#``, is its reason and is removed with its last word.
     """
     text = comment.text
     if word != listed:
@@ -29,7 +29,7 @@ def removal(
     following = _NEXT.search(text, part[1])
     start, end = part[0], following.start() if following else len(text)
     if start > 0 or end < len(text):
-        # Another tool's comment stands before or behind it, with its own sign.
+        # Another tool's comment precedes or follows it, with its own `#`.
         start -= len(text[:start]) - len(text[:start].rstrip())
         end += len(text[end:]) - len(text[end:].lstrip()) if start == 0 else 0
         return _edit(comment, start, end)
@@ -40,7 +40,7 @@ def removal(
 
 
 def _with_separator(text: str, word: tuple[int, int], listed: tuple[int, int]) -> tuple[int, int]:
-    """A word with the separator behind it, or before it where it is the last."""
+    """A word with the separator after it, or before it if it is the last."""
     if word[1] < listed[1]:
         behind = text[word[1] : listed[1]]
         return word[0], word[1] + len(behind) - len(behind.lstrip(" ,\t"))

@@ -1,4 +1,4 @@
-"""A file's new text, in the bytes that it had: its encoding, its byte order mark and its line ends."""
+"""Writes a file's new text with its old encoding, byte order mark and line ends."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from spmdlint.errors import UsageError
 
 
 def encoded(data: bytes, text: str) -> bytes:
-    """``text`` as the file is encoded that holds ``data``."""
-    import tokenize  # which a run that writes nothing need not wait for
+    """``text`` in the encoding of the file that contains ``data``."""
+    import tokenize  # which a run that writes nothing does not need
 
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     return text.encode(encoding)
@@ -20,7 +20,7 @@ def rewrite(path: Path, text: str) -> None:
     """Write the new text of a file that was read.
 
     Raises:
-        UsageError: that is not possible.
+        UsageError: the file cannot be written.
 
     """
     try:
@@ -32,7 +32,7 @@ def rewrite(path: Path, text: str) -> None:
 
 
 def line_end(text: str) -> str:
-    """The line end of a text, by its first one."""
+    """The line end of a text, judging by its first one."""
     at = text.find("\n")
     if at < 0:
         return "\r" if "\r" in text else "\n"

@@ -1,4 +1,4 @@
-"""Edits put into a text. A fix is taken as a whole or not at all; what is in the way of another waits for its turn."""
+"""Applies edits to a text. A fix is applied as a whole or not at all; a conflicting one waits for the next round."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEWLINE = re.compile("\r\n|\r|\n")
 
 
 class Applied(Struct, frozen=True):
-    """The new text, and how many of the fixes are in it."""
+    """The new text, and how many of the fixes were applied."""
 
     text: str
     count: int
@@ -27,7 +27,7 @@ class _Change(Struct, frozen=True, order=True):
 
 
 def apply(text: str, fixes: Iterable[Fix]) -> Applied:
-    """Put fixes into a text, those that start first before the others; a fix that overlaps one that is in is left."""
+    """Apply fixes to a text in the order of their starts; a fix that overlaps an applied one is left out."""
     starts = [0, *(found.end() for found in _NEWLINE.finditer(text)), len(text)]  # the last row may lack a line end
     wanted = sorted((tuple(sorted(_change(edit, starts) for edit in fix.edits)) for fix in fixes), key=_first)
     taken: set[_Change] = set()
@@ -60,13 +60,13 @@ def _first(changes: tuple[_Change, ...]) -> tuple[_Change, ...]:
 
 
 def _well_formed(changes: tuple[_Change, ...], length: int) -> bool:
-    """Whether the changes of one fix lie in the text, apart from each other: a rule with a bug spoils no file."""
+    """Whether the changes of one fix lie in the text without overlapping: a bug in a rule must not damage a file."""
     inside = all(0 <= change.start <= change.end <= length for change in changes)
     return inside and all(one.end <= other.start for one, other in pairwise(changes))
 
 
 def _in_the_way(one: _Change, other: _Change) -> bool:
-    """Whether two changes overlap, or put something in at one place, where an order would have to be guessed."""
+    """Whether two changes overlap, or insert at the same place, where their order would be a guess."""
     if one.start == other.start:
         return True
     return one.start < other.end and other.start < one.end

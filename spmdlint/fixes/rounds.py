@@ -1,7 +1,7 @@
-"""Fixes put in, the project linted again, and so on until nothing is left to do.
+"""Applies fixes and lints the project again, until no fixes are left.
 
-A fix can uncover the next one, and of two that overlap only one goes in at a time. The texts are held in memory: who
-wants a diff gets the same as who wants the files written.
+A fix can uncover the next one, and of two that overlap only one is applied at a time. The texts are held in memory, so
+that a diff shows exactly what would be written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Fixed(Struct, frozen=True):
 
 
 def fix_all(checked: Checked, again: Callable[[Mapping[Path, str]], Checked], *, unsafe: bool) -> Fixed:
-    """Fix what can be fixed; ``again`` lints the project with other texts in place of some files."""
+    """Fix what can be fixed; ``again`` lints the project with new texts in place of some files."""
     texts: dict[Path, str] = {}
     before: dict[Path, str] = {}
     spoiled: dict[Path, str] = {}
@@ -45,9 +45,9 @@ def fix_all(checked: Checked, again: Callable[[Mapping[Path, str]], Checked], *,
             if applied.text == old:
                 continue
             if not _exact(old):
-                spoiled[path] = f"{path} was not changed: where its lines begin is not sure (it may hold a form feed)."
+                spoiled[path] = f"{path} was not changed: its line starts are uncertain (it may contain a form feed)."
             elif not _exact(applied.text):
-                spoiled[path] = f"{path} was not changed: Python could not read it any more with its fixes."
+                spoiled[path] = f"{path} was not changed: with its fixes, it would no longer parse."
             else:
                 before.setdefault(path, old)
                 changed[path] = applied.text
@@ -56,7 +56,7 @@ def fix_all(checked: Checked, again: Callable[[Mapping[Path, str]], Checked], *,
             return Fixed(checked, texts, before, count, tuple(spoiled.values()))
         texts |= changed
         checked = again(texts)
-    endless = f"There are still fixes to be made after {MOST_ROUNDS} rounds, which is a bug; the last state is kept."
+    endless = f"There are still fixes to apply after {MOST_ROUNDS} rounds, which is a bug; the last state is kept."
     return Fixed(checked, texts, before, count, (*spoiled.values(), endless))
 
 
@@ -69,8 +69,8 @@ def _by_file(checked: Checked, *, unsafe: bool) -> dict[Path, list[Fix]]:
 
 
 def _exact(text: str) -> bool:
-    """Whether a text parses, and the parser gives back every character of it: else its spans are not to be trusted."""
-    import libcst  # which a run that fixes nothing need not wait for
+    """Whether a text parses, and the parser reproduces every character of it: otherwise its spans are unreliable."""
+    import libcst  # which a run that fixes nothing does not need
 
     try:
         return libcst.parse_module(text).code == text

@@ -24,5 +24,5 @@ def file_names() -> list[str]:
 
 @cache
 def read_file(name: str) -> Mapping[str, Any]:
-    """What one file holds."""
+    """The contents of one file."""
     return tomllib.loads((_FOLDER / name).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Reads the tables of what libraries mean. They are data; no analysis names a library."""
+"""Reads the tables of what library functions mean. They are data; no analysis names a library."""
 
 from __future__ import annotations
 
@@ -20,61 +20,61 @@ Source = Literal["identity", "clock", "entropy", "files", "host", "signal", "thr
 
 
 class Known(Struct, frozen=True):
-    """What one function of a library means to the analyses.
+    """What one library function means to the analyses.
 
     ``kind`` is
 
     - *map*: returns its function run once per device or row, with the axes of ``axes`` or ``mesh`` bound inside;
-    - *jit*: returns its function compiled; *transform*: returns a function that calls its function, nothing bound;
-    - *apply*: calls its function now; *currying*: `functools.partial`; *identity*: a decorator that changes nothing;
+    - *jit*: returns its function compiled; *transform*: returns a function that calls its function, binding nothing;
+    - *apply*: calls its function at once; *currying*: `functools.partial`; *identity*: a decorator that changes
+      nothing;
     - *collective*: communicates over ``axes``; *mesh*: makes a mesh with ``axes``; *spec*: a partition spec;
-    - *sharding*: puts a spec on a mesh; *constraint*: shards a value by a spec, inside of what is traced;
-    - *decorator*: gives back what it decorates, or, without that, a decorator which does, but something else where
-      the parameter ``unless`` is given;
-    - *layer*: makes something that, when it is called, communicates over ``axes``, but not ``unless`` that parameter is
-      true or only ``when`` it is, of itself or, by position in ``called``, of the call; ``off``: it is false where
-      neither says, unless the program uses one of the methods ``switched_by``, which change that later;
-    - *forward*: a method that hands what follows its ``parameters`` to ``method`` of the same object, without the
-      keywords in ``drops``; of what a library made from functions, to these, or to that method of each, with something
-      in the place of the parameter ``inserts`` of that one;
-    - *copy*: a method that gives the same object with other fields;
+    - *sharding*: puts a spec on a mesh; *constraint*: shards a value by a spec, inside traced code;
+    - *decorator*: returns the function it decorates or, called without one, a decorator that does; it returns something
+      else if the parameter ``unless`` is passed;
+    - *layer*: makes an object that, when it is called, communicates over ``axes``, except if the parameter ``unless``
+      is true, or only if the parameter ``when`` is: either the layer's own or, by its position in ``called``, the
+      call's; ``off``: it is false if neither passes it, unless the program uses one of the methods ``switched_by``,
+      which change it later;
+    - *forward*: a method that passes the arguments after its ``parameters`` to ``method`` of the same object, without
+      the keywords in ``drops``; for an object that a library made from functions, to these functions, or to that method
+      of each, with another value inserted for that method's parameter ``inserts``;
+    - *copy*: a method that returns the same object with different fields;
     - *record*: makes an object with its parameters as attributes;
     - *context*: sets its mesh for the code after it or in its block.
 
-    ``sizes``: the parameter of a mesh that is the sizes of its axes. ``ambient``: without a mesh it takes that of the
-    context. ``groups``: the parameter of a collective that splits its axis into groups. ``permutation``: the one that
-    says who sends to whom, in pairs, or as the sources by destination where ``sources`` is true.
-    ``ordered``: the order of its axes decides what it gives. ``even``: its groups must be of one size.
-    ``unbound``: where nothing binds its axes, it does nothing. ``spmd``: the parameter that names mesh axes over which
-    the dimension that it maps is sharded. ``leaves``: the one that is a tree, whose leaves the function is given.
-    ``specs``: the parameters that are partition specs for the axes of ``mesh``. ``needs_function``: it cannot be called
-    without its function, to be a decorator. ``spans``: it runs over several devices. ``by_hand``: it hands every
-    process the rows of its own devices, so that arrays beside it are local. ``keeps``: what a transformed function
-    returns has the structure of what its function returns. ``refs``: its function is a kernel, which is given
-    references: what it takes and gives itself is something else. ``parallel``: every process must make the
-    call, and ``compiled``: one that a jit traces becomes part of its program. ``attribute`` marks a source that is a
-    value, not a function. ``unseeded``: it is a source only without arguments, ``at_most`` with so many, and unless the
-    program calls ``seeded_by``. ``gathers``: it gives all processes what each of them has. ``given_to``: an object
-    whose method is given one is of that class. ``callback``: the parameter that is a function which runs at a time of
-    its own; what that one stores is the source. ``needs``: for a method, what a file has to import for it.
-    ``listing`` and ``completion``: it gives things in the order of a folder, or in which they happen to be done.
-    ``shuffles``: it mixes what it gives, another way in every process, unless one of these parameters says otherwise,
-    or what is given for one was made with a ``seed_of``; with ``asked``, only where that parameter is true.
-    ``gives_strings``: it gives a list of strings. ``stacks``: it puts a sequence into an array, element by element.
-    ``composes``: it puts its arguments together to a program, in their order.
-    ``gives_global``: it gives an array over the devices of a sharding, and ``local`` is the parameter that is this
-    process's own part of it. ``per_device``: it gives arrays with a row for each device of this process.
-    ``batches``: the parameter that is the number of rows in a batch, of which the last one may be short.
-    ``raised``: for an exception, what of the outside raises it; ``reads``: it reads a file, which can fail.
-    ``ends``: it ends the process, at once or in a moment.
-    ``seed`` and ``label``: the parameters that are a seed, and a name by which processes find one another.
-    ``deal_seed``: of what mixes all records and then deals out those of one process, the parameter that is the seed;
-    ``dealt`` the one that says which part it deals out, without which it deals out none.
-    ``runs``: of what is applied, that its function runs as it is, on each leaf or element, and is not traced.
-    ``fills``: of a call by which processes agree, the parameter that is the buffer which it puts the result into.
-    ``rooted``: the parameter that counts on one process alone, so that others may pass something of another form.
-    ``cappable``: a property of the machine that decides nothing any more where a cap is put on it.
-    ``among``: the parameter that names the processes which take part; without it, all do.
+    ``sizes``: the parameter of a mesh that gives the sizes of its axes. ``ambient``: without a mesh it takes that of
+    the context. ``groups``: the parameter of a collective that splits its axis into groups. ``permutation``: the one
+    that says who sends to whom, in pairs, or as the source of each destination if ``sources`` is true. ``ordered``: the
+    order of its axes decides the result. ``even``: its groups must have equal sizes. ``unbound``: if nothing binds its
+    axes, it does nothing. ``spmd``: the parameter that names mesh axes over which the mapped dimension is sharded.
+    ``leaves``: the parameter that is a pytree whose leaves are passed to the function. ``specs``: the parameters that
+    are partition specs for the axes of ``mesh``. ``needs_function``: it cannot be called without its function to make a
+    decorator. ``spans``: it runs over several devices. ``by_hand``: it passes every process the rows of its own
+    devices, so that other arrays are local. ``keeps``: the transformed function's result has the structure of the
+    function's result. ``refs``: its function is a kernel, which is passed references: its parameters and results are
+    not those of the call. ``parallel``: every process must make the call; ``compiled``: a call that a jit traces
+    becomes part of its program. ``attribute`` marks a source that is a value, not a function. ``unseeded``: it is a
+    source only without arguments, ``at_most`` with that many, and unless the program calls ``seeded_by``. ``gathers``:
+    it gives all processes the values of each. ``given_to``: an object with a method that is passed one is of that
+    class. ``callback``: the parameter that is a function which runs at an unknown time; the values that it stores are
+    the source. ``needs``: for a method, a module that a file has to import for it to count. ``listing`` and
+    ``completion``: its results are in the order of a directory listing, or in the order of completion. ``shuffles``: it
+    shuffles its result, differently on every process, unless one of these parameters says otherwise, or was passed an
+    object that was made with a ``seed_of``; with ``asked``, only if that parameter is true. ``gives_strings``: it
+    returns a list of strings. ``stacks``: it puts a sequence into an array, element by element. ``composes``: it
+    composes its arguments to a program, in their order. ``gives_global``: it returns an array over the devices of a
+    sharding, and ``local`` is the parameter that is this process's own part of it. ``per_device``: it returns arrays
+    with one row per local device. ``batches``: the parameter that is the number of rows in a batch, of which the last
+    one may be short. ``raised``: for an exception, the outside cause that raises it; ``reads``: it reads a file, which
+    can fail. ``ends``: it ends the process, at once or soon. ``seed`` and ``label``: the parameters that are a seed,
+    and a name by which processes match calls. ``deal_seed``: for a function that shuffles all records and then returns
+    the part of one process, the parameter that is the seed; ``dealt``: the parameter that says which part, without
+    which it does not split the records. ``runs``: for *apply*, its function runs unchanged, on each leaf or element,
+    and is not traced. ``fills``: for an agreement point, the parameter that is the buffer for the result. ``rooted``:
+    the parameter that counts on one process only, so that others may pass a value of a different form. ``cappable``: a property of the machine that no longer decides anything once it is capped.
+    ``among``: the
+    parameter that names the processes which take part; without it, all do.
     """
 
     name: str
@@ -155,12 +155,12 @@ class Known(Struct, frozen=True):
 
 
 class KnowledgeError(UsageError):
-    """A table of knowledge is not as it should be."""
+    """A knowledge table is not valid."""
 
 
 _EXPECTED = {name: kind for name, kind in Known.__annotations__.items() if name != "name"}
 _TABLES = ("aliases", "functions", "methods")
-"""What a user's knowledge may hold."""
+"""The tables that a user's knowledge may have."""
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
     "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among",
@@ -169,7 +169,7 @@ _PARAMETERS = (
 
 
 class Knowledge(Struct, frozen=True):
-    """All tables together: functions by their canonical name, other homes of names, and methods by their bare name."""
+    """All tables together: functions by canonical name, aliases, and methods by their bare name."""
 
     functions: Mapping[str, Known]
     aliases: Mapping[str, str]
@@ -180,10 +180,10 @@ class Knowledge(Struct, frozen=True):
     local_parts: frozenset[str] = frozenset()
     """Attributes of a global array that are lists of the parts on this process."""
     wrapped: Mapping[str, str] = field(default_factory=dict)
-    """Names that other packages keep for what they hand on, and what those stand for."""
+    """Names that other packages use for wrappers, and the names of the functions they wrap."""
 
     def canonical(self, name: str) -> str:
-        """The name that a dotted name is known by; the longest alias that fits its beginning counts."""
+        """The canonical name of a dotted name; of the aliases that are a prefix of it, the longest counts."""
         for _ in range(4):
             if name in self.functions:
                 return name
@@ -199,12 +199,12 @@ class Knowledge(Struct, frozen=True):
         return name
 
     def outside(self, name: str) -> str:
-        """The same for a name that is surely no name of the project's."""
+        """The same for a name that is certainly not one of the project's."""
         name = self.canonical(name)
         return name if name in self.functions else self.wrapped.get(name.rpartition(".")[2], name)
 
     def gives_array(self, name: str) -> bool:
-        """Does a function give one array, as nearly all of its module do."""
+        """Whether a function returns one array, as nearly all functions of its module do."""
         module, _, function = name.rpartition(".")
         return module in self.array_modules and function not in self.no_arrays
 
@@ -213,7 +213,7 @@ class Knowledge(Struct, frozen=True):
 
 
 def extended(base: Knowledge, tables: Mapping[str, Any], where: str) -> Knowledge:
-    """What is known with a user's own tables, which come before those that are built in.
+    """The knowledge extended by a user's own tables, which take precedence over the built-in ones.
 
     Raises:
         KnowledgeError: a table, a key or a value is not one of those described in :class:`Known`.
@@ -223,7 +223,7 @@ def extended(base: Knowledge, tables: Mapping[str, Any], where: str) -> Knowledg
         return base
     for table in tables:
         if table not in _TABLES:
-            raise KnowledgeError(f"{where} has the table {table!r}. {_nearest(table, _TABLES)}")
+            raise KnowledgeError(f"{where} has the unknown table {table!r}. {_nearest(table, _TABLES)}")
     functions, methods, aliases = dict(base.functions), dict(base.methods), dict(base.aliases)
     read_tables(tables, where, functions, aliases)
     read_tables({"functions": tables.get("methods", {})}, where, methods, {})
@@ -264,7 +264,7 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
     """
     for name, home in _table(tables, "aliases", where).items():
         if not isinstance(home, str):
-            raise KnowledgeError(f"{where}: the alias {name!r} is {home!r}; it must be the name that it stands for.")
+            raise KnowledgeError(f"{where}: the alias {name!r} is {home!r}; it must be the name that it refers to.")
         aliases[name] = home
     for name, table in _table(tables, "functions", where).items():
         _verify(name, table, where)
@@ -292,12 +292,12 @@ def _table(tables: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any
 
 
 def _verify(name: str, table: object, where: str) -> None:
-    """Refuse what is not described in :class:`Known`."""
+    """Reject anything that is not described in :class:`Known`."""
     if not isinstance(table, Mapping):
         raise KnowledgeError(f"{where}: {name!r} is {table!r}; it must be a table.")
     for key, value in table.items():
         if key not in _EXPECTED:
-            raise KnowledgeError(f"{where}: {name!r} has the key {key!r}. {_nearest(key, _EXPECTED)}")
+            raise KnowledgeError(f"{where}: {name!r} has the unknown key {key!r}. {_nearest(key, _EXPECTED)}")
         if not _fits(_EXPECTED[key], value) and not (key == "function" and isinstance(value, str)):
             raise KnowledgeError(f"{where}: {key!r} of {name!r} is {value!r}; it must be {_words(_EXPECTED[key])}.")
     for key, choices in (("kind", get_args(Kind)), ("source", get_args(Source)), ("raised", get_args(Source))):
@@ -308,7 +308,7 @@ def _verify(name: str, table: object, where: str) -> None:
     named += [function] if isinstance(function, str) else function
     for parameter in named if "parameters" in table else ():
         if parameter not in table["parameters"]:
-            raise KnowledgeError(f"{where}: {name!r} names {parameter!r}, which is none of its parameters; add it.")
+            raise KnowledgeError(f"{where}: {name!r} names {parameter!r}, which is not one of its parameters; add it.")
 
 
 def _fits(kind: str, value: object) -> bool:

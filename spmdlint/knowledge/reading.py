@@ -1,4 +1,4 @@
-"""Which functions make arrays that span processes, and which read an array as a whole."""
+"""Which functions make arrays that span processes, and which read a whole array."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reading(Struct, frozen=True):
     from_mesh: Mapping[str, tuple[int, int]]
 
     def reads(self, name: str) -> bool:
-        """Does a call of this read its first argument as a whole."""
+        """Whether a call of this function reads the whole of its first argument."""
         return _named(name, self.readers) and not _named(name, self.harmless)
 
 

@@ -1,4 +1,4 @@
-"""What libraries have removed: names and parameters, the version since when, and what to write instead."""
+"""What libraries have removed: names and parameters, the version that removed them, and replacements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Version = tuple[int, ...]
 
 
 class Removed(Struct, frozen=True):
-    """A name or parameter that is gone. ``same``: what replaces it can be put in its place as it is."""
+    """A removed name or parameter. ``same``: the replacement can be written in its place unchanged."""
 
     name: str
     since: Version
@@ -22,19 +22,19 @@ class Removed(Struct, frozen=True):
     same: bool = False
 
     def gone(self, version: Version | None) -> bool:
-        """Is it gone in a version; None stands for the newest."""
+        """Whether it is removed in a version; None means the newest."""
         return version is None or (*version, 0, 0) >= self.since
 
 
 class Removals(Struct, frozen=True, dict=True):
-    """All of them: names by their dotted name, parameters by the function's name and theirs."""
+    """All removals: names by their dotted name, parameters by the function's name and their own."""
 
     names: Mapping[str, Removed]
     parameters: Mapping[str, Mapping[str, Removed]]
 
     @cached_property
     def last_parts(self) -> frozenset[str]:
-        """What the names end with."""
+        """The last parts of the names."""
         return frozenset(name.rpartition(".")[2] for name in self.names)
 
     @cached_property
@@ -43,7 +43,7 @@ class Removals(Struct, frozen=True, dict=True):
         return frozenset(name for parameters in self.parameters.values() for name in parameters)
 
     def name(self, dotted: str) -> Removed | None:
-        """The entry that a dotted name falls under: its own, or the nearest one above it."""
+        """The entry for a dotted name: its own, or that of the nearest prefix."""
         while dotted:
             found = self.names.get(dotted)
             if found is not None:

@@ -1,4 +1,4 @@
-"""What takes a shape, and which methods of arrays look like fields."""
+"""Which functions take a shape, and which methods of arrays look like attributes."""
 
 from __future__ import annotations
 

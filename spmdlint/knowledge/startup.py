@@ -1,4 +1,4 @@
-"""What starts a job of several processes, and which calls start the backend."""
+"""What starts a multi-process job, and which calls start the backend."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Startup(Struct, frozen=True):
     elsewhere: frozenset[str]
 
     def works(self, name: str) -> bool:
-        """Does a call of this start the backend."""
+        """Whether a call of this function starts the backend."""
         if name in self.harmless or _under(name, self.harmless):
             return False
         return name in self.work or (_under(name, self.work) and name.rpartition(".")[2][:1].islower())

@@ -1,4 +1,4 @@
-"""How functions of arrays type over mesh axes: the class of each name."""
+"""How array functions type over mesh axes: the class of each name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Typed = Literal[
 
 
 class Methods(Struct, frozen=True):
-    """What methods of objects do that nothing else is known of, by their bare names, as in typing.toml."""
+    """Methods of unknown objects, by their bare names, as in typing.toml."""
 
     module: str
     update: frozenset[str]
@@ -29,7 +29,7 @@ class Methods(Struct, frozen=True):
 
 
 class OfRows(Struct, frozen=True):
-    """Functions on arrays with a row for each device: they make one, read one row, or hand it on."""
+    """Functions on arrays with one row per device: they make one, read one row, or pass it on."""
 
     replicate: frozenset[str]
     first: frozenset[str]
@@ -44,14 +44,14 @@ class OfRows(Struct, frozen=True):
 
 
 class Optimizers(Struct, frozen=True):
-    """Optimizers that do more than to scale and to sum gradients, and those that are made of others."""
+    """Optimizers that do more than scale and sum gradients, and those that are made of others."""
 
     bending: frozenset[str]
     made_of: frozenset[str]
 
 
 class Typing(Struct, frozen=True):
-    """The classes of functions, exact and below a prefix, and what is not an operation on arrays."""
+    """The classes of functions, by exact name and by prefix, and functions that are not operations on arrays."""
 
     exact: Mapping[str, Typed]
     below: tuple[tuple[str, Typed], ...]
@@ -62,7 +62,7 @@ class Typing(Struct, frozen=True):
     stacks: frozenset[str]
 
     def of(self, name: str) -> Typed | None:
-        """The class of a function; None where it is not known."""
+        """The class of a function; None if it is not known."""
         found = self.exact.get(name)
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""What is counted: processes, the devices of all processes, or those of this process."""
+"""What a number counts: processes, the devices of all processes, or those of this process."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from spmdlint.program.summary import (
 
 
 class Loop(Struct):
-    """Where `break` and `continue` go, and how many cleanups were open when the loop began."""
+    """The targets of `break` and `continue`, and the number of cleanups that were open when the loop began."""
 
     header: int
     after: int
@@ -30,10 +30,10 @@ class Loop(Struct):
 
 
 class Builder(Struct):
-    """The function under construction, the block that is being filled, and what surrounds it.
+    """The function under construction, the block that is being filled, and the state around it.
 
-    ``current`` is None where control cannot arrive; operations there go into a block that nothing leads to, since
-    dropping code that only looks dead would lose definitions.
+    ``current`` is None where control cannot arrive; operations there go into an unreachable block, because dropping
+    code that only looks dead would lose definitions.
     """
 
     function: Function
@@ -45,7 +45,7 @@ class Builder(Struct):
     cleanups: list[Callable[[], None]] = field(default_factory=list)
     # Where an exception goes: the dispatch block of the innermost `try`, or the failure block.
     handlers: list[int] = field(default_factory=lambda: [FAILURE])
-    # The renamings of comprehension variables, innermost last: a comprehension is a scope of its own.
+    # The renamings of comprehension variables, innermost last: a comprehension has its own scope.
     renamings: list[dict[str, str]] = field(default_factory=list)
     comprehensions: int = 0
     entered: set[int] = field(default_factory=set)
@@ -73,7 +73,7 @@ class Builder(Struct):
         self.emit(Store(self.renamed(name), value, annotation), span)
 
     def renamed(self, name: str) -> str:
-        """The name as it is kept: comprehension variables carry a number that no source can write."""
+        """The name as it is stored: comprehension variables carry a number that no source can contain."""
         for renaming in reversed(self.renamings):
             if name in renaming:
                 return renaming[name]
@@ -82,12 +82,12 @@ class Builder(Struct):
     # -- blocks
 
     def block(self) -> int:
-        """A new, empty block that nothing leads to yet."""
+        """A new, empty block without predecessors."""
         self.function.blocks.append(Block())
         return len(self.function.blocks) - 1
 
     def edge(self, source: int, kind: EdgeKind, target: int) -> None:
-        """Lead from one block to another, once."""
+        """Add an edge from one block to another, unless it exists."""
         edges = self.function.blocks[source].edges
         assert isinstance(edges, list)
         if not any(e.kind == kind and e.target == target for e in edges):
@@ -95,19 +95,19 @@ class Builder(Struct):
             self.entered.add(target)
 
     def go(self, kind: EdgeKind, target: int) -> None:
-        """Lead from the current block to another, if control can be here."""
+        """Add an edge from the current block to another, if control can be here."""
         if self.reachable:
             self.edge(self.current, kind, target)
 
     def begin(self, block: int, *, reachable: bool = True) -> None:
-        """Fill this block from now on."""
+        """Make this the current block."""
         self.current, self.reachable = block, reachable
         filled = self.function.blocks[block].operations
         assert isinstance(filled, list)
         self.filled = filled
 
     def dead(self) -> None:
-        """Control cannot come here: what follows goes into a block of its own."""
+        """Control cannot reach this point: the code that follows goes into a separate block."""
         self.begin(self.block(), reachable=False)
 
     def test(self, value: ValueId) -> tuple[int, int]:
@@ -119,7 +119,7 @@ class Builder(Struct):
         return yes, no
 
     def arrives(self, block: int) -> bool:
-        """Does any edge lead to this block."""
+        """Whether any edge leads to this block."""
         return block in self.entered
 
     # -- ways out
@@ -146,6 +146,6 @@ class Builder(Struct):
         self.leave("return", EXIT)
 
     def throw(self) -> None:
-        """Go where exceptions go from here. Its own `finally` is on that way already."""
+        """Go where exceptions go from here. A `finally` around it is already on that path."""
         self.go("raise", self.handlers[-1])
         self.dead()

@@ -1,4 +1,4 @@
-"""Calls that end the process: nothing that stands behind them runs, and no handler of errors stops them."""
+"""Calls that end the process: no code after them runs, and no exception handler stops them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _FUNCTIONS = frozenset((("sys", "exit"), ("os", "_exit")))
 
 
 def ends_process(call: ast.Call) -> bool:
-    """Is a call ``sys.exit(...)``, or one like it, with a status that is written there.
+    """Whether a call is ``sys.exit(...)``, or one like it, with a literal status.
 
-    What is computed may be that of the last line of a script, ``sys.exit(main())``, behind which nothing stands anyway.
+    A computed status may be that of a script's last line, ``sys.exit(main())``, which no code follows anyway.
     """
     if not _is_named(call.func):
         return False

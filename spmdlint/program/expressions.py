@@ -62,7 +62,7 @@ class Expressions:
         """Lower an expression and return the number of its value."""
         method = BY_CLASS.get(type(node))
         if method is None:
-            # Syntax newer than this list: the value is unknown, and what it is made of is still evaluated.
+            # Syntax newer than this table: the value is unknown, but its parts are still evaluated.
             for child in ast.iter_child_nodes(node):
                 if type(child) in BY_CLASS:
                     self.value(child)
@@ -167,7 +167,7 @@ class Expressions:
         return value
 
     def _calls(self, node: ast.AST) -> bool:
-        """Does an expression hold something whose evaluation may matter: a call, or control flow of its own."""
+        """Whether evaluating an expression may have an effect: it contains a call, or control flow."""
         if isinstance(node, _QUIET):
             return False
         known = self._calling.get(node)
@@ -244,7 +244,7 @@ class Expressions:
         return self.b.emit(Call(function, self.arguments(node.args, node.keywords)), self.span(node))
 
     def arguments(self, args: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> tuple[Argument, ...]:
-        # They are evaluated in the order of the text, in which `*more` may stand behind a keyword.
+        # They are evaluated in source order, in which `*more` may follow a keyword.
         both: list[ast.expr | ast.keyword] = [*args, *keywords]
         if args and keywords and isinstance(args[-1], ast.Starred):
             both.sort(key=self.span)
@@ -262,7 +262,7 @@ class Expressions:
 
     def walrus(self, node: ast.NamedExpr) -> ValueId:
         value = self.value(node.value)
-        # It binds in the scope around the comprehension, not in it.
+        # It binds in the scope around the comprehension, not in the comprehension.
         held, self.b.renamings = self.b.renamings, []
         self.assign(node.target, value)
         self.b.renamings = held

@@ -1,8 +1,8 @@
-"""What does nothing until somebody names it: plain functions, constants, modules of Python's library that are imported.
+"""Code that has no effect until it is named: plain functions, constants, imported standard-library modules.
 
-An *idle* statement at the top of a file calls and sets nothing that anybody could see, and the rest of its file does
-not name it. As long as no other file does, a program means the same with it and without it. Inside of functions a
-constant that is put under a name of its own needs nobody else to tell.
+An *idle* statement at the top level of a file calls nothing and sets nothing visible, and the rest of its file does not
+name it. As long as no other file does, a program means the same with it and without it. Inside functions, a constant
+that is assigned to an otherwise unused name is idle without regard to other files.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ _PLAIN = (
     ast.While, ast.If, ast.Return, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.Assert, ast.Raise,
 )  # fmt: skip
 _MOST = 2000
-"""Statements of a file in which idle code is looked for: a generated file may have many more."""
+"""The most statements in a file in which idle code is looked for: a generated file may have many more."""
 AVERAGING = ("sync", "average", "pmean", "cross_replica")
-"""Words in the name of a function that say that a program averages statistics, whoever calls it."""
-# Words in names of functions and parameters by which rules take something for a process's own, or for shared out.
+"""Words in a function's name that imply that a program averages statistics, whoever calls the function."""
+# Words in names of functions and parameters by which rules take something for a process's own, or for split over
+# processes.
 _TELLING_WORDS = tuple("local host shard rank process device mesh seed rng key barrier save".split())
-# What it means that a file imports one of these: how it is read, and what its `.get()` or `.done()` is asked of; and
-# whether a fix may use it.
+# Importing one of these says something about the file: how it is parsed, what its `.get()` or `.done()` is called on,
+# and whether a fix may use it.
 _TELLING = frozenset(("__future__", "asyncio", "concurrent", "functools", "multiprocessing", "queue", "threading"))
-# Another meaning for a name of Python's own is seen by all code of a file.
+# Rebinding one of Python's built-in names affects all code of a file.
 _BUILTIN = frozenset(vars(builtins))
 _HARMLESS = frozenset(
     """abs all any bool bytes chr complex dict divmod enumerate float format frozenset int isinstance len list max min
@@ -46,10 +47,10 @@ _HARMLESS = frozenset(
 
 
 def leave_out(tree: ast.Module, positions: Positions) -> tuple[Idle, ...] | None:
-    """Take idle code out of a tree, and tell which of it other files might name; None where there was none."""
+    """Remove idle code from a tree, and return the part of it that other files might name; None if there was none."""
     text = positions.text
     if imports_all(text) or len(tree.body) > _MOST:
-        return None  # nobody knows what the names of this file are, or they are too many to look for each
+        return None  # the names of this file are unknown, or too many to look for each
     found: list[Idle] = []
     kept: list[ast.stmt] = []
     changed = False
@@ -74,12 +75,12 @@ def leave_out(tree: ast.Module, positions: Positions) -> tuple[Idle, ...] | None
 
 
 def _stands(name: str, text: str, start: int, end: int) -> bool:
-    """Does a text hold a name, or a word with it, outside of a part of it."""
+    """Whether a text contains a name, or a word with it, outside a part of the text."""
     return text.find(name, end) >= 0 or text.find(name, 0, start) >= 0
 
 
 def _defined(statement: ast.stmt) -> list[tuple[str, str]]:
-    """The names that a statement binds, with where they are imported from, if it is of a kind that can be idle."""
+    """The names that a statement binds, with the modules they are imported from, if its kind can be idle."""
     if isinstance(statement, ast.FunctionDef):
         return [] if statement.decorator_list or _is_special(statement.name) else [(statement.name, "")]
     if isinstance(statement, ast.Import):
@@ -93,7 +94,7 @@ def _defined(statement: ast.stmt) -> list[tuple[str, str]]:
 
 
 def _of_python(names: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Names that are imported, if all of them come from Python's library."""
+    """Imported names, if all of them come from the standard library."""
     roots = [(name, module.partition(".")[0]) for name, module in names]
     return roots if all(root in sys.stdlib_module_names - _TELLING for _, root in roots) else []
 
@@ -103,7 +104,7 @@ def _is_special(name: str) -> bool:
 
 
 def _target(statement: ast.stmt) -> str | None:
-    """The name alone that a statement puts a literal under, as its first look says."""
+    """The single name that a statement assigns a literal to, at first sight."""
     if (
         not isinstance(statement, ast.Assign)
         or len(statement.targets) != 1
@@ -115,7 +116,7 @@ def _target(statement: ast.stmt) -> str | None:
 
 
 def _without_constants(statement: ast.stmt, text: str) -> bool:
-    """Take constants out of the functions of a statement that put them under names that nobody reads."""
+    """Remove constants from the functions in a statement that are assigned to names that nobody reads."""
     changed = False
     pending: list[tuple[ast.AST, bool]] = [(statement, False)]
     while pending:
@@ -133,23 +134,23 @@ def _without_constants(statement: ast.stmt, text: str) -> bool:
 
 
 def _unread(statement: ast.Assign, text: str) -> bool:
-    """Does the file hold the name that a literal is put under nowhere else, not even inside of another word."""
+    """Whether the name that a literal is assigned to occurs nowhere else in the file, not even inside another word."""
     name = _target(statement)
     if name is None or name in _BUILTIN:
         return False
-    start = text.find(name)  # it may be that of another word: then the name itself stands behind it
+    start = text.find(name)  # it may be part of another word: then the name itself comes after it
     return start >= 0 and not _stands(name, text, start, start + len(name)) and _is_plain(statement)
 
 
 def _is_plain(statement: ast.stmt) -> bool:
-    """Does a statement import, put a literal somewhere, or define a function that asks nothing of what it is given."""
+    """Whether a statement imports, assigns a literal, or defines a function that queries nothing of its arguments."""
     if isinstance(statement, ast.FunctionDef):
         return _keeps_to_itself(statement)
     return not isinstance(statement, ast.Assign) or all(isinstance(n, _LITERAL) for n in ast.walk(statement.value))
 
 
 def _keeps_to_itself(function: ast.FunctionDef) -> bool:
-    """Does a function work on its own names alone, with Python's functions, and methods of literals."""
+    """Whether a function works with its own names alone, with Python's functions, and methods of literals."""
     own = _names_bound(function)
     if any(word in name.lower() for name in own for word in (*AVERAGING, *_TELLING_WORDS)):
         return False
@@ -157,7 +158,7 @@ def _keeps_to_itself(function: ast.FunctionDef) -> bool:
         if isinstance(node, ast.Name):
             plain = node.id in own or node.id in _HARMLESS
         elif isinstance(node, ast.Call):
-            # A method is looked at as the attribute that it is, further on.
+            # A method is examined as an attribute, later in the walk.
             called = node.func
             plain = called.id not in own if isinstance(called, ast.Name) else isinstance(called, ast.Attribute)
         elif isinstance(node, ast.Attribute):

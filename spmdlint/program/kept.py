@@ -1,4 +1,4 @@
-"""Summaries kept for the next run, by the text that they were made from and by what made them."""
+"""Summaries that are kept for the next run, by the text that they were made from and the linter that made them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from spmdlint.program.written import Written, write
 
 
 class Summaries:
-    """The summaries in a store, or none where there is no store."""
+    """The summaries in a store; none if there is no store."""
 
     def __init__(self, store: Store | None, made_by: str) -> None:
         self._store = store
         self._made_by = made_by
 
     def read(self, digest: bytes) -> Written | None:
-        """The summary of a text with this digest."""
+        """The summary of a text with this digest; None if there is none."""
         document = None if self._store is None else self._store.read(self._name(digest))
         try:
             return None if document is None else _decoder.decode(document)
@@ -26,7 +26,7 @@ class Summaries:
             return None
 
     def keep(self, digest: bytes, summary: Summary | Written) -> Written | None:
-        """Keep a summary, and give it as it is kept."""
+        """Keep a summary, and return it in the form in which it is kept."""
         if self._store is None:
             return None
         written = write(summary) if isinstance(summary, Summary) else summary

@@ -1,7 +1,7 @@
-"""Where the code of one file stands in its text, kept apart from what it means.
+"""The positions of one file's code in its text, kept apart from its meaning.
 
-A comment, a blank line or a docstring moves code and changes nothing else. So a layout remembers whether anybody asked
-for it: what was found without asking is found again, however the code has moved.
+A comment, a blank line or a docstring moves code and changes nothing else. So a layout records whether its positions
+were used: what was found without using them is found again, however the code has moved.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from bisect import bisect_right
 import msgspec
 
 Span = tuple[int, int]
-"""From an offset into the text up to and without another one, in characters."""
+"""A half-open range of offsets into the text, in characters."""
 
 
 class Places(msgspec.Struct, array_like=True):
-    """Where rows begin, and by function where it is named and where its operations stand."""
+    """The offsets of the rows and, by function, of its name and of its operations."""
 
     line_starts: list[int]
     extents: list[Span] = []
@@ -28,7 +28,7 @@ class Places(msgspec.Struct, array_like=True):
 
 
 class Layout:
-    """The places of one file, as bytes until somebody asks for them: most files' places are never looked at."""
+    """The places of one file, kept as bytes until they are used: most files' places never are."""
 
     __slots__ = ("_places", "asked", "written")
 
@@ -38,17 +38,17 @@ class Layout:
         self.asked = False
 
     def keep(self, places: Places) -> None:
-        """Take the places of a file that has just been read."""
+        """Set the places of a file that has just been read."""
         self.written = msgspec.msgpack.encode(places)
 
     @property
     def places(self) -> Places:
-        """The places, for somebody who depends on them."""
+        """The places; using them is recorded."""
         self.asked = True
         return self._read()
 
     def holds(self, function: int, outer: int, inner: int) -> bool:
-        """Does one operation of a function stand inside of another: what moves code alone does not change that."""
+        """Whether one operation of a function is inside another; moving code does not change that."""
         spans = self._read().spans[function]
         return spans[outer][0] <= spans[inner][0] and spans[inner][1] <= spans[outer][1]
 

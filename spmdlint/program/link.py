@@ -1,4 +1,4 @@
-"""Linking: which file a name that is imported comes from, over all modules of the project."""
+"""Linking: which file an imported name comes from, over all modules of the project."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from spmdlint.program.summary import Call, Const, Function, Load, StoreAttribute
 
 
 class FunctionRef(Struct, frozen=True, order=True, cache_hash=True, gc=False):
-    """One function of the project: the file it stands in and its number there."""
+    """One function of the project: its file and its number there."""
 
     path: Path
     index: int
 
 
 class Module(Struct):
-    """A file of the project under the dotted names that it may be imported by.
+    """A file of the project with the dotted name that it may be imported by.
 
-    ``folder`` is what Python puts on its path for a script there: the nearest folder around it without `__init__.py`.
+    ``folder`` is what Python puts on its path for a script there: the nearest enclosing folder without `__init__.py`.
     """
 
     path: Path
@@ -38,9 +38,9 @@ class Module(Struct):
 class Project(Struct, dict=True):
     """All modules, and how their names are looked up.
 
-    ``roots`` are the folders that imports start from for every file (the configured `src`, the project's root);
-    before them comes the importing file's own folder, so that twenty `examples/*/train.py` do not mix. Nothing is
-    looked up across ``component``s, the sets of files that name one another.
+    ``roots`` are the folders from which imports start for every file (the configured `src`, the project's root); before
+    them comes the importing file's own folder, so that twenty `examples/*/train.py` do not mix. Nothing is looked up
+    across ``component``s, the sets of files that name one another.
     """
 
     modules: Mapping[Path, Module]
@@ -58,20 +58,20 @@ class Project(Struct, dict=True):
 
     @cached_property
     def _packages(self) -> frozenset[Path]:
-        """Folders that hold a module, however deep: namespace packages have no file of their own."""
+        """Folders that hold a module at any depth: namespace packages have no file of their own."""
         return frozenset(parent for path in self.modules for parent in path.parents)
 
     def function(self, ref: FunctionRef) -> Function:
         return self.modules[ref.path].summary.functions[ref.index]
 
     def functions(self) -> Iterable[FunctionRef]:
-        """Every function of the project, file by file in the order of the text."""
+        """Every function of the project, file by file in source order."""
         for path in sorted(self.modules):
             for index in range(len(self.modules[path].summary.functions)):
                 yield self.ref(path, index)
 
     def ref(self, path: Path, index: int) -> FunctionRef:
-        """The reference to a function by its number: one object for each, because many values hold it."""
+        """The reference to a function by its number; it is interned, because many values hold it."""
         refs = self._refs.get(path)
         if refs is None:
             functions = self.modules[path].summary.functions
@@ -81,7 +81,7 @@ class Project(Struct, dict=True):
     # -- imports
 
     def find_module(self, dotted: str, importer: Module) -> Path | None:
-        """The file of the module with this absolute name as the importer sees it; None if it is not the project's."""
+        """The file of the module with this absolute name, as the importer sees it; None if it is not in the project."""
         key = (importer.folder, self.component[importer.path], dotted)
         if key not in self._found:
             self._found[key] = self._find(dotted, importer)
@@ -100,7 +100,7 @@ class Project(Struct, dict=True):
         return owners[0] if len(owners) == 1 else None
 
     def is_namespace(self, dotted: str, importer: Module) -> bool:
-        """Is this a folder of the project's without a file of its own."""
+        """Whether this is a folder of the project that is a namespace package."""
         parts = dotted.split(".")
         return any(root.joinpath(*parts) in self._packages for root in (importer.folder, *self.roots))
 
@@ -143,7 +143,7 @@ class Project(Struct, dict=True):
 
     @cached_property
     def fields_set_from_outside(self) -> frozenset[str]:
-        """The names of attributes that are stored on something else than a method's receiver, anywhere."""
+        """The names of attributes that are set on any object other than a method's receiver."""
         found: set[str] = set()
         for module in self.modules.values():
             for function in module.summary.functions:
@@ -161,7 +161,7 @@ class Project(Struct, dict=True):
 
     @cached_property
     def fields_of_others(self) -> dict[str, list[tuple[FunctionRef, int]]]:
-        """Where attributes are stored on something else than the receiver of a method, by the attribute's name."""
+        """The stores to attributes of any object other than a method's receiver, by the attribute's name."""
         found: dict[str, list[tuple[FunctionRef, int]]] = {}
         for ref in self.functions():
             function = self.function(ref)
@@ -197,7 +197,7 @@ def _set_by_name(function: Function, call: Call) -> set[str]:
 def link(
     summaries: Mapping[Path, Summary], roots: Iterable[Path], component: Mapping[Path, int] | None = None
 ) -> Project:
-    """The project that these files make together; without ``component`` they are all in one."""
+    """The project that these files form; without ``component`` they are all in one component."""
     packages = {path.parent for path in summaries if path.name == "__init__.py"}
     modules = {}
     for path, summary in summaries.items():

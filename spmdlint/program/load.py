@@ -1,4 +1,4 @@
-"""From what is known of the files to the program: link, and make ready to be asked."""
+"""From the survey of the files to the program: links the files and makes the program ready for queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From text to a summary: one parse, one span pass, one walk. The only module through which the rest lowers code."""
+"""From text to a summary: one parse, one span pass, one walk. The rest of the linter lowers code only through this."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SPEAKS = re.compile(r"spmdlint:|noqa", re.IGNORECASE)
 
 
 def lower(text: str, *, essence: bool = False) -> Summary:
-    """The summary of one module. ``essence``: with what is left of it without idle code.
+    """The summary of one module. ``essence``: with a version that has no idle code.
 
     Raises:
         LoweringError: the text does not parse, or is nested too deeply.
@@ -162,7 +162,7 @@ class ModuleLowerer:
 
 
 def _formals(parameters: ast.arguments) -> Iterator[tuple[Formal, ast.arg, ast.expr | None]]:
-    """The parameters in the order of the text, each with its default."""
+    """The parameters in source order, each with its default."""
     positional = [*parameters.posonlyargs, *parameters.args]
     required = len(positional) - len(parameters.defaults)
     for number, parameter in enumerate(positional):
@@ -178,7 +178,7 @@ def _formals(parameters: ast.arguments) -> Iterator[tuple[Formal, ast.arg, ast.e
 
 
 def _declared(body: Sequence[ast.stmt]) -> tuple[frozenset[str], frozenset[str]]:
-    """The names that a function declares `global` and `nonlocal`, not looking into nested scopes."""
+    """The names that a function declares `global` and `nonlocal`, without those of nested scopes."""
     globals_: set[str] = set()
     nonlocals: set[str] = set()
     pending: list[ast.AST] = [*body]

@@ -1,4 +1,4 @@
-"""Named tuples that a call makes, as the classes that they are: ``Batch = namedtuple("Batch", "rows labels")``."""
+"""Converts calls that make named tuples into the equivalent classes: ``Batch = namedtuple("Batch", "rows labels")``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MAKERS = frozenset(("namedtuple", "NamedTuple"))
 
 
 def made_by(node: ast.Assign) -> ast.ClassDef | None:
-    """The class that an assignment makes and gives a name to; None if it does not, or its fields are not written."""
+    """The class that an assignment makes and names; None if it makes none, or its fields are not literals."""
     target = node.targets[0]
     if len(node.targets) > 1 or not isinstance(target, ast.Name) or not isinstance(node.value, ast.Call):
         return None
@@ -18,7 +18,7 @@ def made_by(node: ast.Assign) -> ast.ClassDef | None:
 
 
 def derived_from(node: ast.ClassDef) -> ast.ClassDef:
-    """The class itself, or with the fields of a named tuple that it derives from by a call."""
+    """The class itself, or with the fields of a named tuple call among its bases added to it."""
     bases: list[ast.expr] = []
     fields: list[ast.stmt] = []
     for base in node.bases:
@@ -38,7 +38,7 @@ def _class(name: str, bases: list[ast.expr], body: list[ast.stmt], at: ast.AST) 
 
 
 def _body(call: ast.Call) -> list[ast.stmt] | None:
-    """The fields as annotated names, with their defaults; None if it is no such call, or more than they is computed."""
+    """The fields as annotated names, with their defaults; None for other calls, or if anything else is computed."""
     maker = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", None)
     if maker not in _MAKERS or len(call.args) != 2 or any(k.arg not in ("defaults", "module") for k in call.keywords):
         return None
@@ -56,7 +56,7 @@ def _body(call: ast.Call) -> list[ast.stmt] | None:
 
 
 def _fields(written: ast.expr) -> Iterator[tuple[str | None, ast.expr | None, ast.expr]]:
-    """Each field's name, its type if there is one, and where it stands; None for a name that is not written."""
+    """Each field's name, its type if there is one, and its position; None for a name that is not a literal."""
     text = _text(written)
     if text is not None:
         for name in text.replace(",", " ").split():

@@ -1,6 +1,6 @@
-"""LibCST's tree of a module in the classes of Python's own, for texts whose syntax this Python does not know.
+"""Converts LibCST's tree of a module to Python's own classes, for syntax that the running Python does not know.
 
-Only what is lowered is kept: white space, types' parameters and the like are not. Places are offsets in characters,
+Only what is lowered is kept: white space, type parameters and the like are not. Positions are offsets in characters,
 given as columns of one long row.
 """
 
@@ -27,12 +27,12 @@ _OPERATORS: dict[str, type[ast.AST]] = {
 }  # fmt: skip
 _SINGLETONS = {"True": True, "False": False, "None": None}
 _LOAD = ast.Load()
-# The parentheses of these are a part of them in Python's tree.
+# In Python's tree these include their parentheses.
 _PARENTHESIZED = (cst.Tuple, cst.GeneratorExp, cst.MatchTuple)
 
 
 class Unknown(ast.expr):
-    """An expression that nobody here knows, with the expressions that it is made of."""
+    """An unknown expression, with the expressions that it is made of."""
 
     _fields = ("parts",)
 
@@ -59,7 +59,7 @@ class _Expressions:
         self._spans = spans
 
     def at(self, place: cst.CSTNode, node: Node) -> Node:
-        """The new node, where the old one stands."""
+        """The new node, at the position of the old one."""
         start, end = self._spans[id(place)]
         if isinstance(place, _PARENTHESIZED) and place.lpar:
             start, end = self._spans[id(place.lpar[-1])][0], self._spans[id(place.rpar[0])][1]
@@ -268,7 +268,7 @@ class _Statements(_Expressions):
     """A method for each kind of statement, and for each kind of pattern."""
 
     def suite(self, node: cst.CSTNode | None) -> list[ast.stmt]:
-        """The statements of a block; none where there is no block."""
+        """The statements of a block; none if there is no block."""
         made = []
         for statement in getattr(node, "body", ()):
             for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else (statement,):

@@ -1,4 +1,4 @@
-"""Lowers the patterns of `match`: what only compares becomes a comparison, of others it is kept what they ask for."""
+"""Lowers the patterns of `match`: pure comparisons become comparisons; of others, the compared values are kept."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _REST = re.compile(r"\*\*")
 
 
 class Patterns(Expressions):
-    """Looks into the pattern of one case."""
+    """Examines the pattern of one case."""
 
     def compared(self, subject: ValueId, pattern: ast.pattern) -> ValueId | None:
-        """A pattern that only compares, as what it means: ``case 0`` as ``subject == 0``, ``case 0 | 1`` as ``in``."""
+        """A pattern that only compares, as a comparison: ``case 0`` as ``subject == 0``, ``case 0 | 1`` as ``in``."""
         span = self.bare(pattern)
         if isinstance(pattern, ast.MatchValue):
             return self.b.emit(Compare(("==",), (subject, self.value(pattern.value))), span)
         if isinstance(pattern, ast.MatchSingleton):
-            is_answer = isinstance(self.b.function.operations[subject], Compare)  # which is one of these two
+            is_answer = isinstance(self.b.function.operations[subject], Compare)  # which is True or False
             if isinstance(pattern.value, bool) and is_answer:
                 return subject if pattern.value else self.b.emit(Unary("not", subject), span)
             return self.b.emit(Compare(("is",), (subject, self.b.emit(Const(pattern.value), span))), span)
@@ -35,7 +35,7 @@ class Patterns(Expressions):
         return None
 
     def pattern(self, pattern: ast.pattern, values: list[ValueId], names: list[tuple[str, Span]]) -> bool:
-        """Collect what a pattern compares with and binds; True if it fits anything."""
+        """Collect the values that a pattern compares with, and the names it binds; True if it is irrefutable."""
         if isinstance(pattern, ast.MatchAs):
             if pattern.name is not None:
                 names.append((pattern.name, self._at_end(pattern, pattern.name)))
@@ -68,14 +68,14 @@ class Patterns(Expressions):
         return end - len(name), end
 
     def _rest(self, pattern: ast.MatchMapping, name: str) -> Span:
-        """Where the name stands that the rest of a mapping is bound to: the tree does not say."""
+        """The position of the name that the rest of a mapping is bound to, which the tree does not give."""
         start, end = self.span(pattern)
         if pattern.patterns:
             _, start = self.span(pattern.patterns[-1])
         return self.behind(_REST, start, end, name)
 
     def behind(self, introduction: re.Pattern[str], start: int, end: int, name: str) -> Span:
-        """Where a name stands that the tree gives no place for, by what stands before it."""
+        """The position of a name that the tree does not give, found by the token before it."""
         match = introduction.search(self.positions.text, start, end)
         at = self.positions.after_space(start if match is None else match.end())
         return at, at + len(name)

@@ -1,4 +1,4 @@
-"""One object for small collections that are equal: functions have few blocks, and their numbers are always the same."""
+"""Interns small equal collections: functions have few blocks, and their numbers are always the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SMALL = 32
 
 
 def shared(small: Small) -> Small:
-    """A tuple or set that is equal to this one, and kept for others that are, too; large ones stay as they are."""
+    """A tuple or set equal to this one, shared with all equal ones; large ones are returned unchanged."""
     return _kept(small) if len(small) <= _SMALL else small
 
 

@@ -1,7 +1,7 @@
-"""Where each node of LibCST's tree stands, as offsets into the text, at half the cost of a parse.
+"""The positions of LibCST nodes as offsets into the text, at half the cost of a parse.
 
-LibCST's own position providers make an object per node and split every token into lines. An offset is one addition
-per token, and rows are looked up for the few nodes that end up in a summary.
+LibCST's own position providers make an object per node and split every token into lines. Here an offset takes one
+addition per token, and rows are looked up for the few nodes that end up in a summary.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _COMMENT = cst.Comment
 
 
 class SpanRecorder(CodegenState):
-    """Generates the code again, keeping nothing of it but the offset at which each node begins and ends."""
+    """Generates the code again, keeping only the offset at which each node begins and ends."""
 
     __slots__ = ("comments", "offset", "open", "spans")
 
@@ -23,7 +23,8 @@ class SpanRecorder(CodegenState):
         super().__init__(default_indent=module.default_indent, default_newline=module.default_newline)
         self.offset = 0
         self.open: list[int] = []
-        # By identity, as nodes are equal: their own `__hash__` says that in Python, which takes a tenth of this pass.
+        # By identity: nodes hash by identity anyway, but their `__hash__` is Python code that takes a tenth of this
+        # pass.
         self.spans: dict[int, Span] = {}
         self.comments: list[tuple[int, str]] = []
 
@@ -35,7 +36,7 @@ class SpanRecorder(CodegenState):
         self.offset += len(value)
 
     def pop_trailing_newline(self) -> None:
-        """Nothing to take back: no tokens are kept."""
+        """Nothing to undo: no tokens are kept."""
 
     def before_codegen(self, node: cst.CSTNode) -> None:
         self.open.append(self.offset)
@@ -44,7 +45,7 @@ class SpanRecorder(CodegenState):
 
     def after_codegen(self, node: cst.CSTNode) -> None:
         start = self.open.pop()
-        # A syntactic span, without parentheses and trailing white space, was recorded already where there is one.
+        # If a node has a syntactic span, without parentheses and trailing white space, it was recorded before.
         self.spans.setdefault(id(node), (start, self.offset))
 
     def record_syntactic_position(  # type: ignore[override]  # all that callers do with it is `with`
@@ -54,7 +55,7 @@ class SpanRecorder(CodegenState):
 
 
 class _Syntactic:
-    """Records the span of a node without what surrounds it: a class, because a generator takes twice as long."""
+    """Records the span of a node without its surroundings: a class, because a generator takes twice as long."""
 
     __slots__ = ("end_node", "node", "recorder", "start", "start_node")
 
@@ -79,7 +80,7 @@ class _Syntactic:
 
 
 def record_spans(module: cst.Module) -> SpanRecorder:
-    """The span of every node of a module and its comments with their offsets, in characters."""
+    """The span of every node of a module, and its comments with their offsets, in characters."""
     recorder = SpanRecorder(module)
     module._codegen(recorder)
     return recorder

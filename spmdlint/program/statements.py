@@ -54,12 +54,12 @@ class Statements(Patterns):
     def expression(self, node: ast.Expr) -> None:
         value = node.value
         is_string = isinstance(value, ast.Constant) and isinstance(value.value, (str, bytes))
-        if is_string and is_one(self.positions.text, self.span(value)):  # a docstring does nothing
+        if is_string and is_one(self.positions.text, self.span(value)):  # a docstring has no effect
             return
         made = self.value(value)
         if isinstance(value, ast.Call) and ends_process(value):
             self.b.emit(Raise(made), self.span(value))
-            self.b.leave("raise", FAILURE)  # no handler of errors stops it
+            self.b.leave("raise", FAILURE)  # no exception handler stops it
 
     def assignment(self, node: ast.Assign) -> None:
         record = namedtuples.made_by(node)
@@ -191,7 +191,7 @@ class Statements(Patterns):
         self.b.begin(header, reachable=reachable)
         value = self.value(node.test)
         if self._always(value):
-            # `while True:` ends by break, return or an exception only.
+            # `while True:` ends only by break, return or an exception.
             body = self.b.block()
             self.b.go("next", body)
             self.b.begin(body, reachable=reachable)
@@ -287,7 +287,7 @@ class Statements(Patterns):
         return block
 
     def _exceptions(self, first: int, target: int) -> None:
-        """Anything in the blocks since ``first`` that calls may end at ``target``."""
+        """Add exception edges to ``target`` from every block since ``first`` that may raise."""
         operations = self.b.function.operations
         for number in range(first, len(self.b.function.blocks)):
             block = self.b.function.blocks[number]
@@ -368,11 +368,11 @@ class Statements(Patterns):
         self._decorate(node.name, span, value, decorators)
 
     def _name_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Span:
-        """Where the name of a definition stands: the tree does not say."""
+        """The position of a definition's name, which the tree does not give."""
         return self.behind(_DEFINED, *self.span(node), node.name)
 
     def _name_of_caught(self, node: ast.ExceptHandler, name: str) -> Span:
-        """Where the name stands that a handler binds: the tree does not say."""
+        """The position of the name that a handler binds, which the tree does not give."""
         _, end = self.span(node)
         start = self.span(node)[0] if node.type is None else self.positions.closed(node.type)
         return self.behind(_HANDLED, self.positions.after_space(start), end, name)
@@ -387,7 +387,7 @@ def void(_: object) -> None:
     """Evaluate for effect only."""
 
 
-# What stands before a name that has no place in the tree.
+# The tokens before names whose position the tree does not give.
 _DEFINED = re.compile(r"\b(?:def|class)\b")
 _HANDLED = re.compile(r"\bas\b")
 

@@ -1,7 +1,7 @@
-"""What string literals are made of, told from the text.
+"""The parts of string literals, determined from the text.
 
-Python's syntax tree joins literals that stand side by side, keeps no place for the text between the braces of an
-f-string, and before Python 3.12 has wrong places for the code in them.
+Python's syntax tree joins adjacent literals, does not give positions for the text between the braces of an f-string,
+and before Python 3.12 has wrong positions for the code in them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _COMMENT_OR_STRING = re.compile(r"""#[^\r\n]*|(?<!\w)[A-Za-z]{0,3}['"]|['"]""")
 
 
 class UnknownStringError(Exception):
-    """A literal that is not understood here."""
+    """A literal that cannot be interpreted here."""
 
 
 class Template(ast.expr):
-    """An f-string, or literals side by side one of which is: text, code and literals in their order."""
+    """An f-string, or adjacent literals one of which is an f-string: text, code and literals in their order."""
 
     _fields = ("parts",)
 
@@ -42,14 +42,14 @@ class Template(ast.expr):
 
 
 class Literal(NamedTuple):
-    """One literal; ``parts`` are those of an f-string, the spans of its texts and of its code, else None."""
+    """One literal; ``parts`` are the spans of an f-string's texts and of its code, None for other literals."""
 
     span: Span
     parts: list[tuple[Span, bool]] | None
 
 
 def is_one(text: str, span: Span) -> bool:
-    """Is a string one literal, not several side by side."""
+    """Whether a string is one literal, not several adjacent ones."""
     try:
         return _literal(text, span[0]).span[1] >= span[1]
     except UnknownStringError:
@@ -68,10 +68,10 @@ def comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def template(node: ast.JoinedStr, positions: Positions) -> Template:
-    """An f-string in its parts, each with its place.
+    """An f-string in its parts, each with its position.
 
     Raises:
-        UnknownStringError: its text is not what the tree says.
+        UnknownStringError: its text does not match the tree.
 
     """
     start, end = positions.span(node)
@@ -122,13 +122,13 @@ def _constant(value: str | bytes, span: Span, positions: Positions) -> ast.expr:
 
 
 def _code(span: Span, positions: Positions) -> ast.expr:
-    """The code between braces, with its places in the whole text."""
+    """The code between braces, with its positions in the whole text."""
     code = positions.text[slice(*span)]
     try:
         tree = ast.parse(f"({code}\n)", mode="eval").body
     except SyntaxError:
         raise UnknownStringError from None
-    bare = tree.col_offset == 0 and tree.lineno == 1  # a tuple takes the parentheses that were put around it here
+    bare = tree.col_offset == 0 and tree.lineno == 1  # a tuple includes the parentheses that were added here
     row, column = positions.place(span[0])
     for node in ast.walk(tree):
         if isinstance(node, (ast.expr, ast.keyword, ast.arg)) and node.end_lineno is not None:
@@ -165,7 +165,7 @@ def _literal(text: str, start: int) -> Literal:
 def _parts(
     text: str, at: int, quote: str, raw: bool, parts: list[tuple[Span, bool]], *, in_format: bool = False
 ) -> int:
-    """Collect the parts of an f-string, or of a format in one, and return where it ends."""
+    """Collect the parts of an f-string, or of a format in one, and return its end."""
     start = at
     while True:
         match = _IN_TEXT.search(text, at)
@@ -196,7 +196,7 @@ def _parts(
 
 
 def _replacement(text: str, start: int, quote: str, raw: bool, parts: list[tuple[Span, bool]]) -> int:
-    """Collect the code behind a brace with the parts of its format, and return where the text goes on."""
+    """Collect the code after a brace with the parts of its format, and return where the text continues."""
     end = _code_end(text, start)
     parts.append(((start, end), True))
     match = _AFTER_CODE.match(text, end)

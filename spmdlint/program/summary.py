@@ -1,12 +1,12 @@
-"""Layer A: what one file says, with nothing of other files, of libraries or of configuration in it.
+"""Layer A: the meaning of one file, without anything from other files, libraries or configuration.
 
 A module is a list of *functions* (the module's top level, class bodies, lambdas and `def`s alike). A function is a
 control-flow graph of basic blocks. A block is an ordered list of operations. An operation that yields a value is
-referred to by its number, so the operations of a function are its value graph too. Names are not resolved here, only
+referred to by its number, so the operations of a function are also its value graph. Names are not resolved here, only
 classified by Python's own scoping rules, which need no other file.
 
-Everything is made of tuples, strings and numbers, so that a summary can be written down and read back (`written.py`).
-Where things stand in the text is in the layout of the file, beside what they mean.
+Everything is made of tuples, strings and numbers, so that a summary can be serialised and read back (`written.py`).
+Positions in the text are kept separately, in the layout of the file.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from spmdlint.program.layout import Layout, Span
 from spmdlint.program.sharing import shared
 
 ValueId: TypeAlias = int
-"""The number of an operation in its function; used where the operation's value is meant."""
+"""The number of an operation in its function; used to refer to the operation's value."""
 
 
 class _Operation(Struct, array_like=True, tag=True, gc=False):
-    """What operations have in common: how they are written down."""
+    """The common base of operations: how they are serialised."""
 
 
 class Const(_Operation):
@@ -43,7 +43,7 @@ class Load(_Operation):
 
 
 class Parameter(_Operation):
-    """What a caller passes; emitted at the start of the entry block, followed by its :class:`Store`."""
+    """The argument that a caller passes; emitted at the start of the entry block, followed by its :class:`Store`."""
 
     name: str
 
@@ -86,7 +86,7 @@ class Compare(_Operation):
 
 
 class BoolOp(_Operation):
-    """The value of `and` / `or`; the operands lie in blocks of their own when they call something."""
+    """The value of `and` / `or`; operands that call something are in separate blocks."""
 
     operator: Literal["and", "or"]
     operands: tuple[ValueId, ...]
@@ -107,14 +107,14 @@ class Display(_Operation):
 
 
 class DictDisplay(_Operation):
-    """A key of None stands for ``**value``."""
+    """A key of None means ``**value``."""
 
     keys: tuple[ValueId | None, ...]
     values: tuple[ValueId, ...]
 
 
 class Collected(_Operation):
-    """The value of a comprehension, whose loop lies in the blocks before it. ``loops`` are its :class:`Next`."""
+    """The value of a comprehension, whose loop is in the blocks before it. ``loops`` are its :class:`Next`."""
 
     kind: Literal["list", "set", "dict", "generator"]
     element: ValueId
@@ -135,7 +135,7 @@ class Argument(Struct, array_like=True, gc=False):
 
 
 class Call(_Operation):
-    """A call; ``decorator`` marks the application of a decorator, which is written as the call that it is."""
+    """A call; ``decorator`` marks the application of a decorator, which is represented as a call."""
 
     function: ValueId
     arguments: tuple[Argument, ...]
@@ -143,7 +143,7 @@ class Call(_Operation):
 
 
 class MakeFunction(_Operation):
-    """A `def` or lambda evaluated; defaults belong to the scope that evaluates it."""
+    """The evaluation of a `def` or lambda; defaults belong to the scope that evaluates it."""
 
     function: int
     defaults: tuple[tuple[str, ValueId], ...] = ()
@@ -151,7 +151,7 @@ class MakeFunction(_Operation):
 
 
 class MakeClass(_Operation):
-    """A class statement evaluated; ``body`` is the number of the function that is its body."""
+    """The evaluation of a class statement; ``body`` is the number of the function that is its body."""
 
     body: int
     bases: tuple[ValueId, ...]
@@ -173,14 +173,14 @@ class ImportStar(_Operation):
 
 
 class Next(_Operation):
-    """The element that a loop gets from its iterable in one round."""
+    """The element that a loop takes from its iterable in one iteration."""
 
     iterable: ValueId
     asynchronous: bool = False
 
 
 class Item(_Operation):
-    """One target's share of an unpacked value: position ``index`` of ``total`` (negative behind a star)."""
+    """One target's part of an unpacked value: position ``index`` of ``total`` (negative after a star)."""
 
     value: ValueId
     index: int
@@ -189,7 +189,7 @@ class Item(_Operation):
 
 
 class Enter(_Operation):
-    """What a context manager binds; its :class:`Leave` stands on every way out of the block."""
+    """The value that a context manager binds; its :class:`Leave` is on every path out of the block."""
 
     manager: ValueId
 
@@ -205,7 +205,7 @@ class Caught(_Operation):
 
 
 class Matches(_Operation):
-    """Does the subject of a `match` fit a pattern: the values that the pattern compares with."""
+    """Whether the subject of a `match` matches a pattern, with the values that the pattern compares with."""
 
     subject: ValueId
     values: tuple[ValueId, ...]
@@ -253,7 +253,7 @@ class StoreSubscript(_Operation):
 
 
 class Delete(_Operation):
-    """``del`` of a name, or of an attribute or element (then ``base`` says of what)."""
+    """``del`` of a name, or of an attribute or element (of ``base``, then)."""
 
     name: str | None
     base: ValueId | None = None
@@ -317,7 +317,7 @@ _BINDING = frozenset((Store, Declare))
 
 
 class Function(Struct, dict=True):
-    """A scope with code. ``parent`` is the number of the scope around it (None for the module)."""
+    """A scope with code. ``parent`` is the number of the enclosing scope (None for the module)."""
 
     index: int
     kind: FunctionKind
@@ -335,21 +335,21 @@ class Function(Struct, dict=True):
 
     @property
     def spans(self) -> list[Span]:
-        """Where each operation stands."""
+        """The span of each operation."""
         return self.layout.places.spans[self.index]
 
     def holds(self, outer: ValueId, inner: ValueId) -> bool:
-        """Does one operation stand inside of another."""
+        """Whether one operation is inside another."""
         return self.layout.holds(self.index, outer, inner)
 
     @property
     def start(self) -> int:
-        """Where the function's name begins."""
+        """The offset at which the function's name begins."""
         return self.layout.places.extents[self.index][0]
 
     @cached_property
     def stores(self) -> dict[str, tuple[ValueId, ...]]:
-        """The numbers of the stores to each name, in the order of the text."""
+        """The numbers of the stores to each name, in source order."""
         found: dict[str, list[ValueId]] = {}
         for number, operation in enumerate(self.operations):
             if type(operation) in _BINDING and isinstance(operation, (Store, Declare)):  # a few of many
@@ -357,12 +357,12 @@ class Function(Struct, dict=True):
         return {name: shared(tuple(numbers)) for name, numbers in found.items()}
 
     def binds(self, name: str) -> bool:
-        """Is the name local here, by Python's rules."""
+        """Whether the name is local here, by Python's rules."""
         return name in self.stores and name not in self.globals and name not in self.nonlocals
 
     @cached_property
     def block_of(self) -> Sequence[int]:
-        """The block in which each operation stands, by its number."""
+        """The block of each operation, by the operation's number."""
         found = array("i", [0]) * len(self.operations)
         for number, block in enumerate(self.blocks):
             for operation in block.operations:
@@ -374,9 +374,9 @@ _NONE: frozenset[str] = frozenset()
 
 
 def compact(functions: Iterable[Function]) -> None:
-    """Keep functions in less room: the operations of a block follow one another, and most edges are like others.
+    """Reduce the memory that functions take: a block's operations are consecutive, and most edges equal others.
 
-    A third of all operations load a name or are a constant, and these are few in a file.
+    A third of all operations are loads or constants, of which a file has few different ones.
     """
     alike: dict[tuple[tuple[EdgeKind, int], ...], tuple[Edge, ...]] = {}
     loads: dict[str, Load] = {}
@@ -404,7 +404,7 @@ def compact(functions: Iterable[Function]) -> None:
 
 
 class Comment(Struct, array_like=True, frozen=True):
-    """A comment that may speak to a linter; row and column from 1, ``own_line``: no code stands before it."""
+    """A comment that may be addressed to a linter; row and column from 1; ``own_line``: no code precedes it."""
 
     row: int
     column: int
@@ -415,7 +415,7 @@ class Comment(Struct, array_like=True, frozen=True):
 class Idle(Struct, array_like=True, frozen=True):
     """A name that idle code binds (`idle.py`), and a digest of the code.
 
-    ``module``: the first part of what it is imported from, empty if it is defined here.
+    ``module``: the first part of the module it is imported from, empty if it is defined here.
     """
 
     name: str
@@ -424,14 +424,14 @@ class Idle(Struct, array_like=True, frozen=True):
 
 
 class Essence(Struct):
-    """The functions of a file without its idle code, and what was left out of it that other files might name."""
+    """The functions of a file without its idle code, and the removed names that other files might use."""
 
     functions: list[Function]
     idle: tuple[Idle, ...]
 
 
 class Summary(Struct, dict=True):
-    """Layer A of one file. ``functions[0]`` is the module's top level. No ``essence``: it is the whole, or unasked."""
+    """Layer A of one file. ``functions[0]`` is the top level. ``essence`` is None if equal or not asked for."""
 
     functions: list[Function]
     layout: Layout
@@ -440,7 +440,7 @@ class Summary(Struct, dict=True):
 
     @cached_property
     def set_inside(self) -> dict[int, dict[str, tuple[int, ...]]]:
-        """By function: the names that functions inside of it set by ``nonlocal``, with the numbers of those."""
+        """By function: the names that nested functions set by ``nonlocal``, with the numbers of those functions."""
         found: dict[int, dict[str, tuple[int, ...]]] = {}
         for inner in self.functions:
             for name in sorted(inner.nonlocals):
@@ -455,7 +455,7 @@ class Summary(Struct, dict=True):
         return self.layout.places.position(offset)
 
     def scope_of(self, function: Function, name: str) -> Function | None:
-        """The scope that binds a name as seen from a function; None where it is global or built in.
+        """The scope that binds a name used in a function; None if the name is global or built in.
 
         Class bodies are invisible from the functions inside them.
         """

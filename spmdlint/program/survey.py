@@ -1,7 +1,7 @@
-"""What is known of each file on its own: what it names, whether it parses, what it means.
+"""What is known about each file on its own: the names in it, whether it parses, and its meaning.
 
-It is taken from earlier runs where they read the same text, so that a run after an edit lowers what was edited, and
-one that has nothing new to look at reads no file at all.
+It is taken from earlier runs if they read the same text, so that a run after an edit lowers only the edited files, and
+one that has nothing new to examine reads no file at all.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Progress = Callable[[int, int], None]
 
 
 class Lowered(Struct, array_like=True):
-    """What is to be known of a summary without looking into it: digests, the comments, and the idle code."""
+    """What must be known of a summary without decoding it: digests, the comments, and the idle code."""
 
     meaning: bytes
     layout: bytes
@@ -54,10 +54,10 @@ class Lowered(Struct, array_like=True):
 
 
 class Facts(Struct, array_like=True):
-    """What is known of one file.
+    """What is known about one file.
 
-    ``status`` is None where it proves nothing, ``parses`` where nobody asked Python, and ``lowered`` where nobody had
-    to know.
+    ``status`` is None if it proves nothing, ``parses`` if Python has not been asked, and ``lowered`` if it was not
+    needed.
     """
 
     digest: bytes
@@ -71,7 +71,7 @@ class Facts(Struct, array_like=True):
 
 
 class Index(Struct, array_like=True):
-    """The facts of a project's files. ``modules`` and ``knowledge`` say what `names` and `speaks` were asked with."""
+    """The facts about a project's files. ``modules`` and ``knowledge`` are those of `names` and `speaks`."""
 
     modules: str
     knowledge: str
@@ -79,7 +79,7 @@ class Index(Struct, array_like=True):
 
 
 class Survey(Struct):
-    """The files of a project. ``wanted`` are those that can matter, with those that do not parse."""
+    """The files of a project. ``wanted`` are those that can matter, and those that do not parse."""
 
     facts: Mapping[Path, Facts]
     texts: Texts
@@ -106,7 +106,7 @@ class Survey(Struct):
         return ((path, lowered.idle) for path, lowered in self.lowered().items() if lowered.idle)
 
     def names_any(self, idle: Collection[tuple[Path, Idle]]) -> bool:
-        """May a file name idle code of another one, or code that is gone: a word for it is a name."""
+        """Whether a file may name idle code of a different file, or removed code: any matching word counts."""
         files = self.lowered()
         own = (
             {part for path in self.facts for part in (path.stem, *path.parts)} if any(i.module for _, i in idle) else ()
@@ -114,7 +114,7 @@ class Survey(Struct):
         for home, each in idle:
             if each.module in own:
                 return True  # importing it runs code of the project
-            # Where it stands, nothing else of its file names it by a word.
+            # In its own file, nothing else names it by a word.
             stands = home in files and any(each.name == other.name for other in files[home].idle)
             if stands and builds(self.texts[home].text, each.name):
                 return True
@@ -126,14 +126,14 @@ class Survey(Struct):
         text = self.texts[path].text
         if not idle.module or path == home or home.stem == "__init__":
             return holds(text, idle.name) or builds(text, idle.name)
-        # Many files have a word for what is imported; who means this file's names the file, too.
+        # Many files contain the word for an imported name; one that means this file's also names the file.
         module = module_name(home)
         if module not in (self.facts[path].names or ()):
             return False
         return holds(text, idle.name) or imports_all(text) or path.stem == "__init__" or renames(text, module)
 
     def summaries(self) -> dict[Path, Summary]:
-        """The summaries of the program's files, to be asked for once."""
+        """The summaries of the program's files; to be called once."""
         return {path: self._summary(path) for path in self.lowered()}
 
     def _summary(self, path: Path) -> Summary:
@@ -143,7 +143,7 @@ class Survey(Struct):
                 return read(summary) if isinstance(summary, Written) else summary
         except msgspec.MsgspecError:
             pass
-        # It was lowered before and is not kept any more: somebody emptied the folder in the meantime.
+        # It was lowered before and is not kept any more: the folder was emptied in the meantime.
         from spmdlint.program.lower import lower
 
         if digest(self.texts.outcome(path)) != self.facts[path].digest:
@@ -152,7 +152,7 @@ class Survey(Struct):
 
 
 class Surveyor:
-    """Looks at files, and keeps what it learns."""
+    """Surveys files, and keeps the results."""
 
     def __init__(self, config: Config, store: Store | None, timings: Timings | None = None) -> None:
         self._config = config
@@ -173,7 +173,7 @@ class Surveyor:
         screen: bool = True,
         jobs: int | None = None,
     ) -> Survey:
-        """Survey files, some of which hold something else than the disk says."""
+        """Survey files, some of which have a different content than on disk."""
         texts = Texts(given)
         modules = modules_of(paths)
         asked_with = digest_of(sorted(modules))
@@ -261,7 +261,7 @@ class Surveyor:
             from spmdlint.program.syntax import python_tree
 
             self._changed = True
-            # Much faster to ask than LibCST, to which newer syntax is left.
+            # Much faster than LibCST, which is left for newer syntax.
             facts.parses = python_tree(texts[path].text) is not None
         return facts.parses
 
@@ -273,7 +273,7 @@ class Surveyor:
         progress: Progress | None,
         jobs: int | None,
     ) -> dict[Path, Summary | Written]:
-        """Lower what no run has lowered, and give what came out of it."""
+        """Lower the files that no run has lowered, and return the results."""
         found: dict[Path, Summary | Written] = {}
         unknown = []
         for path in (path for path in paths if facts[path].wrong is None):

@@ -1,7 +1,7 @@
-"""From text to a syntax tree with places: Python's own parser, or LibCST's for what is newer than this Python.
+"""From text to a syntax tree with positions: by Python's own parser, or by LibCST's for newer syntax.
 
-LibCST reads the syntax of every version, whatever version runs, but takes seven times as long and keeps all white
-space; what its tree says is put into the classes of Python's tree, so that code is lowered in one way.
+LibCST reads the syntax of every version, whichever Python runs, but takes seven times as long and keeps all white
+space; its tree is converted to the classes of Python's tree, so that code is lowered in one way.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import libcst as cst
 
 _WIDE_WORD = re.compile(r"\w*[^\W\x00-\x7f]\w*")
-"""A word that is not written in ASCII alone."""
+"""A word that is not pure ASCII."""
 
 _TRIED = ("body", "handlers", "orelse", "finalbody")
-# Where statements hold others that are of the same scope.
+# The statements that hold other statements of the same scope.
 SUITES: dict[type[ast.AST], tuple[str, ...]] = {
     ast.If: ("body", "orelse"),
     ast.For: ("body", "orelse"),
@@ -54,7 +54,7 @@ class LoweringError(Exception):
 
 
 class Syntax(Struct, frozen=True):
-    """The syntax of one text: its tree, where the nodes stand, and the comments with their offsets."""
+    """The syntax of one text: its tree, the positions of the nodes, and the comments with their offsets."""
 
     tree: ast.Module
     positions: Positions
@@ -72,7 +72,7 @@ def parse(text: str) -> Syntax:
     try:
         tree = _tree(text)
     except (RecursionError, MemoryError):
-        # Python itself can neither compile it nor import it, and LibCST takes minutes, or all of the stack.
+        # Python itself can neither compile nor import it, and LibCST takes minutes, or the whole stack.
         raise too_deep() from None
     if tree is None or _reads_otherwise(text):
         return parse_newer(text)
@@ -81,7 +81,7 @@ def parse(text: str) -> Syntax:
 
 
 def python_tree(text: str) -> ast.Module | None:
-    """The tree of a text in the syntax of this Python; None if it is none, or is nested too deeply for it."""
+    """The tree of a text in the syntax of this Python; None if it does not parse, or is nested too deeply for it."""
     try:
         return _tree(text)
     except (RecursionError, MemoryError):
@@ -111,7 +111,7 @@ def parse_newer(text: str) -> Syntax:
     from spmdlint.files.nesting import too_many_brackets
     from spmdlint.program.newer import converted
 
-    # Python refuses so many itself.
+    # Python itself rejects this depth.
     if (place := too_many_brackets(text)) is not None:
         raise LoweringError(*place, "too many brackets are nested inside each other here")
     with deep():
@@ -125,7 +125,7 @@ def parse_newer(text: str) -> Syntax:
 
 
 def _as_python_says(text: str) -> LoweringError | None:
-    """What is wrong with a text, in the words of this Python, which are better; None if nothing is, to it."""
+    """What is wrong with a text, in the words of this Python, which are better; None if it finds nothing wrong."""
     with unwarned():
         try:
             ast.parse(text)
@@ -138,7 +138,7 @@ def _as_python_says(text: str) -> LoweringError | None:
 
 
 def _as_libcst_says(error: cst.ParserSyntaxError) -> LoweringError:
-    # The error carries a position and tells one in its text; the one that lies behind the fault is a row late.
+    # The error carries a position and gives another in its text; one that comes after the fault is a row late.
     told = _STOPPED.search(error.message)
     places = [(int(told[1]), int(told[2]))] if told is not None else []
     row, column = min([(error.raw_line, error.raw_column), *places])
@@ -146,12 +146,12 @@ def _as_libcst_says(error: cst.ParserSyntaxError) -> LoweringError:
 
 
 def too_deep() -> LoweringError:
-    """What is said of a text that recursion does not get to the bottom of."""
+    """The error for a text that recursion cannot process completely."""
     return LoweringError(1, 1, "it is nested too deeply")
 
 
 def _reads_otherwise(text: str) -> bool:
-    """Does Python see another text: it drops a byte order mark, and normalizes names."""
+    """Whether Python sees a different text: it drops a byte order mark, and normalizes names."""
     if text.isascii():
         return False
     names = " ".join(word for word in _WIDE_WORD.findall(text) if word.isidentifier())

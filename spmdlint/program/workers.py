@@ -1,8 +1,8 @@
-"""Lowering many files in several processes.
+"""Lowers many files in several processes.
 
-A worker is a Python of its own that is handed texts and hands back summaries, so nothing depends on how this process
-was started. It takes one small share after another, as this process does itself, so that none of them waits for the
-others at the end. What a worker fails to do, this process does, too.
+A worker is a separate Python process that receives texts and returns summaries, so nothing depends on how this process
+was started. It takes one small share after another, as this process does itself, so that none waits for the others at
+the end. This process also does whatever a worker fails to do.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Outcome: TypeAlias = "Summary | Written | Trouble"
 Progress: TypeAlias = Callable[[int, int], None]
 
 LEAST = 1_000_000
-"""Characters for which another process is worth its start."""
+"""The number of characters for which another process is worth its start."""
 LEAST_SHARE = 100_000
-"""Characters that a worker is handed at once, at the least: asking takes a few hundredths of a second."""
+"""The fewest characters that a worker receives at once: a request takes a few hundredths of a second."""
 MOST = 8
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from spmdlint.program.workers import serve; serve()"
-_LENGTH = 8  # bytes that say how long the message behind them is
+_LENGTH = 8  # bytes that give the length of the message after them
 _LONGEST = 1 << 30
 
 
@@ -50,7 +50,7 @@ def lower_all(
 ) -> dict[Path, Outcome]:
     """The summary of each text, or why there is none.
 
-    ``workers``: processes to use, None for what suits. ``essence``: with what is left without idle code.
+    ``workers``: the number of processes, None for a suitable one. ``essence``: with versions without idle code.
     """
     total = sum(map(len, texts.values()))
     if workers is None:
@@ -64,7 +64,7 @@ def lower_all(
 
     others = _start(min(workers, len(waiting)) - 1, waiting, texts, take, essence=essence)
     while True:
-        # A share may come back from a worker that failed: only when all are done is nothing left.
+        # A share may come back from a worker that failed: only when all workers are done is nothing left.
         while (share := _next(waiting)) is not None:
             for path in share:
                 if progress is not None:
@@ -78,27 +78,27 @@ def lower_all(
 
 
 class _Share(msgspec.Struct, array_like=True):
-    """What a worker is handed at once."""
+    """What a worker receives at once."""
 
     texts: list[bytes]
     essence: bool
 
 
 class _Done(msgspec.Struct, array_like=True):
-    """What a worker hands back for a share: the outcomes, and how long each of them took."""
+    """A worker's results for a share: the outcomes, and how long each of them took."""
 
     outcomes: list[Written | Trouble]
     seconds: list[float]
 
 
 def serve() -> None:
-    """What a worker does: lower the texts of each share that comes in, and hand the outcomes back."""
+    """The worker's main loop: lower the texts of each share that arrives, and return the outcomes."""
     with uncollected():
         while (message := _receive(sys.stdin.buffer)) is not None:
             share = msgspec.msgpack.decode(message, type=_Share)
             done = _done([text.decode("utf-8", "surrogatepass") for text in share.texts], essence=share.essence)
             _send(sys.stdout.buffer, msgspec.msgpack.encode(done))
-    os._exit(0)  # nothing is left to do, and to take everything apart takes time
+    os._exit(0)  # nothing is left to do, and interpreter shutdown takes time
 
 
 def _done(texts: Sequence[str], *, essence: bool) -> _Done:
@@ -131,12 +131,12 @@ def _start(
 
     pool = ThreadPoolExecutor(workers)
     started = [pool.submit(_hand_out, waiting, texts, take, essence=essence) for _ in range(workers)]
-    pool.shutdown(wait=False)  # it takes no more
+    pool.shutdown(wait=False)  # it accepts no more work
     return started
 
 
 def _hand_out(waiting: deque[list[Path]], texts: Mapping[Path, str], take: Take, *, essence: bool) -> None:
-    """Hand shares to one worker, until none is left or the worker fails; then its share waits again."""
+    """Give shares to one worker until none is left or the worker fails; a failed share waits again."""
     import subprocess
 
     share: list[Path] | None = None
@@ -171,7 +171,7 @@ def _send(stream: IO[bytes], message: bytes) -> None:
 
 
 def _receive(stream: IO[bytes]) -> bytes | None:
-    """The next message; None where there is none that is whole."""
+    """The next message; None if there is no complete one."""
     length = int.from_bytes(stream.read(_LENGTH), "big")
     if not 0 < length <= _LONGEST:
         return None
@@ -189,7 +189,7 @@ def _next(waiting: deque[list[Path]]) -> list[Path] | None:
 def _shares(texts: Mapping[Path, str], workers: int) -> list[list[Path]]:
     """The files in shares, at least one for each worker.
 
-    What takes long comes first, and shares become smaller: few are handed out, and all processes end together.
+    Large files come first, and shares become smaller: there are few of them, and all processes end together.
     """
     left = sum(map(len, texts.values()))
     shares: list[list[Path]] = []

@@ -1,6 +1,6 @@
-"""Summaries as bytes: what is kept for the next run, and what workers hand back.
+"""Summaries as bytes: for the next run, and as workers' results.
 
-The format is MessagePack with the types of the summary checked while it is read, so reading it makes nothing but
+The format is MessagePack, and the types of the summary are checked while it is read, so reading it makes nothing but
 summaries, whatever the bytes are.
 """
 
@@ -52,7 +52,7 @@ class _Function(Struct, array_like=True):
 
 
 class Written(Struct, array_like=True, tag=True):
-    """A summary in its parts, each of them bytes where not everybody needs it."""
+    """A summary in its parts, each of them as bytes if it is not always needed."""
 
     functions: bytes
     layout: bytes
@@ -61,11 +61,11 @@ class Written(Struct, array_like=True, tag=True):
     idle: tuple[Idle, ...] = ()
 
     def meaning(self) -> bytes:
-        """A digest of all but the layout. Comments to the linter count: they speak of the lines beside them."""
+        """A digest of everything but the layout. Comments to the linter count: they refer to the lines beside them."""
         return hashlib.sha256(hashlib.sha256(self.functions).digest() + self._spoken()).digest()
 
     def essential(self) -> bytes:
-        """The same of what is left without idle code."""
+        """The same without idle code."""
         return self.meaning() if self.essence is None else hashlib.sha256(self.essence + self._spoken()).digest()
 
     def _spoken(self) -> bytes:
@@ -95,7 +95,7 @@ def read(written: Written) -> Summary:
     """The summary that was written.
 
     Raises:
-        msgspec.MsgspecError: that was none.
+        msgspec.MsgspecError: the bytes are not a summary.
 
     """
     layout = Layout(written.layout)
@@ -126,9 +126,9 @@ def read(written: Written) -> Summary:
 
 
 _FIELDS = _Function.__struct_fields__
-# The same few names stand everywhere: kept once, they take half of the memory, and are found faster in a table.
+# The same few names occur everywhere: interned, they take half the memory, and dictionary lookups are faster.
 _NAMED = frozenset((Load, Store, Attribute, StoreAttribute))
-# What MessagePack has no form for, by the number of the extension that it is written as.
+# Values without a MessagePack form, by the number of the extension type that they are written as.
 _ELLIPSIS, _COMPLEX, _INTEGER, _TEXT = range(4)
 _READERS: dict[int, Callable[[str], object]] = {
     _ELLIPSIS: lambda _: Ellipsis,
@@ -145,11 +145,11 @@ def _extension(value: Any) -> Ext | list[int]:
         return Ext(_COMPLEX, repr(value).encode())
     if isinstance(value, range):
         return list(value)
-    raise TypeError(f"a literal of type {type(value).__name__} cannot be written down")
+    raise TypeError(f"a literal of type {type(value).__name__} cannot be serialised")
 
 
 def _writable(operation: Operation) -> Operation:
-    """Integers of more than 64 bits, and texts with half of a surrogate pair."""
+    """Encodes integers of more than 64 bits, and strings with half of a surrogate pair."""
     if not isinstance(operation, Const):
         return operation
     value = operation.value

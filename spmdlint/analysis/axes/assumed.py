@@ -1,6 +1,6 @@
-"""Names of axes that a field of settings holds, where nobody knows which settings: a name, whichever it is.
+"""Axis names held in a settings field whose object is unknown: the field holds some name, whichever it is.
 
-A `jit` binds no name at all, so what it runs fails with each of them.
+A `jit` binds no axis name at all, so the code that it runs fails with any of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from spmdlint.program import summary as s
 
 
 def assumed_axis(ev: Evaluator, given: Values) -> str | None:
-    """The default of a field that its class declares as a string, where a value is such a field."""
+    """The default of the field that a value is, if its class annotates the field as a string; None otherwise."""
     field = certain(given)
     if not isinstance(field, Free):
         return None

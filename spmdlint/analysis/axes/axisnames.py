@@ -1,4 +1,4 @@
-"""Sets of axis names, with the sizes of the axes where they are known."""
+"""Sets of axis names, with the sizes of the axes if they are known."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Axes(Struct, frozen=True):
-    """Names of axes; ``open`` where there may be others. ``sizes``: what each may be, None where that is not known."""
+    """Axis names; ``open`` if there may be others. ``sizes``: pairs of a name and a possible size, None if unknown."""
 
     names: frozenset[str] = frozenset()
     open: bool = False
@@ -17,11 +17,11 @@ class Axes(Struct, frozen=True):
         return self if found == self else found
 
     def __and__(self, names: frozenset[str]) -> Axes:
-        """Those with one of these names only."""
+        """The axes whose name is one of these."""
         return Axes(self.names & names, self.open, frozenset(pair for pair in self.sizes if pair[0] in names))
 
     def sizes_of(self, name: str) -> frozenset[int]:
-        """The sizes that an axis may have; none where one of them is not known."""
+        """The sizes that an axis may have; none if one of them is unknown."""
         found = {size for axis, size in self.sizes if axis == name}
         return frozenset(size for size in found if size is not None) if None not in found else frozenset()
 

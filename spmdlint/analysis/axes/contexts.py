@@ -1,4 +1,4 @@
-"""Meshes that are set around code: which axes a map without a mesh of its own may be over."""
+"""Meshes that are set as a context: the axes that a map without a mesh of its own may be over."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Contexts:
-    """Answers by the files that name one another: a mesh that is set in one of them may hold in any other."""
+    """Answers per component: a mesh that is set in one file may be in effect in any other file of the component."""
 
     def __init__(self, calls: Calls) -> None:
         self.calls = calls
@@ -23,7 +23,7 @@ class Contexts:
         self._known: dict[int, Axes] = {}
 
     def axes(self, path: Path) -> Axes:
-        """The axes of all meshes that may be set around code of a file; any, where one of them is not known."""
+        """The axes of all meshes that may be set around code of a file; any axes if one of the meshes is unknown."""
         component = self.ev.project.component[path]
         if component not in self._known:
             self._known[component] = ANY_AXES
@@ -65,7 +65,7 @@ class Contexts:
         return self.calls.of_mesh(given), known.kind == "context"
 
     def _of_block(self, frame: Frame, operation: s.Enter) -> Axes:
-        """`with mesh:` sets a mesh in the old way; a manager that nothing is known of may be one."""
+        """The axes of the mesh that `with mesh:` sets, the old way; an unknown context manager may be a mesh."""
         manager = certain(self.ev.value(frame, operation.manager))
         source = self.ev.function(frame).operations[operation.manager]
         if isinstance(manager, Applied):

@@ -1,7 +1,7 @@
-"""Devices that are given by hand to a map or a mesh: the same one twice.
+"""Device lists for a map or a mesh that contain the same device twice.
 
-Devices are not values that the evaluator knows, so they are told apart by how they are written: ``devices[0]`` twice
-is one device, where nothing sets ``devices`` between.
+The evaluator has no values for devices, so they are distinguished by how they are written: ``devices[0]`` twice is one
+device, if nothing assigns ``devices`` in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHAPES = ("reshape", "ravel", "flatten")
 
 
 class RepeatedDevice(Struct, frozen=True):
-    """A list of devices with one twice: where it is written, and what it is given to."""
+    """A list that contains one device twice: where it is written, and the map or mesh that it is passed to."""
 
     site: Site
     user: Site
@@ -30,7 +30,7 @@ class RepeatedDevice(Struct, frozen=True):
 
 
 def repeated_devices(evaluator: Evaluator) -> Iterator[RepeatedDevice]:
-    """Every map and mesh that is surely given one device twice."""
+    """Every map and mesh that is certainly passed one device twice."""
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, operation in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
@@ -44,7 +44,7 @@ def repeated_devices(evaluator: Evaluator) -> Iterator[RepeatedDevice]:
 
 
 def _given(evaluator: Evaluator, frame: Frame, call: s.Call) -> tuple[str, int] | None:
-    """What a call of a map or mesh, or of a partial of one, passes for its devices."""
+    """The name of a map or mesh that a call, or a partial, applies, and the devices that are passed to it."""
     callee = certain(evaluator.value(frame, call.function))
     arguments = list(call.arguments)
     known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
@@ -62,7 +62,7 @@ def _given(evaluator: Evaluator, frame: Frame, call: s.Call) -> tuple[str, int] 
 
 
 def _twice(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Site | None:
-    """Where a list is written that holds one device twice."""
+    """The site of the list that contains one device twice; None if there is none."""
     function = evaluator.function(frame)
     operation = function.operations[number]
     if depth == 0:
@@ -104,7 +104,7 @@ def _multiplied(evaluator: Evaluator, frame: Frame, number: int, operation: s.Bi
 
 
 def _wrapped(evaluator: Evaluator, frame: Frame, call: s.Call) -> int | None:
-    """What an array or list is made of, or an array of another shape."""
+    """The value that an array or list is made from, or that an array is reshaped from."""
     function = evaluator.function(frame)
     callee = certain(evaluator.value(frame, call.function))
     if isinstance(callee, External) and callee.name in reading().arrays_of and call.arguments:
@@ -114,7 +114,7 @@ def _wrapped(evaluator: Evaluator, frame: Frame, call: s.Call) -> int | None:
 
 
 def _key(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> object:
-    """How one device is written: a list of the library's by its place; None for anything else."""
+    """A key for one device as written: a library's device list and an index into it; None for anything else."""
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Subscript):
         index = constant(evaluator.value(frame, operation.index))
@@ -130,7 +130,7 @@ def _key(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> object:
 
 
 def _listing(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> object:
-    """The call of a library without arguments that lists devices, or the only store of a name to it."""
+    """The library function that lists devices, called without arguments here or in the only store to a name."""
     operation = evaluator.function(frame).operations[number]
     if isinstance(operation, s.Call):
         callee = certain(evaluator.value(frame, operation.function))

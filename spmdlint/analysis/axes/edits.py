@@ -1,4 +1,4 @@
-"""Edits that would mend a finding about names, as far as the text shows that they can be made."""
+"""Edits that fix findings about axis names, if the source shows that they are possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Edits:
         self.ev = evaluator
 
     def renamed_axis(self, site: Site, old: str, new: str) -> tuple[Edit, ...]:
-        """Another name where the call of a collective spells the axis itself; nothing where it stands elsewhere."""
+        """Edits that rename an axis spelled in the call of a collective itself; none if it is spelled elsewhere."""
         call = self._call(site)
         frame = self.ev.free_frame(site.ref)
         callee = certain(self.ev.value(frame, call.function)) if call is not None else None
@@ -27,7 +27,7 @@ class Edits:
         return tuple(self._replace(site, n, repr_of(new)) for n in self._spelled(site, given, old))
 
     def renamed_in_spec(self, site: Site, old: str, new: str) -> tuple[Edit, ...]:
-        """Another name where a spec spells the axis itself; nothing where it stands elsewhere."""
+        """Edits that rename an axis spelled in a spec itself; none if it is spelled elsewhere."""
         call = self._call(site)
         callee = certain(self.ev.value(self.ev.free_frame(site.ref), call.function)) if call is not None else None
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
@@ -37,7 +37,7 @@ class Edits:
         return tuple(self._replace(site, number, repr_of(new)) for number in spelled)
 
     def added_keyword(self, site: Site, text: str) -> tuple[Edit, ...]:
-        """One more keyword argument behind the others of a call; nothing where the last may stand in parentheses."""
+        """An edit that appends a keyword argument to a call; none if the last argument may be in parentheses."""
         call = self._call(site)
         if call is None or call.decorator or not call.arguments or any(a.star for a in call.arguments):
             return ()
@@ -49,7 +49,7 @@ class Edits:
         return (Edit(self._location(site, last), self._location(site, last), f", {text}"),)
 
     def as_partial(self, site: Site) -> tuple[Edit, ...]:
-        """The call of a map without its function as one of `functools.partial`, where the file imports that."""
+        """Edits that turn a map call without its function into a `functools.partial`, if the file imports that."""
         call = self._call(site)
         partial = self._partial(site)
         if call is None or partial is None or call.decorator:
@@ -62,7 +62,7 @@ class Edits:
         return (Edit(at, at, f"{partial}("), Edit(*opening, ", " if call.arguments else ""))
 
     def _opens_at(self, site: Site, call: s.Call, end: int) -> bool:
-        """Does the parenthesis of a call of keywords follow its function, and the first keyword that, without a gap."""
+        """Whether the parenthesis of a call directly follows the function, and the first keyword the parenthesis."""
         spans = self._function(site).spans
         if not call.arguments:
             return spans[site.number][1] == end + 2
@@ -70,7 +70,7 @@ class Edits:
         return first.keyword is not None and spans[first.value][0] == end + 1 + _named(first)
 
     def _partial(self, site: Site) -> str | None:
-        """What `functools.partial` is called in a file."""
+        """The name of `functools.partial` in a file; None if it is not imported."""
         frame = self.ev.free_frame(site.ref)
         module = self.ev.project.modules[frame.ref.path]
         for name in module.top.stores:
@@ -82,7 +82,7 @@ class Edits:
         return None
 
     def _spelled(self, site: Site, given: int | None, name: str) -> list[int]:
-        """The literals that spell a name in an argument: itself, or in a tuple."""
+        """The literals that spell a name in an argument: the argument itself, or elements of a tuple."""
         operations = self._function(site).operations
         operation = operations[given] if given is not None else None
         if given is not None and isinstance(operation, s.Const):
@@ -107,10 +107,10 @@ class Edits:
 
 
 def _named(argument: s.Argument) -> int:
-    """The length of `name=` in front of an argument."""
+    """The length of `name=` before an argument."""
     return len(argument.keyword) + 1 if argument.keyword is not None else 0
 
 
 def repr_of(name: str) -> str:
-    """A name as a string literal with the quotes that most code uses."""
+    """A name as a string literal in double quotes, which most code uses."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,8 +1,8 @@
-"""Free axes: which axes a function needs bound around it, and where nothing binds them.
+"""Free axes: the axes that a function needs bound around it, and the paths on which nothing binds them.
 
-The rule is that of free variables: a collective needs its axes, a call needs what its callee needs, a map takes away
-what it binds. What is left is an error where a way from the outside ends: at a map or a jit that is not itself
-inside a map of that name, at module level, or in a function that is plainly host code because it calls maps.
+The rule is that of free variables: a collective needs its axes, a call needs what its callee needs, and a map removes
+what it binds. What remains is an error at the root of a path from the outside: at a map or a jit that is not itself
+inside a map of that name, at module level, or in a function that is clearly host code because it calls maps.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 MAX_BELOW = 24
-"""Functions below one that are searched for maps."""
+"""The most callees of a function that are searched for maps."""
 MAX_NEEDS = 24
-"""Axes needed by one function in one frame; more are not followed."""
+"""The most axes needed by one function in one frame that are followed."""
 
 
 class Need(Struct, frozen=True):
     """An axis that a collective needs, with the calls that lead to it, outermost first.
 
-    ``assumed``: it is the default of a field of settings, which may well name another one.
+    ``assumed``: the name is the default of a settings field, which may well hold a different one.
     """
 
     axis: str
@@ -54,14 +54,15 @@ class Need(Struct, frozen=True):
     assumed: bool = False
 
     def met_by(self, binds: Axes) -> bool:
-        """Do these axes hold it, or may they."""
+        """Whether these axes include it, or may include it."""
         return bool(binds.names) if self.assumed else self.axis in binds.names
 
 
 class Unbound(Struct, frozen=True):
-    """A way on which a needed axis is not bound: from ``root`` (a map, jit or call) along ``need.path``.
+    """A path on which a needed axis is not bound: from ``root`` (a map, jit or call) along ``need.path``.
 
-    ``mesh`` is where that of the root is made. ``more`` other collectives are met on the ways from the same root.
+    ``mesh`` is the site where the mesh of the root is made. ``more`` is the number of further collectives on paths from
+    the same root.
     """
 
     need: Need
@@ -73,7 +74,7 @@ class Unbound(Struct, frozen=True):
 
 
 class FreeAxes:
-    """Computes needs bottom-up and finds the ways on which they are not met. One per run."""
+    """Computes needs bottom-up and finds the paths on which they are not met. One per run."""
 
     def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
         self.ev = evaluator
@@ -86,7 +87,7 @@ class FreeAxes:
     # -- needs
 
     def needs(self, frame: Frame) -> tuple[Need, ...]:
-        """What a function needs in a frame, on every way through it: what an undecided branch guards is left out."""
+        """The axes that a function needs in a frame on every path; those behind an undecided branch are left out."""
         return self._memo.once(frame, lambda: self._needs(frame))
 
     def _needs(self, frame: Frame) -> tuple[Need, ...]:
@@ -99,7 +100,7 @@ class FreeAxes:
         return tuple(found.values())
 
     def needs_of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[Need]:
-        """What one call needs around it, whichever of the values that it may call it does call."""
+        """The axes that one call needs around it, whichever of its possible callees it runs."""
         ways: list[list[Need]] = []
         for callee in self.ev.in_order(self.ev.value(frame, operation.function)):
             needs = [] if callee is UNKNOWN else self._needs_of(frame, number, operation, callee)
@@ -122,7 +123,7 @@ class FreeAxes:
         return needs
 
     def _of_libraries(self, callee: Value, arguments: Arguments, site: Site) -> Iterator[Need]:
-        """What a collective needs that is called here: by its name, or by a partial or a map of it."""
+        """The axes needed by a collective that is called here: by name, or through a partial or a map of it."""
         for reached in self.calls.libraries(callee, arguments):
             known = self.ev.knowledge.get(reached.name)
             if known is None or known.kind != "collective" or known.axes is None or known.unbound or reached.binds.open:
@@ -136,7 +137,7 @@ class FreeAxes:
                 yield Need(assumed, reached.name.rsplit(".", 1)[-1], site, assumed=True)
 
     def _layer(self, layer: Applied, arguments: Arguments, site: Site) -> Iterator[Need]:
-        """What calling a library's layer needs, where it is sure that the layer communicates."""
+        """The axes that calling a library's layer needs, if it is certain that the layer communicates."""
         known = self.ev.knowledge.get(layer.name)
         if known is None or known.kind != "layer" or known.axes is None:
             return
@@ -149,7 +150,7 @@ class FreeAxes:
                 yield Need(name, layer.name.rsplit(".", 1)[-1], site)
 
     def _switch(self, layer: Applied, known: Known, switch: str, arguments: Arguments) -> bool | None:
-        """The switch of a layer, given to the call or to the layer itself; None where it is not known."""
+        """The switch of a layer, passed to the call or to the layer itself; None if it is not known."""
         values = arguments.keyword(switch)
         position = known.called.index(switch) if switch in known.called else len(arguments.positional)
         if values is None and position < len(arguments.positional):
@@ -161,7 +162,7 @@ class FreeAxes:
         return truth(values) if values is not None else None
 
     def _used(self, ref: FunctionRef, methods: tuple[str, ...]) -> bool:
-        """Does a file that has to do with this one use one of these methods of anything."""
+        """Whether a file of the same component uses one of these methods of any object."""
         project = self.ev.project
         key = (project.component[ref.path], methods)
         if key not in self._in_use:
@@ -180,12 +181,13 @@ class FreeAxes:
                 if not need.met_by(target.binds):
                     yield need
 
-    # -- ways on which they are not met
+    # -- paths on which they are not met
 
     def unbound(self) -> Iterator[Unbound]:
         """Every root under which an axis is not bound, with the first collective that needs it there.
 
-        One mistake is told once: a map over the wrong mesh holds fifty collectives, and a helper has twenty callers.
+        Each mistake is reported once: a map over the wrong mesh contains fifty collectives, and a helper has twenty
+        callers.
         """
         by_root: dict[tuple[str, Site], Unbound] = {}
         for found in (*self._at_maps(), *self._at_calls()):
@@ -208,16 +210,16 @@ class FreeAxes:
                 yield found
 
     def _runs_for_others(self, use: MapUse) -> bool:
-        """Is what is compiled here only called by functions that may run in any map, or not called but handed on."""
+        """Whether a compiled function is called only by functions that may run in any map, or is only passed on."""
         called = self.reach.use_calls.get(use.site, ())
         if called or use.site in self.reach.use_handed:
             return bool(called) and all(map(self._is_for_others, called))
         made = self.ev.project.function(use.site.ref).operations[use.site.number]
-        # The name of what is decorated stands for what is compiled; what another call makes has another name.
+        # The name of a decorated function is that of the compiled one; the result of a different call has another name.
         return isinstance(made, s.Call) and made.decorator and any(escapes(self.ev, r) for r in self._compiled(use))
 
     def _mapped_as_attribute(self, use: MapUse, need: Need) -> bool:
-        """Does a map that binds the axis take an attribute of the name of what is compiled here: of whatever object."""
+        """Whether a map that binds the axis takes an attribute with the compiled function's name, of any object."""
         if self.reach.use_calls.get(use.site):
             return False
         names = {self.ev.project.function(ref).name for ref in self._compiled(use)}
@@ -231,7 +233,7 @@ class FreeAxes:
 
     @cached_property
     def _attributes_mapped(self) -> dict[str, set[str]]:
-        """The axes of the maps that are made of attributes, by that name: ``pmap(self.step, "batch")``."""
+        """The axes of the maps that are made from attributes, by attribute name: ``pmap(self.step, "batch")``."""
         found: dict[str, set[str]] = {}
         for use in self.reach.applications:
             known = self.ev.knowledge.get(use.applied.name)
@@ -244,7 +246,7 @@ class FreeAxes:
         return found
 
     def _is_for_others(self, site: Site) -> bool:
-        """Does a call stand in a function that the project never calls, but hands on: it may run in any map."""
+        """Whether a call is in a function that the project passes on but never calls: it may run in any map."""
         called = any(edge.caller.ref != site.ref for edge in self.reach.callers.get(site.ref, ()))
         return not called and self.ev.project.function(site.ref).kind != "module" and escapes(self.ev, site.ref)
 
@@ -263,7 +265,7 @@ class FreeAxes:
             if binds.open:
                 continue
             found = list(self._under(use, known, binds))
-            # Who calls it takes long to find out: only where it matters.
+            # Finding the callers is slow: only do it where it matters.
             if found and known.kind == "jit":
                 if self._runs_for_others(use):
                     continue
@@ -271,7 +273,7 @@ class FreeAxes:
             yield from found
 
     def _under(self, use: MapUse, known: Known, binds: Axes) -> Iterator[Unbound]:
-        """The needs of what is mapped or compiled here that are not met there."""
+        """The needs of a mapped or compiled function that are not met there."""
         library, mesh = use.applied.name.rsplit(".", 1)[-1], self.calls.mesh_site(use.applied)
         for function in self.calls.functions_in(known, use.applied.arguments):
             for need in self._of_libraries(function, Arguments(open=True), use.site):
@@ -283,9 +285,9 @@ class FreeAxes:
                         yield Unbound(need, use.site, library, binds | target.binds, mesh=mesh)
 
     def _runs(self, known: Known, use: MapUse) -> bool:
-        """Does what is made here run on its own: a jit, a map over devices, or a vmap of one.
+        """Whether the use is a root: a jit, a map over devices, or a vmap of such a map.
 
-        A vmap of anything else may be meant for the inside of a map that the project does not hold.
+        A vmap of anything else may be meant for the inside of a map outside the project.
         """
         if known.kind == "jit" or known.spans:
             return True
@@ -299,7 +301,7 @@ class FreeAxes:
         return known is not None and known.kind == "map" and known.spans
 
     def _holds_map(self, function: FunctionValue, use: MapUse) -> bool:
-        """Does a function, or what it calls, call a map over devices, as code around the devices does."""
+        """Whether a function, or one of its callees, calls a map over devices, as host code does."""
         targets = self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True)
         pending, seen = [target.frame for target in targets], set[Frame]()
         while pending and len(seen) < MAX_BELOW:
@@ -335,7 +337,7 @@ class FreeAxes:
                         yield self._at_call(frame, number, operation, need)
 
     def _at_call(self, frame: Frame, number: int, operation: s.Call, need: Need) -> Unbound:
-        """A need that a call on the host leaves: of something mapped, for what only the arguments of the call show."""
+        """An unmet need of a call on the host, for callees that only the arguments of the call determine."""
         site = Site(frame.ref, number)
         need = replace(need, path=need.path if need.path[:1] != (site,) else need.path[1:])
         callee = certain(self.ev.value(frame, operation.function))
@@ -347,9 +349,9 @@ class FreeAxes:
 
     @cached_property
     def _mapped_here(self) -> dict[Frame, frozenset[str]]:
-        """The axes of the maps over devices that each frame makes, or what it surely calls.
+        """The axes of the maps over devices that each frame, or a certain callee of it, makes.
 
-        It does not run inside of a map over the same axis.
+        Such a frame does not run inside a map over the same axis.
         """
         found: dict[Frame, frozenset[str]] = {}
         for use in self.reach.uses:
@@ -370,7 +372,7 @@ class FreeAxes:
         return found
 
     def _is_host(self, frame: Frame) -> bool:
-        """Module level, or a function that itself calls something mapped over devices."""
+        """Whether a frame is host code: module level, or a function that itself calls a map over devices."""
         function = self.ev.function(frame)
         if function.kind == "module":
             return True

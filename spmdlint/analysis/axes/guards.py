@@ -1,4 +1,4 @@
-"""Conditions that ask about a spec before it is put on a mesh: ``if names_of(spec) <= set(mesh.axis_names)``."""
+"""Conditions that test a spec before it is put on a mesh: ``if names_of(spec) <= set(mesh.axis_names)``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spmdlint.program import summary as s
 
 
 def asked_before(evaluator: Evaluator, frame: Frame, number: int, values: list[int]) -> bool:
-    """Does an undecided condition around an operation ask about one of these values, more than whether it is None."""
+    """Whether an undecided condition around an operation tests one of these values for more than being None."""
     wanted = {name for value in values for name in _names(frame, value)}
     if not wanted:
         return False
@@ -25,7 +25,7 @@ def asked_before(evaluator: Evaluator, frame: Frame, number: int, values: list[i
 
 
 def _names(frame: Frame, number: int, *, asked: bool = False) -> Iterator[str]:
-    """The names that a value is made of; ``asked``: those that a call or a comparison other than with None gets."""
+    """The names in an expression; ``asked``: those passed to a call, or to a comparison other than with None."""
     operation = frame.code.operations[number]
     if isinstance(operation, s.Load):
         if not asked:

@@ -1,4 +1,4 @@
-"""What surely runs inside a map: the collectives and constraints below it, with the calls that lead to them."""
+"""The collectives and constraints that certainly run inside a map, with the calls that lead to them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from spmdlint.analysis.evaluation.values import Applied, Arguments, Frame, Site,
 from spmdlint.program import summary as s
 
 MAX_USES = 32
-"""More uses of names below one function are not told apart."""
+"""The most uses of axis names below one function that are kept."""
 
 
 class NameUse(Struct, frozen=True):
-    """A collective or constraint that runs inside a map; ``bound`` is what maps between the two bind."""
+    """A collective or constraint that runs inside a map; ``bound`` are the axes that maps between the two bind."""
 
     applied: Applied
     path: tuple[Site, ...] = ()
@@ -32,7 +32,7 @@ class NameUse(Struct, frozen=True):
 
 
 class Region(Struct, frozen=True):
-    """A map and one use of names inside it."""
+    """A map and one use of axis names inside it."""
 
     map: MapUse
     use: NameUse
@@ -49,7 +49,7 @@ class Inside:
         self._memo: Memo[tuple[NameUse, ...]] = Memo((), ())
 
     def regions(self) -> Iterator[Region]:
-        """Every map over devices that is reached for sure, with each use inside it."""
+        """Every map that is certainly reached, with each use inside it."""
         for use in self.reach.uses:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or known.kind != "map" or use.frame not in self.reach.trusted:
@@ -63,7 +63,7 @@ class Inside:
                         yield Region(use, inner, binds)
 
     def uses(self, frame: Frame) -> tuple[NameUse, ...]:
-        """The uses that no undecided branch guards when a function runs in a frame."""
+        """The uses that run when a function runs in a frame, and that no undecided branch guards."""
         return self._memo.once(frame, lambda: tuple(self._uses(frame))[:MAX_USES])
 
     def _uses(self, frame: Frame) -> Iterator[NameUse]:

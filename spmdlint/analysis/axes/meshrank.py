@@ -1,4 +1,4 @@
-"""Meshes with more or fewer names than their devices have dimensions."""
+"""Meshes with more or fewer axis names than their device array has dimensions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LISTS = ("jax.devices", "jax.local_devices")
 
 
 class WrongRank(Struct, frozen=True):
-    """A mesh, how many dimensions its devices have, and its names."""
+    """A mesh, the number of dimensions of its devices, and its axis names."""
 
     site: Site
     dimensions: int
@@ -37,7 +37,7 @@ class WrongRank(Struct, frozen=True):
 
 
 class MeshRanks:
-    """Compares them. One per run."""
+    """Compares names and dimensions. One per run."""
 
     def __init__(self, evaluator: Evaluator, specs: Specs) -> None:
         self.ev = evaluator
@@ -70,7 +70,7 @@ class MeshRanks:
         return tuple(str(name.value) for name in names if name is not None)
 
     def _rank(self, values: Values) -> int | None:
-        """How many dimensions an array of devices has."""
+        """The number of dimensions of an array of devices."""
         value = certain(values)
         if isinstance(value, Called):
             return self._of_method(value)
@@ -87,7 +87,7 @@ class MeshRanks:
         return self._length(shape) if shape is not None and known is not None and known.kind != "mesh" else None
 
     def _of_method(self, value: Called) -> int | None:
-        """``devices.reshape(2, 4)``, ``devices.flatten()``."""
+        """The same for the result of a method: ``devices.reshape(2, 4)``, ``devices.flatten()``."""
         if isinstance(value.function, External):
             return 1 if value.function.name in _LISTS else None
         if not isinstance(value.function, Member):
@@ -106,7 +106,7 @@ class MeshRanks:
 
     @staticmethod
     def _length(values: Values) -> int | None:
-        """The length of a shape: of a tuple or list, and of a number."""
+        """The length of a shape: of a tuple or list; 1 for a number."""
         value = certain(values)
         if isinstance(value, Constant) and type(value.value) is int:
             return 1

@@ -1,4 +1,4 @@
-"""Collectives that are called without the axis that they go over."""
+"""Collectives that are called without their axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.evaluation.values import Site
 
 _REQUIRED = "jax.lax."
-"""Names of other libraries may have an axis of their own where they are given none."""
+"""Functions of other libraries may have a default axis."""
 
 
 class MissingAxis(Struct, frozen=True):
@@ -22,7 +22,7 @@ class MissingAxis(Struct, frozen=True):
 
 
 def missing_axes(specs: Specs) -> Iterator[MissingAxis]:
-    """Each such call once; what stands behind a star may hold the axis."""
+    """Each such call once; a call with starred arguments may pass the axis in them."""
     told: set[Site] = set()
     for use in specs.applications:
         known = specs.ev.knowledge.get(use.applied.name)

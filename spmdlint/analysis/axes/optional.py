@@ -1,4 +1,4 @@
-"""Reductions that a helper makes only if it is told the axis, and that a mapped function forgot to ask for."""
+"""Reductions that a helper makes only if it is passed an axis, which a mapped function does not pass."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NONE = frozenset((Constant(None),))
 
 
 class LeftOut(Struct, frozen=True):
-    """A call inside a map that leaves an axis parameter at None; ``collective`` is what the helper would have done."""
+    """A call inside a map that leaves an axis parameter None; ``collective`` is what the helper would have called."""
 
     site: Site
     parameter: str
@@ -40,7 +40,7 @@ class LeftOut(Struct, frozen=True):
 
 
 class OptionalAxes:
-    """Looks at the calls inside of every map whose body reduces over its axis elsewhere."""
+    """Examines the calls inside every map whose body reduces over the map's axis elsewhere."""
 
     def __init__(self, calls: Calls, regions: tuple[Region, ...]) -> None:
         self.ev = calls.ev
@@ -64,7 +64,7 @@ class OptionalAxes:
                             yield LeftOut(site, parameter, collective, library, axis, here, region.use.site)
 
     def _reduced(self, region: Region) -> str | None:
-        """The one axis of a map over which its body makes a collective."""
+        """The only axis of a map, if the use is a collective over it."""
         known = self.ev.knowledge.get(region.use.applied.name)
         if known is None or known.kind != "collective" or known.axes is None or len(region.binds.names) != 1:
             return None
@@ -87,14 +87,14 @@ class OptionalAxes:
                 yield from self._in(target.frame, depth - 1, seen)
 
     def _is_passed(self, frame: Frame, callee: Value, call: s.Call, parameter: str) -> bool:
-        """Does a call pass something for a parameter, be it None: its author has thought of it."""
+        """Whether a call passes anything for a parameter, even None: then its author has considered it."""
         bound = isinstance(callee, FunctionValue) and callee.receiver is not None
         return passed_to(self.ev.function(frame), call, parameter, bound=bound) is not None
 
     def _left_out(self, frame: Frame, *, handed: bool = False) -> tuple[str, Site, str] | None:
-        """A parameter that is None by default here, and the collective over it that is not made for that.
+        """A parameter that is None by default here, and the collective over it that is therefore not made.
 
-        ``handed``: what is None was handed on by a function for which it is None by default.
+        ``handed``: the None was passed on by a function whose own parameter is None by default.
         """
         function = self.ev.function(frame)
         names = {
@@ -107,7 +107,7 @@ class OptionalAxes:
         return self._in_dead_code(frame, names) or (None if handed else self._handed_on(frame, names))
 
     def _handed_on(self, frame: Frame, names: set[str]) -> tuple[str, Site, str] | None:
-        """The same in a helper that is handed the parameter."""
+        """The same in a helper that the parameter is passed on to."""
         for _, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             parameter = _given(frame, call, names)
             callee = certain(self.ev.value(frame, call.function)) if parameter is not None else None
@@ -120,7 +120,7 @@ class OptionalAxes:
         return None
 
     def _in_dead_code(self, frame: Frame, names: set[str]) -> tuple[str, Site, str] | None:
-        """The same where it stands in what cannot run here."""
+        """The same, if the collective is in code that cannot run here."""
         function, live = self.ev.function(frame), self.ev.live_blocks(frame)
         for number, operation in enumerate(function.operations):
             if not isinstance(operation, s.Call) or function.block_of[number] in live:
@@ -152,6 +152,6 @@ class OptionalAxes:
 
 
 def _given(frame: Frame, call: s.Call, names: set[str]) -> str | None:
-    """The first of some names that a call is given."""
+    """The first of the given names that is passed to a call."""
     given = (frame.code.operations[argument.value] for argument in call.arguments)
     return next((load.name for load in given if isinstance(load, s.Load) and load.name in names), None)

@@ -1,4 +1,4 @@
-"""Permutations and groups of a collective's devices, as they are written: what is wrong for an axis of any size."""
+"""Permutations and groups of devices as written: what is wrong for an axis of any size."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from spmdlint.knowledge.load import Known
 
 
 class BadPermutation(Struct, frozen=True):
-    """A permutation with two pairs of one ``role``, or a device that an axis of ``size`` has not; ``tried`` is a number
-    of devices for which ``device`` stands, where any other number is wrong, too; a name stands for itself.
+    """A permutation with two pairs of one ``role``, or with a device outside an axis of ``size``.
+
+    ``tried`` is the number of devices for which ``device`` was found, if the permutation is wrong for every other
+    number as well. ``device`` may be a variable's name.
     """
 
     site: Site
@@ -22,8 +24,10 @@ class BadPermutation(Struct, frozen=True):
 
 
 class BadGroups(Struct, frozen=True):
-    """Groups that hold ``repeated`` twice, leave ``missing`` out, have ``uneven`` sizes, or hold ``count`` devices
-    of an axis of ``size``.
+    """Groups that are not a partition of the axis, or that have different sizes.
+
+    They hold ``repeated`` twice, leave ``missing`` out, have ``uneven`` sizes, or hold ``count`` devices of an axis of
+    ``size``.
     """
 
     site: Site
@@ -35,7 +39,7 @@ class BadGroups(Struct, frozen=True):
 
 
 def pairs(known: Known, given: Values | None) -> list[tuple[int | None, int | None]] | None:
-    """Who sends to whom; None where the permutation is not known, and for an end that is not."""
+    """The source and destination of each pair, None for an unknown one; None if the permutation is not known."""
     elements = _elements(given)
     if elements is None:
         return None
@@ -49,7 +53,7 @@ def pairs(known: Known, given: Values | None) -> list[tuple[int | None, int | No
 
 
 def repeated(site: Site, known: Known, given: Values | None) -> BadPermutation | None:
-    """Two pairs that share a source, or a destination; a list of sources that is no permutation."""
+    """Two pairs that share a source or a destination, or a list of sources that is not a permutation."""
     ends = pairs(known, given)
     for position, role in enumerate(("source", "destination")):
         numbers = [end[position] for end in ends or ()]
@@ -58,14 +62,14 @@ def repeated(site: Site, known: Known, given: Values | None) -> BadPermutation |
             return BadPermutation(site, twice, role)
     sources = [source for source, _ in ends or () if source is not None]
     if known.sources and ends and len(sources) == len(ends):
-        # Nothing stands twice, so what is not below the count leaves a hole.
+        # No source occurs twice, so one that is not below the count leaves a gap.
         outside = next((source for source in sources if not 0 <= source < len(ends)), None)
         return BadPermutation(site, outside, "source", len(ends)) if outside is not None else None
     return None
 
 
 def out_of_range(site: Site, ends: list[tuple[int | None, int | None]], sizes: frozenset[int]) -> BadPermutation | None:
-    """A device that no axis of these sizes has."""
+    """A device that is outside an axis of any of these sizes."""
     for pair in ends:
         for end, role in zip(pair, ("source", "destination"), strict=True):
             if end is not None and (end < 0 or end >= max(sizes)):
@@ -74,7 +78,7 @@ def out_of_range(site: Site, ends: list[tuple[int | None, int | None]], sizes: f
 
 
 def groups(given: Values | None) -> list[list[int]] | None:
-    """The devices of each group; None where they are not known."""
+    """The devices of each group; None if they are not known."""
     found: list[list[int]] = []
     outer = _elements(given)
     for each in outer or ():
@@ -87,13 +91,13 @@ def groups(given: Values | None) -> list[list[int]] | None:
 
 
 def uneven(site: Site, known: Known, split: list[list[int]]) -> BadGroups | None:
-    """Groups of two sizes, where the collective needs one."""
+    """Groups of different sizes, if the collective needs equal ones."""
     sizes = sorted({len(group) for group in split})
     return BadGroups(site, uneven=(sizes[0], sizes[-1])) if known.even and len(sizes) > 1 else None
 
 
 def no_partition(site: Site, devices: list[int]) -> BadGroups | None:
-    """Devices that stand twice, or are left out."""
+    """Devices that occur twice, or are left out."""
     twice = next((d for n, d in enumerate(devices) if d in devices[:n]), None)
     if twice is not None:
         return BadGroups(site, repeated=twice)

@@ -1,4 +1,4 @@
-"""What is wrong with collectives and constraints for the map that they run inside of."""
+"""Checks collectives and constraints against the maps around them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ManualConstraint(Struct, frozen=True):
 
 
 class AxisOrder(Struct, frozen=True):
-    """A collective over several axes in another order than the specs of its map shard by."""
+    """A collective over several axes in a different order than that by which the specs of its map shard."""
 
     site: Site
     collective: str
@@ -36,7 +36,7 @@ class AxisOrder(Struct, frozen=True):
 
 
 class Shadowed(Struct, frozen=True):
-    """An axis name that a map binds although one around it does."""
+    """An axis name that a map binds although a map around it binds it as well."""
 
     site: Site
     axis: str
@@ -46,7 +46,7 @@ class Shadowed(Struct, frozen=True):
 
 
 class Regions:
-    """Checks every use of names inside every map. One per run."""
+    """Checks every use of axis names inside every map. One per run."""
 
     def __init__(self, inside: Inside, specs: Specs, reach: Reach) -> None:
         self.inside = inside
@@ -64,7 +64,7 @@ class Regions:
     # -- 106, 107
 
     def permutations(self) -> Iterator[BadPermutation]:
-        """Permutations with a device that the axis has not."""
+        """Permutations with a device outside the axis."""
         for region, known, sizes in self._sized():
             if known.permutation is None or not sizes:
                 continue
@@ -83,7 +83,7 @@ class Regions:
                     yield BadGroups(region.use.site, count=count, size=min(sizes))
 
     def _sized(self) -> Iterator[tuple[Region, Known, frozenset[int]]]:
-        """The collectives over one axis, with the sizes that it may have there."""
+        """The collectives over one axis, each with the sizes that the axis may have there."""
         for region in self.regions():
             known = self.ev.knowledge.get(region.use.applied.name)
             if known is None or known.axes is None:
@@ -95,7 +95,7 @@ class Regions:
                 yield region, known, self._sizes(region, name)
 
     def _sizes(self, region: Region, name: str) -> frozenset[int]:
-        """The sizes of an axis: from the map that binds it, or from the mesh that it takes over from one around it."""
+        """The sizes of an axis: from the map that binds it, or from the surrounding mesh that the map uses."""
         around = region.use.bound if name in region.use.bound.names else region.binds
         if not any(axis == name for axis, _ in around.sizes):
             around = self.calls.mesh_of(region.map.applied)
@@ -104,20 +104,20 @@ class Regions:
     # -- 102, 103: a map that shards its own dimension adds names to the specs inside
 
     def added_names(self) -> Iterator[AxisNotInMesh]:
-        """Names that a map adds to the specs of constraints inside, whose mesh lacks them."""
+        """Names that a map adds to the specs of constraints inside it, but that their mesh lacks."""
         for region, name, _, mesh in self._added():
             if not mesh.open and name not in mesh.names:
                 use, library = region.use.applied, region.map.applied.name
                 yield AxisNotInMesh(region.map.site, name, use.site, use.name, mesh, library)
 
     def added_again(self) -> Iterator[RepeatedAxis]:
-        """Names that a map adds to specs which have them."""
+        """Names that a map adds to specs that already have them."""
         for region, name, spec, _ in self._added():
             if name in self.specs.names_in(spec):
                 yield RepeatedAxis(spec.site, name, region.map.applied.name, region.map.site)
 
     def _added(self) -> Iterator[tuple[Region, str, Applied, Axes]]:
-        """Each constraint inside a map that adds names: a name, a spec and the axes of its mesh."""
+        """Each constraint inside a map that adds names: the region, a name, a spec and the axes of its mesh."""
         for region in self.regions():
             around = self.ev.knowledge.get(region.map.applied.name)
             known = self.ev.knowledge.get(region.use.applied.name)
@@ -147,7 +147,7 @@ class Regions:
     # -- 110
 
     def axis_orders(self) -> Iterator[AxisOrder]:
-        """Ordered collectives over the axes of one spec's dimension, in another order."""
+        """Ordered collectives over the axes of one dimension of a spec, in a different order."""
         for region in self.regions():
             known = self.ev.knowledge.get(region.use.applied.name)
             if known is None or not known.ordered or known.axes is None:
@@ -177,7 +177,7 @@ class Regions:
     # -- 105
 
     def shadowed(self) -> Iterator[Shadowed]:
-        """Maps that bind a name which a map around them binds."""
+        """Maps that bind a name which a map around them binds as well."""
         for use in self.reach.uses:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or known.kind != "map" or use.frame not in self.reach.trusted:

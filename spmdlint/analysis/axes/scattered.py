@@ -1,4 +1,4 @@
-"""Sums that are scattered over devices without tiles: along a dimension that has rows, and not one entry a device."""
+"""Untiled `psum_scatter` along a dimension that has rows of data, and not one entry per device."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from spmdlint.program import summary as s
 _SCATTERS = "jax.lax.psum_scatter"
 _DEPTH = 4
 _RESHAPES = ("jax.numpy.reshape", "jax.lax.reshape")
-# Words in the name of a size that is one of the data.
+# Words in the names of sizes that are sizes of data.
 _OF_DATA = frozenset("batch length len seq sequence tokens time steps height width heads vocab".split())
 
 
 class UntiledScatter(Struct, frozen=True):
-    """The call, and where the size of the dimension that it scatters is given."""
+    """The call, and where the size of the dimension that it scatters is written."""
 
     site: Site
     size: Site
 
 
 def untiled_scatters(specs: Specs) -> Iterator[UntiledScatter]:
-    """Each such call once, where the dimension is made by a product of sizes of data."""
+    """Each such call once, if the size of the dimension is a product of data sizes."""
     told: set[Site] = set()
     for use in specs.applications:
         if use.applied.name != _SCATTERS or use.site in told or use.applied.arguments.open:
@@ -63,7 +63,7 @@ def _is_false(tiled: Values | None) -> bool:
 
 
 def _size(ev: Evaluator, frame: Frame, number: int, place: int) -> tuple[Frame, int] | None:
-    """Where a size of an array is written that has just been given a shape, here or in the function that returns it."""
+    """Where a size of an array that was just given a shape is written, here or in the function that returns it."""
     call = frame.code.operations[resolved(ev, frame, number)]
     if not isinstance(call, s.Call) or any(argument.star or argument.keyword for argument in call.arguments):
         return None
@@ -88,7 +88,7 @@ def _entry(frame: Frame, sizes: list[int], place: int) -> tuple[Frame, int] | No
 
 
 def _is_product(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Is a size a product of sizes of data, as of a batch and a length."""
+    """Whether a size is a product of data sizes, for example of a batch size and a length."""
     number = resolved(ev, frame, number)
     made = frame.code.operations[number]
     if not isinstance(made, s.Binary) or made.operator != "*" or not depth:
@@ -97,7 +97,7 @@ def _is_product(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
 
 
 def _is_of_data(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Is a size one of an array's, or called so; any other may well be the number of devices."""
+    """Whether a size is read from an array's shape, or named like one; any other may be the number of devices."""
     operation = frame.code.operations[number]
     name = operation.name if isinstance(operation, (s.Load, s.Attribute)) else ""
     if not _OF_DATA.isdisjoint(name.lower().split("_")):

@@ -1,4 +1,4 @@
-"""Meshes, partition specs, permutations: what JAX checks of them when it traces, checked before."""
+"""Meshes, partition specs, permutations: what JAX checks while tracing, checked before."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from spmdlint.program import summary as s
 
 
 class AxisNotInMesh(Struct, frozen=True):
-    """A spec names an axis that the mesh it is put on lacks; or ``adder``, a map that adds a name to specs, does."""
+    """A spec that names an axis its mesh lacks; or ``adder``, a map that adds a name to specs, names it."""
 
     site: Site
     axis: str
@@ -40,7 +40,7 @@ class AxisNotInMesh(Struct, frozen=True):
 
 
 class RepeatedAxis(Struct, frozen=True):
-    """One axis twice in a mesh, or in the spec of one array; or in the spec and once more by the map ``adds``."""
+    """An axis that occurs twice in a mesh or in a spec, or in the spec and again in the map ``adds``."""
 
     site: Site
     axis: str
@@ -49,7 +49,7 @@ class RepeatedAxis(Struct, frozen=True):
 
 
 class MissingFunction(Struct, frozen=True):
-    """A map called without the function to map."""
+    """A map that is called without the function to map."""
 
     site: Site
     library: str
@@ -57,7 +57,7 @@ class MissingFunction(Struct, frozen=True):
 
 
 class Specs:
-    """Checks every application of a library's function that is reached for sure."""
+    """Checks every application of a library function that is certainly reached. One per run."""
 
     def __init__(self, evaluator: Evaluator, calls: Calls, reach: Reach) -> None:
         self.ev = evaluator
@@ -66,11 +66,11 @@ class Specs:
 
     @cached_property
     def applications(self) -> tuple[MapUse, ...]:
-        """Those that are reached for sure, and are not expected to fail."""
+        """Those that are certainly reached and are not expected to fail."""
         return tuple(self._find())
 
     def _find(self) -> Iterator[MapUse]:
-        meant: dict[Site, bool] = {}  # by the text alone, so alike in all frames
+        meant: dict[Site, bool] = {}  # by the source alone, so the same in all frames
         for use in self.reach.applications:
             if use.frame not in self.reach.trusted:
                 continue
@@ -84,7 +84,7 @@ class Specs:
     # -- 102, 103
 
     def not_in_mesh(self) -> Iterator[AxisNotInMesh]:
-        """Axes of specs that their mesh lacks."""
+        """Axes in specs that their mesh lacks."""
         for use in self.applications:
             yield from self._narrowed_to_none(use)
             axes = self._axes_for_specs(use.applied)
@@ -97,9 +97,10 @@ class Specs:
                         yield AxisNotInMesh(spec.site, name, use.site, use.applied.name, axes)
 
     def _whichever(self, applied: Applied, axes: Axes) -> Iterator[Applied]:
-        """The first of several specs, of which any may be meant, where none that names an axis fits the mesh.
+        """The first of several possible specs, if none that names an axis fits the mesh.
 
-        Specs that name none fit every mesh; only in a table, which has a row for each of many arrays, are there others.
+        A spec that names no axis fits every mesh; there may be such ones besides only if the specs are values of one
+        dictionary, with an entry for each of many arrays.
         """
         known = self.ev.knowledge.get(applied.name)
         for parameter in known.specs if known is not None else ():
@@ -118,19 +119,19 @@ class Specs:
         return known is not None and known.kind == "spec"
 
     def _of_one_dictionary(self, several: Sequence[Applied]) -> bool:
-        """Are they the values of one dictionary that is written out."""
+        """Whether they are values of one dictionary display."""
         code, wanted = self._written_together(several)
         tables = code.of_kind(s.DictDisplay) if code is not None else ()
         return any(wanted <= set(table.values) for _, table in tables)
 
     def _written_together(self, several: Sequence[Applied]) -> tuple[Code | None, set[int]]:
-        """The one function that makes several values, if it is one, and where."""
+        """The function that makes several values, if it is a single one, and the operations that make them."""
         refs = {value.site.ref for value in several}
         code = self.ev.code(refs.pop()) if len(refs) == 1 else None
         return code, {value.site.number for value in several}
 
     def _asked_before(self, use: MapUse, spec: Applied) -> bool:
-        """Is a spec from elsewhere only put on the mesh if a condition that asks about it says so."""
+        """Whether a spec from elsewhere is put on the mesh only under a condition that tests it."""
         call = use.frame.code.operations[use.site.number]
         if spec.site.ref == use.site.ref or use.site.ref != use.frame.ref or not isinstance(call, s.Call):
             return False
@@ -138,7 +139,7 @@ class Specs:
         return asked_before(self.ev, use.frame, use.site.number, given)
 
     def _narrowed_to_none(self, use: MapUse) -> Iterator[AxisNotInMesh]:
-        """Names that a map is to bind although its mesh lacks them."""
+        """Names that a map is meant to bind although its mesh lacks them."""
         known = self.ev.knowledge.get(use.applied.name)
         only = self.ev.argument(use.applied, known.only) if known is not None and known.only is not None else None
         mesh = self.calls.mesh_of(use.applied)
@@ -148,7 +149,7 @@ class Specs:
                 yield AxisNotInMesh(use.site, name, use.site, use.applied.name, mesh)
 
     def repeated(self) -> Iterator[RepeatedAxis]:
-        """Axes that stand twice in a mesh, or in one spec that is put on a mesh."""
+        """Axes that occur twice in a mesh, or in a spec that is put on a mesh."""
         for use in self.applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.kind == "mesh" and known.axes is not None:
@@ -159,7 +160,7 @@ class Specs:
                 for name in _twice(self.names_in(spec)):
                     yield RepeatedAxis(spec.site, name, "spec")
             if known is not None and known.kind == "spec" and _is_listed(use):
-                # What is put on no mesh in sight may hold logical names, which may stand twice.
+                # A spec that is put on no known mesh may hold logical names, which may occur twice.
                 for name in _twice(self.names_in(use.applied)):
                     if name in self._mesh_names and not expects_failure_later(self.ev, use.site.ref, use.site.number):
                         yield RepeatedAxis(use.site, name, "spec")
@@ -182,7 +183,7 @@ class Specs:
         return self.calls.bound(applied) if known.kind == "map" else self.calls.mesh_of(applied)
 
     def named_by(self, applied: Applied) -> list[str]:
-        """The axes that the specs of an application name, in those of its shardings too."""
+        """The axes that the specs of an application name, including those in its shardings."""
         known = self.ev.knowledge.get(applied.name)
         found: list[str] = []
         for parameter in known.specs if known is not None else ():
@@ -192,7 +193,7 @@ class Specs:
         return found
 
     def with_meshes(self, applied: Applied) -> Iterator[tuple[Applied, Axes]]:
-        """The specs of an application, in those of its shardings too, each with the axes of its mesh."""
+        """The specs of an application, including those in its shardings, each with the axes of its mesh."""
         known = self.ev.knowledge.get(applied.name)
         for parameter in known.specs if known is not None else ():
             for leaf in self._leaves(self.ev.argument(applied, parameter) or NOTHING, "spec", "sharding"):
@@ -203,7 +204,7 @@ class Specs:
                     yield leaf, self.calls.mesh_of(applied)
 
     def specs_of(self, applied: Applied) -> Iterator[Applied]:
-        """The partition specs in the arguments of an application, wherever they stand in a pytree."""
+        """The partition specs in the arguments of an application, anywhere in a pytree."""
         known = self.ev.knowledge.get(applied.name)
         for parameter in known.specs if known is not None else ():
             values = self.ev.argument(applied, parameter)
@@ -214,7 +215,7 @@ class Specs:
                 yield from self._leaves(values, "spec")
 
     def _of_one_table(self, values: Values) -> bool:
-        """Do all of several values stand in one table that is written out: each of its rows is for something."""
+        """Whether several values are all in one table display: each of its rows is for something else."""
         made = [value for value in values if isinstance(value, Applied)]
         code, wanted = self._written_together(made)
         if len(made) != len(values) or code is None:
@@ -235,11 +236,11 @@ class Specs:
                 yield value
 
     def names_in(self, spec: Applied) -> list[str]:
-        """The names that a spec spells for sure."""
+        """The names that a spec certainly spells."""
         return [name for entry in spec.arguments.positional for name in self._spelled(entry)]
 
     def _spelled(self, values: Values) -> list[str]:
-        """The axis names that a value spells for sure, in order, repetitions kept."""
+        """The axis names that a value certainly spells, in order, with repetitions."""
         value = certain(values)
         if isinstance(value, Constant):
             return [value.value] if isinstance(value.value, str) else []
@@ -250,7 +251,7 @@ class Specs:
     # -- 104
 
     def structure(self) -> Iterator[WrongStructure]:
-        """Tuples of specs that do not fit the function's parameters or results."""
+        """Tuples of specs that do not match the function's parameters or results."""
         check = Structure(self.calls, self.reach)
         for use in self.applications:
             yield from check.check(use)
@@ -258,7 +259,7 @@ class Specs:
     # -- 106, 107, 108
 
     def permutations(self) -> Iterator[BadPermutation]:
-        """Permutations in which two pairs share a source, or a destination."""
+        """Permutations in which two pairs share a source or a destination."""
         for use in self.applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.permutation is not None:
@@ -268,7 +269,7 @@ class Specs:
                     yield bad
 
     def groups(self) -> Iterator[BadGroups]:
-        """Groups that are no partition."""
+        """Groups that are not a partition."""
         for use in self.applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is not None and known.groups is not None:
@@ -281,7 +282,7 @@ class Specs:
                     yield bad
 
     def missing_functions(self) -> Iterator[MissingFunction]:
-        """Maps called with everything but their function."""
+        """Maps that are called with everything but their function."""
         for use in self.applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or not known.needs_function or use.applied.arguments.open:
@@ -292,7 +293,7 @@ class Specs:
 
 
 def _rows(code: Code, table: s.Display) -> set[int]:
-    """What stands in a table, in its rows too."""
+    """The operations in a table display, including those in its rows."""
     found = set(table.elements)
     for element in table.elements:
         row = code.operations[element]
@@ -306,7 +307,7 @@ def _twice(names: list[str]) -> list[str]:
 
 
 def _is_listed(use: MapUse) -> bool:
-    """Does it stand in a list or a dictionary, as a rule among others does."""
+    """Whether a use is in a list or a dictionary, as one rule among others."""
     for operation in use.frame.code.operations:
         if isinstance(operation, s.Display) and use.site.number in operation.elements:
             return True

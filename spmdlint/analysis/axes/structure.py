@@ -1,4 +1,4 @@
-"""Specs against the parameters and results of the function that they are for."""
+"""Compares specs with the parameters and results of the function that they are for."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.program import summary as s
 
 MAX_CALLS = 6
-"""Calls of compiled or mapped functions, one returned by another, that are seen through."""
+"""The most calls of compiled or mapped functions, one returned by another, that are followed."""
 
 
 class WrongStructure(Struct, frozen=True):
-    """Specs for another number of arguments or results than the function has; ``single``: it returns one
-    array. ``returns`` is where it returns.
+    """Specs whose number differs from the number of the function's arguments or results.
+
+    ``single``: the function returns one array. ``returns`` are the sites where it returns.
     """
 
     site: Site
@@ -45,14 +46,14 @@ class WrongStructure(Struct, frozen=True):
 
 
 class _Positional(Struct, frozen=True):
-    """Parameters that may be passed by position: name and whether it has a default."""
+    """The parameters that may be passed by position: the name, and whether it has a default."""
 
     function: str
     parameters: tuple[tuple[str, bool], ...]
 
 
 def _is_stub(use: MapUse, function: Value) -> bool:
-    """Does a test pass this to code of another file: what it never runs may be of any form."""
+    """Whether a test passes this function to code of another file, which may never run it."""
     while isinstance(function, Applied) and function.arguments.positional:
         function = certain(function.arguments.positional[0]) or UNKNOWN
     if not isinstance(function, FunctionValue) or function.ref.path == use.site.ref.path:
@@ -61,7 +62,7 @@ def _is_stub(use: MapUse, function: Value) -> bool:
 
 
 class Structure:
-    """Compares one application of a map with the function it maps."""
+    """Compares one application of a map with the function that it maps."""
 
     def __init__(self, calls: Calls, reach: Reach) -> None:
         self.ev = calls.ev
@@ -70,7 +71,7 @@ class Structure:
         self.arrays = Arrays(calls)
 
     def check(self, use: MapUse) -> Iterator[WrongStructure]:
-        """What does not fit."""
+        """The mismatches of one application."""
         known = self.ev.knowledge.get(use.applied.name)
         by_rows = known is not None and known.kind == "map" and "in_axes" in known.parameters
         if known is None or not (by_rows or "in_specs" in known.specs):
@@ -84,27 +85,27 @@ class Structure:
             if signature is not None and count is not None:
                 least = sum(1 for _, default in signature.parameters if not default)
                 most = len(signature.parameters)
-                # What is left may be passed by name, where there are axes for what is not.
+                # The remaining ones may be passed by name, if there are axes for all that is passed by position.
                 if count > most or (count < least and (not by_rows or self._passes_more(use, count))):
                     yield WrongStructure(use.site, parameter, count, least, most, signature.function, results=False)
             if not by_rows:
                 yield from self._results(use, function)
 
     def _passes_more(self, use: MapUse, count: int) -> bool:
-        """Does every call of a map pass more arguments by position than there are axes for."""
+        """Whether every call of a map passes more arguments by position than there are axes."""
         called = self.reach.use_calls.get(use.site, ())
         operations = (self.ev.project.function(site.ref).operations[site.number] for site in called)
         calls = [operation for operation in operations if isinstance(operation, s.Call)]
         static = static_places(self.ev, use.applied)
         return bool(calls) and all(
             not any(argument.star for argument in call.arguments)
-            # Static ones at the end need none.
+            # Static arguments at the end need no axes.
             and not static.issuperset(range(count, sum(argument.keyword is None for argument in call.arguments)))
             for call in calls
         )
 
     def _count(self, use: MapUse, parameter: str) -> int | None:
-        """How many specs a tuple holds; None where it is no tuple for sure."""
+        """The number of specs in a tuple; None unless the value is certainly a tuple."""
         values = self.ev.argument(use.applied, parameter)
         given = certain(values) if values is not None else None
         if isinstance(given, Collection) and not given.open and given.kind == "tuple":
@@ -131,7 +132,7 @@ class Structure:
         return inner_signature if known.kind != "currying" else _curried(inner_signature, value.arguments)
 
     def _forwarded(self, function: FunctionValue) -> Value | None:
-        """What a wrapper hands all its arguments to, as `return f(*args, **kwargs)` does."""
+        """The function to which a wrapper forwards all its arguments, as in `return f(*args, **kwargs)`."""
         definition = self.ev.project.function(function.ref)
         frame = self.ev.frame(function.ref, {}, function.outer, 1)
         stars = [f.name for f in definition.formals if f.kind == "*"]
@@ -164,9 +165,9 @@ class Structure:
                 yield WrongStructure(use.site, "out_specs", count, 1, 1, name, True, single=True, returns=returns)
 
     def _lengths(self, frame: Frame, depth: int = MAX_CALLS) -> set[int]:
-        """The lengths of the tuples that a function returns, if it returns nothing else for sure.
+        """The lengths of the tuples that a function returns, if it certainly returns nothing else.
 
-        Also where it returns what a compiled or mapped one gives.
+        A returned result of a compiled or mapped function is followed as well.
         """
         results = self.ev.returned(frame)
         result = certain(results)
@@ -181,7 +182,7 @@ class Structure:
         return found
 
     def _targets(self, function: Value, use: MapUse) -> Iterator[Target]:
-        """The frames whose result is the map's: not those of a function that a transformation changes."""
+        """The frames whose result is the map's result; none if a transformation changes it."""
         if self.calls.keeps_results(function):
             yield from self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True)
 
@@ -191,6 +192,6 @@ def _curried(signature: _Positional, arguments: Arguments) -> _Positional | None
         return None
     left = signature.parameters[len(arguments.positional) - 1 :]
     named = {name for name, _ in arguments.keywords}
-    # What stands behind a parameter that is given by keyword cannot be reached by position.
+    # Parameters after one that is passed by keyword cannot be passed by position.
     end = next((n for n, (name, _) in enumerate(left) if name in named), len(left))
     return _Positional(signature.function, left[:end])

@@ -1,4 +1,4 @@
-"""Permutations for an axis of a size that is not known: tried for several sizes, and wrong if wrong for all of them."""
+"""Tries permutations for an axis of unknown size with several sizes: wrong for all of them is wrong."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 SIZES = range(3, 9)
-"""Fewer devices make too many permutations right, or wrong, by chance."""
+"""The sizes that are tried; with fewer devices, too many permutations would be right or wrong by chance."""
 
 
 class Trials:
-    """Finds them. One per run."""
+    """Finds such permutations. One per run."""
 
     def __init__(self, evaluator: Evaluator, specs: Specs, places: Places) -> None:
         self.ev = evaluator
@@ -37,7 +37,7 @@ class Trials:
         self.places = places
 
     def permutations(self) -> Iterator[BadPermutation]:
-        """Permutations in which two pairs share a source, or a destination, whatever the number of devices."""
+        """Permutations in which two pairs share a source or a destination, whatever the number of devices."""
         for use in self.specs.applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or known.permutation is None:
@@ -54,7 +54,7 @@ class Trials:
                 yield bad
 
     def _arms(self, made: Site) -> list[int]:
-        """A list, and what other arms of a branch store under the same name, or return, instead of it."""
+        """A list, and the values that other arms of a branch store under the same name, or return, in its place."""
         code = self.ev.code(made.ref)
         stores = [store for _, store in code.of_kind(s.Store)]
         names = {store.name for store in stores if store.value == made.number}
@@ -64,7 +64,7 @@ class Trials:
         return list(dict.fromkeys((made.number, *instead)))
 
     def _frame(self, frame: Frame, given: int, made: Site) -> Frame:
-        """The frame in which a list is made: with what is passed, where the function that makes it is called here."""
+        """The frame in which a list is made, with its bindings if the function that makes it is called here."""
         call = frame.code.operations[frame.code.root_of(given)]
         if made.ref != frame.ref and isinstance(call, s.Call):
             callee = certain(self.ev.value(frame, call.function))
@@ -94,7 +94,7 @@ class Trials:
         return collected(self.ev, frame, operation, dict.fromkeys(unknown, one(Constant(size))))
 
     def _unknown(self, frame: Frame, operation: s.Collected) -> frozenset[int] | None:
-        """The operations that stand for the number of devices: ``n`` of ``for i in range(n)``, wherever it is read."""
+        """The operations that hold the number of devices: the ``n`` of ``for i in range(n)``, wherever it is read."""
         for loop in operation.loops:
             step = frame.code.operations[loop]
             call = frame.code.operations[step.iterable] if isinstance(step, s.Next) else None
@@ -109,7 +109,7 @@ class Trials:
         return None
 
     def _kept(self, frame: Frame, operation: s.Collected) -> tuple[str, str] | None:
-        """A name that is an end of every pair, whichever device it says, and the role of that end."""
+        """A name that is one end of every pair, whichever device it refers to, and the role of that end."""
         pair = frame.code.operations[operation.element]
         if not isinstance(pair, s.Display) or len(pair.elements) != 2:
             return None
@@ -123,7 +123,7 @@ class Trials:
         return self.ev.value(frame, call.function)
 
     def _same(self, frame: Frame, first: int, second: int) -> bool:
-        """Are two expressions written alike, of names that are given a value once."""
+        """Whether two expressions are written identically, with names that are assigned only once."""
         if first == second:
             return True
         one, other = frame.code.operations[first], frame.code.operations[second]

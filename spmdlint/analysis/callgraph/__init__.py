@@ -1,1 +1,1 @@
-"""Who calls whom with what; what is traced; which parallel calls a piece of code makes, and how far they reach."""
+"""The call graph: who calls whom with what, what is traced, and which parallel calls code makes, of what extent."""

@@ -1,4 +1,4 @@
-"""What a method of an unknown object is, by what it is given: ``manager.save(0, args=ocp.args.StandardSave(x))``."""
+"""Resolves a method of an unknown object by its arguments: ``manager.save(0, args=ocp.args.StandardSave(x))``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spmdlint.program import summary as s
 
 
 def by_arguments(evaluator: Evaluator, frame: Frame, call: s.Call) -> External | None:
-    """The method of a library's class that a call runs, where one of its arguments is made for that class alone."""
+    """The library method that a call runs, if one of its arguments is made for that method's class alone."""
     method = frame.code.operations[call.function]
     if not isinstance(method, s.Attribute) or not call.arguments:
         return None

@@ -1,7 +1,7 @@
-"""What an unknown function is, by what it is given: only a map takes arrays with a row for each local device.
+"""Resolves an unknown function by its arguments: only a map takes arrays with one row per local device.
 
-And what takes an array over the devices of several processes computes on all of them. Trainers are given their step
-from outside, where the linter often sees no caller: ``p_step(state, shard(batch))``.
+A function that takes an array over the devices of several processes computes on all of them. Trainers receive their
+step function as a parameter, and the linter often sees no caller: ``p_step(state, shard(batch))``.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _SHAPERS = ("jax.numpy.reshape", "numpy.reshape")
 
 
 def unknown_map(evaluator: Evaluator, frame: Frame, call: s.Call, callees: Values) -> str | None:
-    """The name of a function that nothing is known of, but that it must be a map over all devices.
+    """The name of an unknown function that must be a map over all devices; None otherwise.
 
-    It is called like a step of a program, and is given at least one array with a row for each device of this process,
-    or over the devices of several processes; or its name says so.
+    It is named like a training step, and it is passed an array with one row per local device, or one over the devices
+    of several processes; or its name alone says so.
     """
     called = frame.code.operations[call.function]
     if not isinstance(called, (s.Load, s.Attribute)) or _STEP.search(called.name) is None:
@@ -50,13 +50,13 @@ def unknown_map(evaluator: Evaluator, frame: Frame, call: s.Call, callees: Value
 
 
 class Rows:
-    """Tells whether values have a row for each device of this process."""
+    """Decides whether values have one row per local device."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
 
     def are(self, frame: Frame, number: int, depth: int = _DEPTH) -> bool:
-        """Is a value, as far as it can be followed, surely made with such rows."""
+        """Whether a value, as far as it can be followed, is certainly made with such rows."""
 
         def says(operation: s.Operation, depth: int) -> bool:
             return isinstance(operation, s.Call) and self._made(frame, operation, depth)
@@ -95,7 +95,7 @@ class Rows:
         return bool(returned) and all(self.are(inside, n, depth - 2) for n in returned)
 
     def _counts(self, frame: Frame, call: s.Call, position: int) -> bool:
-        """Is this argument the number of local devices, or a shape that begins with it."""
+        """Whether this argument is the number of local devices, or a shape that begins with it."""
         if len(call.arguments) <= position or call.arguments[position].star:
             return False
         number = call.arguments[position].value

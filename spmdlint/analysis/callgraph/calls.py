@@ -1,4 +1,4 @@
-"""What runs when a value is called: the project's functions, and the axes that are bound around them."""
+"""What runs when a value is called: the project's functions, and the axes bound around them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Way = Literal["call", "transform", "apply", "jit", "map"]
 
 
 class Target(Struct, frozen=True):
-    """A frame that a call runs, how it gets there, and the axes bound on the way."""
+    """A frame that a call runs, how it is reached, and the axes bound on the way."""
 
     frame: Frame
     way: Way
@@ -52,13 +52,13 @@ class Target(Struct, frozen=True):
 
 
 MAX_LEAVES = 24
-"""Leaves of a tree that a function is followed for one by one."""
+"""The most leaves of a pytree with which a function is followed individually."""
 MAX_WRAPPED = 6
-"""Wraps of a library's function, one around another, that are seen through."""
+"""The most nested wrappers of a library function that are seen through."""
 
 
 class Reached(Struct, frozen=True):
-    """A library's function that a call runs, what it is given, and the axes bound on the way."""
+    """A library function that a call runs, its arguments, and the axes bound on the way."""
 
     name: str
     arguments: Arguments
@@ -97,7 +97,7 @@ class Calls:
             yield from self._applied(callee, arguments, depth, arrays=arrays)
 
     def _forwarded(self, callee: Member, arguments: Arguments, depth: int) -> Iterator[Target]:
-        """A library's method that runs one of the object's own, or the functions that the object was made from."""
+        """The targets of a library method that runs methods of its object, or the functions it was made from."""
         known = self.knowledge.get(callee.name)
         if known is None or known.kind != "forward" or arguments.keyword("method") is not None:
             return
@@ -112,7 +112,7 @@ class Calls:
             yield from self.targets(function, Arguments(rest, keywords, arguments.open), depth)
 
     def _behind(self, base: Value, known: Known) -> Iterator[Value]:
-        """What a forwarding method runs."""
+        """The values that a forwarding method runs."""
         made_from: list[Value] = [base]
         if isinstance(base, Applied):
             maker = self.knowledge.get(base.name)
@@ -134,14 +134,14 @@ class Calls:
         return None
 
     def _inserted(self, function: Value, known: Known) -> int | None:
-        """Where a parameter of the function that is run stands, which the forwarding method does not take."""
+        """The position of a parameter of the function that is run which the forwarding method does not take."""
         inner = self.knowledge.get(function.name) if isinstance(function, Member) else None
         if known.inserts is None or inner is None or known.inserts not in inner.parameters:
             return None
         return inner.parameters.index(known.inserts)
 
     def _apply(self, name: str, arguments: Arguments, depth: int) -> Iterator[Target]:
-        """A library's function that calls the functions it is given, here and now."""
+        """The targets of a library function that calls the functions it is passed at once."""
         known = self.knowledge.get(name)
         if known is None or known.kind != "apply":
             return
@@ -152,7 +152,7 @@ class Calls:
                     yield replace(target, way=_outermost("apply", target.way), library=target.library or name)
 
     def _leaves_of(self, known: Known, arguments: Arguments) -> list[Arguments]:
-        """What a function is given that runs on each leaf of a tree: the leaves, where the tree is written out."""
+        """The arguments of a function that runs on each leaf of a pytree: the leaves, if the pytree is written out."""
         if known.leaves is not None:
             functions = [leaf_function(self.ev, tree) for tree in arguments.positional[1:]]
             if any(functions):
@@ -179,7 +179,7 @@ class Calls:
         return None if is_open or any(leaves is None for leaves in inner) else known
 
     def _applied(self, callee: Applied, arguments: Arguments, depth: int, *, arrays: bool) -> Iterator[Target]:
-        """A call of what a library made from a function: the map, the transformation, the partial."""
+        """The targets of calling what a library made from a function: a map, a transformation, a partial."""
         known = self.knowledge.get(callee.name)
         if known is None or not known.function:
             return
@@ -206,7 +206,7 @@ class Calls:
                     )
 
     def functions_in(self, known: Known, arguments: Arguments) -> Iterator[Value]:
-        """The functions that a library's function was given, where there is no doubt about them."""
+        """The functions that are passed to a library function, if there is no doubt about them."""
         for parameter in known.function:
             values = arguments.keyword(parameter)
             if values is None and parameter in known.positional:
@@ -222,14 +222,14 @@ class Calls:
                 yield value
 
     def run_by(self, callees: Iterable[Value], frame: Frame, operation: Call) -> Iterator[Value]:
-        """The functions that a call gives to what runs them as they are, for each leaf or element."""
+        """The functions that a call passes to a library function that runs them unchanged, for each leaf or element."""
         for callee in callees:
             known = self.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and known.runs:
                 yield from self.functions_in(known, self.ev.arguments(frame, operation))
 
     def keeps_results(self, function: Value, depth: int = MAX_WRAPPED) -> bool:
-        """Does a call give what the project's function behind it returns: no transformation on the way changes it."""
+        """Whether a call returns what the project function behind it returns, unchanged by any transformation."""
         if not isinstance(function, Applied):
             return isinstance(function, (FunctionValue, Instance))
         known = self.knowledge.get(function.name)
@@ -238,7 +238,7 @@ class Calls:
         return all(self.keeps_results(inner, depth - 1) for inner in self.functions_in(known, function.arguments))
 
     def libraries(self, callee: Value, arguments: Arguments, depth: int = MAX_WRAPPED) -> Iterator[Reached]:
-        """The library's functions that run when a value is called: itself, or what wraps of them give."""
+        """The library functions that run when a value is called: the value itself, or those behind its wrappers."""
         if depth == 0:
             return
         known = self.knowledge.get(callee.name) if isinstance(callee, (External, Applied)) else None
@@ -286,11 +286,11 @@ class Calls:
             return mesh
         narrowed = self.names(only)
         if narrowed.open or not narrowed.names:
-            # An empty set of names stands for all of the mesh's.
+            # An empty set of names stands for all names of the mesh.
             return ANY_AXES if narrowed.open else mesh
         if mesh.open:
             return narrowed
-        # Names that the mesh lacks are a fault of their own.
+        # Names that the mesh lacks are reported separately.
         return mesh & narrowed.names if narrowed.names <= mesh.names else ANY_AXES
 
     def _own_size(self, applied: Applied) -> int | None:
@@ -300,7 +300,7 @@ class Calls:
         return device_count(self.ev, applied, "devices")
 
     def mesh_of(self, applied: Applied) -> Axes:
-        """The axes of the mesh that a map or sharding is over: the one that it is given, or that of the context."""
+        """The axes of the mesh of a map or sharding: the mesh that it is passed, or the one of the context."""
         known = self.knowledge.get(applied.name)
         given = self.ev.argument(applied, known.mesh) if known is not None and known.mesh is not None else None
         if given is not None and constant(given) != Constant(None):
@@ -310,7 +310,7 @@ class Calls:
         return self.contexts.axes(applied.site.ref.path)
 
     def mesh_site(self, applied: Applied) -> Site | None:
-        """Where the mesh that a map is given is made."""
+        """The site where the mesh that is passed to a map is made."""
         known = self.knowledge.get(applied.name)
         given = self.ev.argument(applied, known.mesh) if known is not None and known.mesh is not None else None
         mesh = certain(given) if given is not None else None
@@ -347,7 +347,7 @@ class Calls:
         return frozenset(found)
 
     def _shape(self, values: Values) -> list[Values] | None:
-        """The lengths of dimensions: a tuple of them, or an array of devices that is given a shape."""
+        """The lengths of the dimensions, from a tuple of them, or from an array of devices that is given a shape."""
         value = certain(values)
         if isinstance(value, Applied):
             known = self.knowledge.get(value.name)
@@ -361,7 +361,7 @@ class Calls:
         return listed(values)
 
     def names(self, values: Values) -> Axes:
-        """The axis names that a value spells: a string, a tuple of them; None and numbers, of dimensions, are none."""
+        """The axis names in a value: a string or a tuple of strings; None and numbers (dimensions) are not names."""
         found: set[str] = set()
         for value in values:
             if isinstance(value, Constant) and (value.value is None or isinstance(value.value, (str, int))):
@@ -386,7 +386,7 @@ class Calls:
         return Axes(frozenset(found)) if len(values) == 1 else Axes(frozenset(found), open=True)
 
 
-# They make a collection of the axis names that they are given.
+# These build a collection from the axis names that they are passed.
 _COLLECTORS = tuple(f"builtins.{name}" for name in "set frozenset tuple list sorted".split())
 _STRENGTH: dict[Way, int] = {"call": 0, "transform": 1, "apply": 2, "jit": 3, "map": 4}
 

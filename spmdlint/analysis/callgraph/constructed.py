@@ -1,4 +1,4 @@
-"""Where objects are made whose constructor Python makes from their fields, and what they are given there."""
+"""Where objects with a generated constructor (dataclasses and the like) are made, and with which field values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Constructed:
         self.ev = evaluator
 
     def given(self, cls: ClassValue, name: str) -> Iterator[tuple[Frame, int, int]]:
-        """The calls that make an object of a class, or of one that derives from it, and what they pass as a field."""
+        """The calls that construct a class or a subclass of it, each with the value that it passes for a field."""
         for made in (cls, *self.ev.objects.subclasses.get(cls.ref, ())):
             calls = self._calls.get(made.ref, ())
             names = self.ev.objects.field_names(made) if calls else None

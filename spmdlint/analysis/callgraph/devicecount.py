@@ -1,4 +1,4 @@
-"""How many devices a map or a mesh is given, where that is written: ``jax.devices()[:4]``."""
+"""The number of devices that a map or a mesh is passed, if it is written out: ``jax.devices()[:4]``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEVICES = frozenset(("jax.devices", "jax.local_devices"))
 
 
 def device_count(ev: Evaluator, applied: Applied, parameter: str) -> int | None:
-    """How many devices are passed for a parameter; None where that is not written."""
+    """The number of devices that are passed for a parameter; None if it is not written out."""
     frame = ev.free_frame(applied.site.ref)
     call = frame.code.operations[applied.site.number]
     known = ev.knowledge.get(applied.name)

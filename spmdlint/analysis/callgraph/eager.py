@@ -1,7 +1,7 @@
-"""Calls outside of any compiled function that need all processes: they compute, or put, on the devices of several.
+"""Calls outside compiled functions that need all processes: they compute on, or transfer to, devices of several.
 
-An operation of ``jax.numpy`` on one array works where the array lies. Only what brings its parts together
-communicates: most others are harmless on one process, and go unmentioned.
+An operation of ``jax.numpy`` on one array works where the array is. Only an operation that combines its parts
+communicates: most others are harmless on one process, and are not reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ALL = "jax.devices"
 
 
 def computes_everywhere(ev: Evaluator, frame: Frame, call: s.Call, name: str) -> bool:
-    """Does a call of a library's function, by its name, surely need the processes of all devices."""
+    """Whether a call of a library function, by its name, certainly needs the processes of all devices."""
     if name == _PUT:
         place = passed(call, "device", ("x", "device"))
         sharding = certain(ev.value(frame, place)) if place is not None else None
@@ -39,12 +39,12 @@ def computes_everywhere(ev: Evaluator, frame: Frame, call: s.Call, name: str) ->
     axis = passed(call, "axis", ("a", "axis"))
     along = constant(ev.value(frame, axis)) if axis is not None else None
     if function in _REDUCTIONS and axis is not None and (along is None or along.value not in (None, 0)):
-        return False  # along another dimension than the one that processes share
+        return False  # along a dimension that is not split over processes
     return _is_spread(ev, frame, call.arguments[0].value, _DEPTH)
 
 
 def _is_spread(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Do the processes surely hold different parts of an array, or of one of a list."""
+    """Whether the processes certainly hold different parts of an array, or of one array of a list."""
     operation = frame.code.operations[frame.code.root_of(number)]
     if isinstance(operation, s.Display):
         return depth > 0 and any(_is_spread(ev, frame, part, depth - 1) for part in operation.elements)
@@ -52,13 +52,13 @@ def _is_spread(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
 
 
 def _is_replicated(ev: Evaluator, frame: Frame, made: s.Operation) -> bool:
-    """Is an array made with a spec that names no axis: every process holds all of it."""
+    """Whether an array is made with a spec that names no axis: every process then holds all of it."""
     given = [argument.value for argument in made.arguments] if isinstance(made, s.Call) else []
     return any(names_no_axis(ev, value) for number in given for value in ev.value(frame, number))
 
 
 def names_no_axis(ev: Evaluator, given: Value) -> bool:
-    """Is a sharding, or a spec, one that names no axis: it lays a copy on every device."""
+    """Whether a sharding or spec names no axis: it places a copy on every device."""
     if not isinstance(given, Applied):
         return False
     if given.name == _SHARDING:
@@ -67,13 +67,13 @@ def names_no_axis(ev: Evaluator, given: Value) -> bool:
 
 
 def _over_all(ev: Evaluator, sharding: Applied) -> bool:
-    """Is a sharding over a mesh of all devices."""
+    """Whether a sharding is over a mesh of all devices."""
     meshes = ev.argument(sharding, "mesh") if sharding.name == _SHARDING else None
     return bool(meshes) and all(_of_all(mesh, _DEPTH) for mesh in ordered(meshes or frozenset()))
 
 
 def _of_all(devices: Value, depth: int) -> bool:
-    """Are these all devices, in a mesh or in whatever other arrangement."""
+    """Whether these are all devices, in a mesh or in any other arrangement."""
     if isinstance(devices, Called) and isinstance(devices.function, Member) and devices.function.name == "reshape":
         return depth > 0 and _of_all(devices.function.base, depth - 1)
     if not isinstance(devices, Applied) or depth == 0:

@@ -1,8 +1,9 @@
 """Which parallel calls a piece of code makes, in order.
 
-A *strong* parallel call spans processes whatever it is given: a `pmap`, a `shard_map`, `multihost_utils`. A *weak*
-one is a bare `jit`, which spans them if its arguments do. What cannot be resolved is no call: silence, where nothing
-is proven. A jitted function called while another is traced is not a parallel call, and making one is not either.
+A *strong* parallel call spans processes whatever its arguments are: a `pmap`, a `shard_map`, `multihost_utils`. A
+*weak* one is a bare `jit`, which spans them if its arguments do. A call that cannot be resolved does not count: nothing
+is reported without proof. Calling a jitted function while another one is traced is not a parallel call, nor is creating
+one.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ from spmdlint.program import summary as s
 Strength = Literal["strong", "weak"]
 _LAYING_OUT = frozenset(("with_sharding_constraint",))
 BROADCAST = "jax.experimental.multihost_utils.broadcast_one_to_all"
-"""The parallel call by which one process tells all others what it has."""
+"""The parallel call by which one process sends its value to all others."""
 MAX_CALLS = 32
-"""Parallel calls listed for one function; the first ones decide."""
+"""The most parallel calls that are listed for one function; the first ones decide."""
 
 
 class ParallelCall(Struct, frozen=True):
-    """A parallel call: what it is called, and the calls that lead to it, outermost first.
+    """A parallel call: its name, and the calls that lead to it, outermost first.
 
-    ``same`` is equal for two calls that are the same call to the other processes. ``everyone`` says that all
-    processes of the job take part, not only those that own the devices it runs on, unless it is ``of_devices``, as it
-    gathers an array that may be on the devices of some; ``carried`` that a call takes what it gave before, as a step
-    of training does, whose state lives on all devices.
+    ``same`` is equal for two calls that are the same call to the other processes. ``everyone`` says that all processes
+    of the job take part, and not only those that own the devices it runs on; except if it is ``of_devices``, because it
+    gathers an array that may be on the devices of only some processes. ``carried`` says that a call takes what it
+    returned before, like a training step, whose state is on all devices.
     """
 
     name: str
@@ -72,15 +73,15 @@ class ParallelCall(Struct, frozen=True):
     checkpoint: bool = False
     carried: bool = False
     label: str | None = None
-    """The name by which processes find one another in it, where it is known."""
+    """The name by which the processes match the call, if it is known."""
 
     def matches(self, other: ParallelCall) -> bool:
-        """Can the two be one call to the other processes: calls under different names never meet."""
+        """Whether the two may be one call to the other processes: calls under different names never match."""
         return self.same == other.same and may_be_one(self.label, other.label)
 
     @property
     def site(self) -> Site:
-        """Where the code that was asked about makes it, itself or through others."""
+        """The site in the queried code that makes the call, directly or through other functions."""
         return self.path[0]
 
 
@@ -98,7 +99,7 @@ class Effects:
 
     @cached_property
     def _silent(self) -> frozenset[Frame]:
-        """The frames that come to no parallel call: neither they nor what they call makes one. Most of a program."""
+        """The frames that make no parallel call, directly or through their callees. These are most of a program."""
         visited = frozenset(self.reach.frames)
         callers: dict[Frame, list[Frame]] = {}
         for caller, edges in self.reach.edges.items():
@@ -122,11 +123,11 @@ class Effects:
                 pending.extend(callers.get(frame, ()))
 
     def is_silent(self, frame: Frame) -> bool:
-        """Does a frame surely come to no parallel call."""
+        """Whether a frame certainly makes no parallel call, directly or through its callees."""
         return frame in self._silent
 
     def of_function(self, frame: Frame) -> tuple[ParallelCall, ...]:
-        """The parallel calls that a function may make, in the order of the text."""
+        """The parallel calls that a function may make, in source order."""
         if frame in self._silent:
             return ()
         return self._memo.once(frame, lambda: self._of_function(frame))
@@ -151,7 +152,7 @@ class Effects:
         return tuple(found)
 
     def running(self, frame: Frame, blocks: Iterable[int]) -> Iterable[tuple[int, s.Call | s.Attribute]]:
-        """The calls in some blocks, and the properties that are read there and make parallel calls."""
+        """The calls in some blocks, and the reads there of properties that make parallel calls."""
         reads = self._getters.reads(frame)
         if not reads:
             return frame.code.calls_in(blocks)
@@ -162,11 +163,11 @@ class Effects:
         return sorted(found, key=lambda each: (order[block_of[each[0]]], each[0]))
 
     def reads_properties(self, frame: Frame) -> bool:
-        """Does a function read a property that makes parallel calls."""
+        """Whether a function reads a property that makes parallel calls."""
         return not self.is_silent(frame) and bool(self._getters.reads(frame))
 
     def of_read(self, frame: Frame, number: int, operation: s.Attribute) -> Iterator[ParallelCall]:
-        """The parallel calls of a property that is read."""
+        """The parallel calls that reading a property makes."""
         site = Site(frame.ref, number)
         getter = self._getters.read_by(frame, operation)
         for target in self.calls.targets(getter, Arguments(), frame.depth + 1) if getter is not None else ():
@@ -174,7 +175,7 @@ class Effects:
                 yield replace(inner, path=(site, *inner.path))
 
     def of_call(self, frame: Frame, number: int, operation: s.Call) -> Iterator[ParallelCall]:
-        """The parallel calls that one call makes, itself or through the project's functions."""
+        """The parallel calls that one call makes, directly or through the project's functions."""
         if frame in self._silent:
             return
         callees = self.ev.value(frame, operation.function)
@@ -191,10 +192,11 @@ class Effects:
         yield from self.of_callee(frame, number, operation, callee)
 
     def one_of(self, frame: Frame, callees: Values) -> list[FunctionValue]:
-        """The functions of the project that a call runs one of, where it can run no other, in the order of the text.
+        """The project functions among which a call chooses, if it can run nothing else, in source order.
 
-        An object that can be called stands for its method. What a caller may have passed in the place of one is left
-        out where no caller is known, because one runs where nothing of the kind is passed; known callers know it.
+        A callable object counts as its ``__call__`` method. If no caller is known, a function that a caller may have
+        passed instead is left out, because one of the others runs when nothing is passed; the frames of known callers
+        determine what was passed.
         """
         method = self.ev.objects.attribute
         run = [certain(method(each, "__call__")) if isinstance(each, Instance) else each for each in callees]
@@ -205,7 +207,7 @@ class Effects:
         return sorted(functions, key=lambda function: (function.ref.path, function.ref.index))
 
     def of_callee(self, frame: Frame, number: int, operation: s.Call, callee: Value) -> Iterator[ParallelCall]:
-        """The parallel calls that a call makes where it runs this, which is one of what it may run."""
+        """The parallel calls that a call makes if it runs this callee, which is one of several possible ones."""
         site = Site(frame.ref, number)
         if isinstance(callee, External):
             if computes_everywhere(self.ev, frame, operation, callee.name):
@@ -235,7 +237,7 @@ class Effects:
         yield from self._through(frame, number, operation, callee)
 
     def _of_library(self, frame: Frame, number: int, operation: s.Call, callee: External) -> Iterator[ParallelCall]:
-        """The parallel calls that a call of a library's function makes: itself, or by what it runs."""
+        """The parallel calls that a call of a library function makes: itself, or in the code that it runs."""
         known, site = self.ev.knowledge.get(callee.name), Site(frame.ref, number)
         if known is None or (known.checkpoint and told_who_takes_part(self.ev, frame, operation)):
             return
@@ -263,13 +265,13 @@ class Effects:
             yield from self._through(frame, number, operation, callee)
 
     def _of_global_array(self, frame: Frame, operation: s.Call) -> bool:
-        """Does a call gather an array over devices, as ``tiled`` says: only the processes of these devices make it."""
+        """Whether a call is ``tiled``: it gathers an array over devices, and only their processes make it."""
         tiled = self.ev.arguments(frame, operation).keyword("tiled")
         known = constant(tiled) if tiled is not None else None
         return known is not None and known.value is True
 
     def _through(self, frame: Frame, number: int, operation: s.Call, callee: Value) -> Iterator[ParallelCall]:
-        """The parallel calls that the project's functions make which a call runs."""
+        """The parallel calls of the project functions that a call runs."""
         site = Site(frame.ref, number)
         arguments = self.ev.arguments(frame, operation)
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
@@ -278,7 +280,7 @@ class Effects:
                     yield replace(inner, path=(site, *inner.path))
 
     def _communicates(self, frame: Frame, operation: s.Call, callee: Applied) -> bool:
-        """Does what a jit compiles hold a call that all processes must make, or say how arrays lie on a mesh."""
+        """Whether a compiled function contains a call that all processes must make, or lays out arrays on a mesh."""
         arguments = self.ev.arguments(frame, operation)
         targets = list(self.calls.targets(callee, arguments, frame.depth + 1))
         if any(target.frame.code.calls_named(_LAYING_OUT) for target in targets):
@@ -286,7 +288,7 @@ class Effects:
         return any(call.everyone for target in targets for call in self.of_function(target.frame))
 
     def agrees(self, frame: Frame, operation: s.Call) -> bool:
-        """Does a call give every process what all of them passed, or what one did."""
+        """Whether a call gives every process the values of all processes, or the value of one."""
         for callee in ordered(self.ev.value(frame, operation.function)):
             known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
             if known is not None and known.parallel and known.agreement:
@@ -307,7 +309,7 @@ class Effects:
         return template(frame.code, passed(operation, known.label, known.positional))
 
     def _name(self, callee: Applied) -> str:
-        """The name of the function that a map or jit runs, as its author wrote it."""
+        """The name of the function that a map or jit runs, as written in the source."""
         known = self.ev.knowledge.get(callee.name)
         if known is not None:
             for function in self.calls.functions_in(known, callee.arguments):
@@ -319,12 +321,12 @@ class Effects:
 
 
 def same_calls(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]) -> bool:
-    """Can two sequences of calls be one to the other processes."""
+    """Whether two sequences of calls may be the same sequence to the other processes."""
     return len(first) == len(second) and all(a.matches(b) for a, b in zip(first, second, strict=True))
 
 
 def carries(function: s.Function, number: int, operation: s.Call) -> bool:
-    """Is what a call gives stored where one of its arguments came from: ``state = step(state, batch)``."""
+    """Whether the result of a call is stored where one of its arguments came from: ``state = step(state, batch)``."""
     taken = {_place(function, argument.value) for argument in operation.arguments} - {None}
     block = function.blocks[function.block_of[number]].operations
     given = {number}
@@ -343,7 +345,7 @@ def carries(function: s.Function, number: int, operation: s.Call) -> bool:
 
 
 def _place(function: s.Function, number: int) -> object:
-    """A name, or an attribute of one, as something that can be compared."""
+    """A name, or an attribute of one, in a form that can be compared."""
     operation = function.operations[number]
     if isinstance(operation, s.Load):
         return operation.name

@@ -1,4 +1,4 @@
-"""The ways in which a function is entered that say more of it: with functions to call, or as a class inherits it."""
+"""The frames of a function that carry more information: with functions bound, or with the method's subclass known."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 MAX_DERIVED = 4
-"""Classes that derive from one for which an inherited method is looked at."""
+"""The most subclasses for which an inherited method is examined."""
 MAX_FRAMES = 64
-"""Ways to enter one function that are kept besides the one of which nothing is known."""
+"""The most frames of one function that are kept besides the free frame."""
 
 
 class Entries:
@@ -33,11 +33,11 @@ class Entries:
                 self._frames.setdefault(frame.ref, []).append(frame)
 
     def of(self, ref: FunctionRef) -> list[Frame]:
-        """The frames in which a name that a function uses is bound to a function, and those of classes that derive."""
+        """The frames in which a parameter is bound to a function, and those of a method in subclasses."""
         return [*self._frames.get(ref, ()), *self._inherited(ref)]
 
     def _inherited(self, ref: FunctionRef) -> list[Frame]:
-        """A method as the classes inherit it that define for themselves what it uses: a template method."""
+        """The frames of an inherited method in the subclasses that define what it uses: a template method."""
         objects, project = self.ev.objects, self.ev.project
         owner = project.enclosing_class(ref)
         function = project.function(ref)
@@ -62,7 +62,7 @@ def _attributes_of(function: s.Function, receiver: str) -> set[str]:
 
 
 def _binds_functions(frame: Frame) -> bool:
-    """Is a parameter here, or one of the function around it, bound to a function, or to a list of them."""
+    """Whether a parameter, here or of an enclosing function, is bound to a function or to a list of functions."""
     current: Frame | None = frame
     while current is not None:
         for values in current.given:

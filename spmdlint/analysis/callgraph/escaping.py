@@ -1,4 +1,4 @@
-"""Functions that are handed on as values: who calls them, and what is bound around them there, nobody sees."""
+"""Functions that are passed on as values: their callers, and the axes bound there, are unknown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spmdlint.program.link import FunctionRef
 
 
 def escapes(ev: Evaluator, ref: FunctionRef) -> bool:
-    """Is a function returned, stored in an object or a list, or given to code that is not known."""
+    """Whether a function is returned, stored in an object or a list, or passed to unknown code."""
     name = ev.project.function(ref).name
     own = ev.project.enclosing_class(ref) is None
     for other in ev.project.functions():
@@ -36,7 +36,7 @@ def _is_handed_on(ev: Evaluator, ref: FunctionRef, function: s.Function, number:
         if isinstance(operation, s.DictDisplay) and number in operation.values:
             return True
         if isinstance(operation, s.Call) and any(argument.value == number for argument in operation.arguments):
-            # A library runs what it is given as it is: `app.run(main)`. What comes of a partial is handed on.
+            # A library runs its argument as it is: `app.run(main)`. The result of a partial is passed on.
             callee = certain(ev.value(ev.free_frame(ref), operation.function))
             known = ev.knowledge.get(callee.name) if isinstance(callee, External) else None
             return not isinstance(callee, External) or (known is not None and known.kind == "currying")

@@ -1,4 +1,4 @@
-"""Properties that make parallel calls: to read one is to call it, though it looks like an attribute."""
+"""Properties that make parallel calls: reading one calls it, although it looks like an attribute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spmdlint.program.link import FunctionRef
 
 
 class Getters:
-    """The properties among some functions, by name, and who reads them."""
+    """The properties among some functions, by name, and the functions that read them."""
 
     def __init__(self, evaluator: Evaluator, frames: Iterable[Frame]) -> None:
         self.ev = evaluator
@@ -27,7 +27,7 @@ class Getters:
         return owner is not None and self._of_class(owner, name) is not None
 
     def _of_class(self, owner: FunctionRef, name: str) -> FunctionValue | None:
-        """The property of some object of a class."""
+        """The property of an object of a class."""
         return self.ev.objects.getter(Instance(self.ev.objects.class_of(owner)), name)
 
     def reads(self, frame: Frame) -> list[tuple[int, s.Attribute]]:
@@ -41,7 +41,7 @@ class Getters:
         return found
 
     def read_by(self, frame: Frame, operation: s.Attribute) -> FunctionValue | None:
-        """What runs when an attribute is read: of an object of unknown class, the only method of that name."""
+        """The property that reading an attribute runs; for an unknown object, the only method of that name."""
         values = self.ev.value(frame, operation.base)
         owners = [value for value in values if isinstance(value, Instance)]
         if owners:

@@ -1,4 +1,4 @@
-"""Names by which processes find one another: the text of an f-string, with its names in braces."""
+"""The names by which processes match calls: the text of an f-string, with its variable names in braces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HOLES = re.compile(r"\{[^}]*\}")
 
 
 def template(code: Code, number: int | None) -> str | None:
-    """The text of an f-string of constants and names; None of anything else."""
+    """The text of an f-string of constants and names; None for anything else."""
     written = code.operations[number] if number is not None else None
     if not isinstance(written, s.FString):
         return None
@@ -27,5 +27,5 @@ def template(code: Code, number: int | None) -> str | None:
 
 
 def may_be_one(one: str | None, other: str | None) -> bool:
-    """Can two names be the same: with other names in their braces, who knows."""
+    """Whether two names may be the same: if they have different variables in braces, they may."""
     return one is None or other is None or one == other or _HOLES.findall(one) != _HOLES.findall(other)

@@ -1,4 +1,4 @@
-"""Arrays that surely live on this process alone: fetched, addressed, or made here; and what is computed from them."""
+"""Arrays that are certainly on this process alone: fetched, addressed, made here, or computed from such arrays."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, certain
 from spmdlint.program import summary as s
 
-# Called outside of jit, these make an array on this process alone.
+# Called outside jit, these make an array on this process alone.
 _MAKERS: tuple[str, ...] = ("jax.random.", "numpy.", "jax.device_get", "jax.local_devices")
-# What the processes exchange comes back to the host of each.
+# The result of an exchange between processes is returned to each host.
 _MAKERS += tuple(f"jax.experimental.multihost_utils.{name}" for name in ("process_allgather", "broadcast_one_to_all"))
 _MAKERS += tuple(f"jax.numpy.{name}" for name in "zeros ones full array asarray arange eye".split())
-# Called outside of jit, these compute where their arrays are.
+# Called outside jit, these compute where their arrays are.
 _EAGER = ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.image.")
 _PER_CALLER = DEPTH // 3
 MAX_CALLERS = 8
-"""Callers that are asked what they pass; of what has more of them nobody knows where it lives."""
+"""The most callers whose arguments are examined; with more, the place of an argument is unknown."""
 _DEFAULT_DEVICE = External("jax.default_device")
 
 
 class LocalData:
-    """Tells what lives on one process, through names, elements and what callers pass. One per run."""
+    """Finds values that are on one process alone, through names, elements and arguments. One per run."""
 
     def __init__(self, evaluator: Evaluator, reach: Reach) -> None:
         self.ev = evaluator
         self.reach = reach
 
     def runs_here(self, frame: Frame, number: int, call: s.Call) -> bool:
-        """Does a call of something compiled run on this process alone: by its arguments, or by its default device."""
+        """Whether a call of a compiled function runs on this process alone, by its arguments or its default device."""
         managers = managers_around(frame, number)
         if any(_DEFAULT_DEVICE in self.ev.value(frame, manager.function) for manager in managers):
             return True
         return self._arguments(frame, call, DEPTH, set())
 
     def _arguments(self, frame: Frame, call: s.Call, depth: int, seen: set[int]) -> bool:
-        """Does a call get arrays of this process alone, beside constants."""
+        """Whether all arrays that a call is passed are on this process alone; constants do not count."""
         static = self._static_arguments(frame, call)
         operations = frame.code.operations
         given = [a.value for a in call.arguments if not _is_number(operations, a.value) and a.value not in static]
         if not given and call.arguments and not static:
-            return self._takes_all(frame, call)  # numbers that are written there
+            return self._takes_all(frame, call)  # number literals
         return bool(given) and all(self._is_local(frame, value, depth, seen) for value in given)
 
     def _takes_all(self, frame: Frame, call: s.Call) -> bool:
-        """Is it a compiled function of a module: it has no arrays but those that it is given."""
+        """Whether the callee is a compiled function of a module: its only arrays are its arguments."""
         callee = certain(self.ev.value(frame, call.function))
         if not isinstance(callee, Applied) or callee.receiver is not None or not callee.arguments.positional:
             return False
@@ -77,7 +77,7 @@ class LocalData:
         return everywhere(self.ev, frame, number, depth, says, seen)
 
     def _passed_locally(self, frame: Frame, name: str, depth: int) -> bool:
-        """Does every call that is known pass such an array for a parameter."""
+        """Whether every known call passes such an array for a parameter."""
         edges = [edge for edge in self.reach.callers.get(frame.ref, ()) if edge.caller.ref != frame.ref]
         function = frame.code.function
         if depth <= 0 or not 0 < len(edges) <= MAX_CALLERS:
@@ -103,12 +103,12 @@ class LocalData:
                     return True
                 return callee.name.startswith(_EAGER) and self._arguments(frame, operation, depth - 1, seen)
             if isinstance(callee, Applied) and self._compiles(callee):
-                # What is computed from local data alone stays where it was.
+                # What is computed from local data alone stays where the data are.
                 return not sharded(self.ev, callee) and self._arguments(frame, operation, depth - 1, seen)
         return self._is_local(frame, operation.function, depth - 1, seen)
 
     def _static_arguments(self, frame: Frame, operation: s.Call) -> frozenset[int]:
-        """What a call passes for parameters that are part of the program: no arrays."""
+        """The values that a call passes for static parameters, which are not arrays."""
         callee = certain(self.ev.value(frame, operation.function))
         if not isinstance(callee, Applied) or not callee.arguments.positional:
             return frozenset()
@@ -123,7 +123,7 @@ class LocalData:
         return known is not None and known.kind == "jit"
 
     def _own_device(self, frame: Frame, number: int, depth: int) -> bool:
-        """Is it one of the devices of this process: ``jax.local_devices()[0]``."""
+        """Whether the value is a device of this process: ``jax.local_devices()[0]``."""
 
         def says(operation: s.Operation, _depth: int) -> bool:
             callees = self.ev.value(frame, operation.function) if isinstance(operation, s.Call) else ()
@@ -133,7 +133,7 @@ class LocalData:
 
 
 def _is_number(operations: Sequence[s.Operation], number: int) -> bool:
-    """Is it written there: a number, or one with a sign."""
+    """Whether the operation is a constant, possibly with a sign."""
     operation = operations[number]
     return isinstance(operations[operation.operand] if isinstance(operation, s.Unary) else operation, s.Const)
 

@@ -1,4 +1,4 @@
-"""How far arrays reach: those on one process alone, and those made over the devices of several."""
+"""The extent of arrays: those on one process alone, and those over the devices of several."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLACES = ("device", "backend", "devices")
 
 
 def on_local_devices(value: Value, depth: int = DEPTH) -> bool:
-    """Is a map or jit given devices that are this process's own or few, or one device or backend by name."""
+    """Whether a map or jit is restricted to local devices, to a few listed ones, or to a named device or backend."""
     if not isinstance(value, Applied) or depth == 0:
         return False
     if value.name in ("jax.local_devices", _ONE_DEVICE) or _on_listed_devices(value) or _of_own_size(value):
@@ -47,7 +47,7 @@ def on_local_devices(value: Value, depth: int = DEPTH) -> bool:
 
 
 def _on_listed_devices(mesh: Applied) -> bool:
-    """Is it a mesh of devices that are written out one by one: the processes that own none of them take no part."""
+    """Whether a mesh is of devices that are listed one by one: processes that own none of them do not take part."""
     if mesh.name not in _MESHES:
         return False
     given = mesh.arguments.keyword("devices")
@@ -57,7 +57,7 @@ def _on_listed_devices(mesh: Applied) -> bool:
 
 
 def _of_own_size(mesh: Applied) -> bool:
-    """Is it a mesh of as many devices as this process has: with several processes, JAX refuses to make it."""
+    """Whether a mesh has as many devices as this process: with several processes, JAX refuses to make it."""
     if mesh.name not in _SHAPED:
         return False
     shapes = [certain(values) for values in (*mesh.arguments.positional[:1], *(v for _, v in mesh.arguments.keywords))]
@@ -72,7 +72,7 @@ def _is_written_out(devices: Value) -> bool:
 
 
 def sharded(evaluator: Evaluator, value: Applied) -> bool:
-    """Is a jit told how what it is given, or gives, is sharded over devices."""
+    """Whether a jit is given shardings over devices for its inputs or outputs."""
     for parameter in ("in_shardings", "out_shardings"):
         given = evaluator.argument(value, parameter)
         if given is not None and any(_spans(part) for part in given):
@@ -81,7 +81,7 @@ def sharded(evaluator: Evaluator, value: Applied) -> bool:
 
 
 def _spans(sharding: Value) -> bool:
-    """Is it a sharding, or a tree of them; that of a single device is none."""
+    """Whether the value is a sharding or a pytree of shardings; the sharding of a single device does not count."""
     if isinstance(sharding, Constant):
         return False
     if isinstance(sharding, Applied):
@@ -101,9 +101,9 @@ def everywhere(
     says: Callable[[s.Operation, int], bool],
     seen: set[int] | None = None,
 ) -> bool:
-    """Does it hold of all that a value may be: through names and elements, to the operations that ``says`` judges.
+    """Whether ``says`` holds for every operation that may make a value, through names and elements.
 
-    What a loop brings back to an operation in ``seen`` does not speak against it.
+    An operation that is already in ``seen``, reached again in a loop, does not count against it.
     """
     if depth == 0:
         return False
@@ -125,7 +125,7 @@ def everywhere(
 
 
 def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = DEPTH) -> bool:
-    """Is a value surely an array over the devices of several processes, or a tree of them: made as one, just before."""
+    """Whether a value was certainly just made as an array over the devices of several processes, or a tree of them."""
 
     def says(operation: s.Operation, depth: int) -> bool:
         if isinstance(operation, s.Next):
@@ -149,7 +149,7 @@ def global_data(evaluator: Evaluator, frame: Frame, number: int, depth: int = DE
 
 
 def _gives_global(evaluator: Evaluator, frame: Frame, iterable: int, depth: int) -> bool:
-    """Does whoever goes over this get such arrays: from a generator, or an object of the project's."""
+    """Whether iterating over a value gives such arrays: from a generator, or from an object of the project."""
     number = frame.code.root_of(iterable)
     call = frame.code.operations[number]
     makers: list[Value] = []
@@ -165,7 +165,7 @@ def _gives_global(evaluator: Evaluator, frame: Frame, iterable: int, depth: int)
 
 
 def _each_is_global(evaluator: Evaluator, function: FunctionValue, depth: int) -> bool:
-    """Is all that a generator yields, or ``__next__`` returns, such an array."""
+    """Whether everything that a generator yields, or ``__next__`` returns, is such an array."""
     inner = evaluator.free_frame(function.ref)
     yields = evaluator.project.function(function.ref).generator
     if not yields:
@@ -181,7 +181,7 @@ def _yields_global(evaluator: Evaluator, frame: Frame, given: s.Yield, depth: in
 
 
 def _makes_global(evaluator: Evaluator, callee: Value, depth: int) -> bool:
-    """Does a function give such an array: a library's, a partial of one, or a function that returns one."""
+    """Whether a function returns such an array: a library function, its partial, or a function that returns one."""
     if isinstance(callee, External):
         known = evaluator.knowledge.get(callee.name)
         return known is not None and known.gives_global

@@ -1,4 +1,4 @@
-"""Which files are written for several processes: what they, or the modules they import, say about processes."""
+"""Which files are written for several processes, judging by the process-related names in them and their imports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SIGNS = frozenset(
     "broadcast_one_to_all local_devices make_array_from_process_local_data make_array_from_callback "
     "make_array_from_single_device_arrays host_local_array_to_global_array addressable_shards addressable_data".split()
 )
-# Code for one process asks for its devices, and for the parts of an array on them, by these names, too.
+# Single-process code uses these names as well, for its devices and for the parts of an array on them.
 _WEAK = frozenset(("local_devices", "addressable_shards", "addressable_data"))
 _OF_ARRAYS = _WEAK | {name for name in _SIGNS if name.startswith("make_array_")}
 _SERVICE = "multihost_utils"
@@ -22,7 +22,7 @@ _COUNTS = frozenset(("process_count", "host_count"))
 
 
 MAX_STEPS = 8
-"""Steps over which lengths of rows are followed from one file to another."""
+"""The most steps over which row lengths are followed from one file to another."""
 
 
 class MultiProcess:
@@ -35,11 +35,11 @@ class MultiProcess:
         self._written: dict[Path, bool] = {}
 
     def written_for(self, path: Path) -> bool:
-        """Does a file name anything that several processes need, or import by name what nobody else does."""
+        """Whether a file names anything that only several processes need, or imports such a thing by name."""
         return self.always or self.says(path) or self._imports_needed(path)
 
     def surely_written_for(self, path: Path) -> bool:
-        """The same where asking for one's own devices is no sign: code for one process does, too."""
+        """The same, but a file's use of its own devices is not a sign: single-process code does that as well."""
         return self.always or self.needs(path) or self._imports_needed(path)
 
     def _imports_needed(self, path: Path) -> bool:
@@ -51,11 +51,11 @@ class MultiProcess:
         return self._written[path]
 
     def counts_lengths(self, user: Path, source: Path, steps: int, *, preview: bool) -> bool:
-        """Do lengths of rows that one file asks for count as a process's own examples', where another file uses them.
+        """Whether row lengths read in one file count as those of a process's own examples if another file uses them.
 
-        They do in code that speaks of processes itself, and in what it imports; in any other file they do for a
-        preview, if they do not leave it. Everything has lengths, and most of them are alike everywhere, so those that
-        come over many ``steps`` do not count.
+        They do in code that looks like a multi-process program, and in what it imports; in any other file only in
+        preview, and only if they do not leave it. Every value has a length, and most are the same everywhere, so
+        lengths that come over many ``steps`` do not count.
         """
         if user == source:
             return preview or self.written_for(user)
@@ -64,16 +64,16 @@ class MultiProcess:
         return self.always or (self.says(user) and (self.says(source) or source in self._imported(user)))
 
     def acts_for(self, path: Path) -> bool:
-        """Does a file do something that only several processes need, besides asking how many there are."""
+        """Whether a file does anything that only several processes need, besides asking how many there are."""
         functions = self.project.modules[path].summary.functions
         return self.always or any(_sign(f, o) and not _asks(o) for f in functions for o in f.operations)
 
     def around(self, path: Path) -> bool:
-        """Does any of the files that a file hangs together with say so."""
+        """Whether any file of the same component looks like a multi-process program."""
         return self._any_around(path, self.says)
 
     def surely_around(self, path: Path) -> bool:
-        """Does any of them name a thing that has no use for one process."""
+        """Whether any file of the same component names something that is of no use to a single process."""
         return self._any_around(path, self.needs)
 
     def _any_around(self, path: Path, asks: Callable[[Path], bool]) -> bool:
@@ -81,23 +81,23 @@ class MultiProcess:
         return self.always or any(asks(other) for other in self.project.modules if component[other] == component[path])
 
     def says(self, path: Path) -> bool:
-        """Does a file itself name such a thing."""
+        """Whether a file itself names such a thing."""
         if path not in self._known:
             functions = self.project.modules[path].summary.functions
             self._known[path] = any(_sign(f, operation) for f in functions for operation in f.operations)
         return self._known[path]
 
     def needs(self, path: Path) -> bool:
-        """Does a file name a thing that has no use for one process."""
+        """Whether a file names something that is of no use to a single process."""
         if not self.says(path):
             return False
         functions = self.project.modules[path].summary.functions
         return any(_sign(f, o) and getattr(o, "name", "") not in _WEAK for f in functions for o in f.operations)
 
     def joins(self, path: Path) -> bool:
-        """Do its processes surely know one another through JAX's service: where they do not, each lists its own CPUs.
+        """Whether a file's processes certainly know one another through JAX's service; if not, each lists its own CPUs.
 
-        Its program starts that service, or the file uses what needs it.
+        Either its program starts that service, or the file uses something that needs it.
         """
         functions = self.project.modules[path].summary.functions
         uses = any(_meets(operation) for function in functions for operation in function.operations)
@@ -108,7 +108,7 @@ class MultiProcess:
         return any(starts(function, operation) for function in functions for operation in function.operations)
 
     def tests_one_process(self, path: Path) -> bool:
-        """Is a file a test, by its name, that names no process, but arrays over devices at most."""
+        """Whether a file is a test, by its name, that names arrays over devices at most, but no processes."""
         if self.always or not (path.stem.startswith("test_") or path.stem.endswith("_test")):
             return False
         functions = self.project.modules[path].summary.functions
@@ -116,9 +116,9 @@ class MultiProcess:
         return names <= _OF_ARRAYS
 
     def counts_both(self, path: Path) -> bool:
-        """Does a function ask for the number of all devices and for that of its own: they differ for several processes.
+        """Whether a function asks for both the global and the local device count: with several processes they differ.
 
-        Others take the one for the other, which is no sign.
+        Other functions confuse the two, which is not a sign of several processes.
         """
         for function in self.project.modules[path].summary.functions:
             asked = {operation.name for operation in function.operations if isinstance(operation, s.Attribute)}
@@ -127,7 +127,7 @@ class MultiProcess:
         return False
 
     def _part_needs(self, path: Path, name: str) -> bool:
-        """Does a function or class of a file, or what it names there, need several processes; others may."""
+        """Whether a function or class of a file, or what it names there, needs several processes; True if unknown."""
         functions = self.project.modules[path].summary.functions
         tops = {f.name: f.index for f in functions if f.parent == 0}
         if name not in tops:
@@ -152,7 +152,7 @@ class MultiProcess:
         return {other for other, _ in self._imports(path)}
 
     def _imports(self, path: Path) -> Iterator[tuple[Path, str | None]]:
-        """The files that a file imports, each with the name that it takes from there, None for all of it."""
+        """The files that a file imports, each with the imported name, or None for a whole module."""
         module = self.project.modules[path]
         for function in module.summary.functions:
             for operation in function.operations:
@@ -172,7 +172,7 @@ def _asks(operation: s.Operation) -> bool:
 
 def _meets(operation: s.Operation) -> bool:
     if isinstance(operation, s.Import):
-        ours = operation.module.startswith("jax.")  # projects have modules of that name, too
+        ours = operation.module.startswith("jax.")  # projects have modules of that name as well
         return ours and (operation.module.endswith(_SERVICE) or operation.name == _SERVICE)
     return isinstance(operation, s.Attribute) and operation.name == _SERVICE
 

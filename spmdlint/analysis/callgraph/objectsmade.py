@@ -1,6 +1,7 @@
-"""Objects that are made with code to run: what their methods run, whoever calls them.
+"""Objects that are constructed with code to run: the frames of their methods, whoever calls them.
 
-A trainer is made with a list of hooks in one place, handed on through what nobody can follow, and trains in another.
+For example, a trainer is constructed with a list of hooks in one place, passed on in a way that cannot be followed, and
+trains in another place.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from spmdlint.analysis.evaluation.values import (
 
 
 def holds_code(evaluator: Evaluator, arguments: Arguments) -> bool:
-    """Is a constructor given functions or objects of the project, itself or in a list; records are no such objects."""
+    """Whether a constructor is passed functions or project objects, directly or in a list; records do not count."""
     given = (*arguments.positional, *(values for _, values in arguments.keywords))
     return any(_is_code(evaluator, values) for values in given)
 
@@ -40,7 +41,7 @@ def _is_code(evaluator: Evaluator, values: Values) -> bool:
 
 
 def method_frames(evaluator: Evaluator, instance: Instance) -> Iterator[Frame]:
-    """The frames of an object's methods, with nothing known of what else they are given."""
+    """The frames of an object's methods, whose other parameters are free."""
     objects = evaluator.objects
     seen: set[str] = set()
     for cls in objects.lineage(instance.cls):

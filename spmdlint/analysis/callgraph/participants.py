@@ -28,7 +28,7 @@ _TOLD_BY = "MultiprocessingOptions"
 
 
 def told_who_takes_part(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
-    """Does a call of a checkpointer, or of a method of one, go to the processes alone that its options name."""
+    """Whether a call of a checkpointer, or of one of its methods, involves only the processes that its options name."""
     method = frame.code.operations[call.function]
     owners = ev.value(frame, method.base) if isinstance(method, s.Attribute) else frozenset()
     made = [v.arguments for v in owners if isinstance(v, (Applied, Instance)) and v.arguments is not None]
@@ -36,12 +36,12 @@ def told_who_takes_part(ev: Evaluator, frame: Frame, call: s.Call) -> bool:
 
 
 def pretends_to_be_one(ev: Evaluator, frame: Frame, number: int) -> bool:
-    """Does an operation stand in a `with` whose context manager replaces what tells processes apart."""
+    """Whether an operation is inside a `with` whose context manager patches the functions that identify processes."""
     return any(_pretends(ev, frame, manager, _DEPTH) for manager in managers_around(frame, number))
 
 
 def _pretends(ev: Evaluator, frame: Frame, manager: s.Call, depth: int) -> bool:
-    """Does a context manager do so that a call makes, itself or one that it hands on."""
+    """Whether a context manager that a call makes does so, directly or through one that it returns."""
     for made in ev.value(frame, manager.function):
         inner = certain(made.arguments.positional[0]) if _is_manager(made) else made
         if not isinstance(inner, FunctionValue):
@@ -61,7 +61,7 @@ def _is_manager(value: Value) -> TypeGuard[Applied]:
 
 
 def _constants(ev: Evaluator, function: FunctionValue) -> Iterator[object]:
-    """What is written in the arguments of the calls of `patch` in a function."""
+    """The constants in the arguments of calls of `patch` in a function."""
     code = ev.code(function.ref)
     for call in code.calls_named(_PATCH).values():
         for argument in call.arguments:
@@ -74,7 +74,7 @@ def _replaces(given: object) -> bool:
 
 
 def names_participants(ev: Evaluator, arguments: Arguments) -> bool:
-    """Does a call say which processes take part, in an argument or in one of its options."""
+    """Whether a call says which processes take part, in an argument or in one of its options."""
     return any(_says(ev, value, _DEPTH) for value in _given(arguments))
 
 
@@ -93,7 +93,7 @@ def _says(ev: Evaluator, value: Value, depth: int) -> bool:
 
 
 def _leaves_some_out(options: Arguments) -> bool:
-    """Do not all processes take part: some are named, or each is a primary one for itself."""
+    """Whether not all processes take part: some are named, or each is its own primary."""
     active, primary = options.keyword("active_processes"), options.keyword("primary_host")
     named = active is not None and constant(active) != Constant(None)
     return named or options.open or (primary is not None and constant(primary) == Constant(None))

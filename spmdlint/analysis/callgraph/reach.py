@@ -1,7 +1,7 @@
-"""Who calls whom, over the whole program: the call graph, what is traced, and which axes may be bound where.
+"""The call graph of the whole program: who calls whom, what is traced, and which axes may be bound where.
 
-Every function is visited once with nothing known of its callers, and once for each way in which it is called with
-something known. Calls whose callee is in doubt lead nowhere: what they run is unknown.
+Every function is visited once with nothing known about its callers, and once for each frame in which it is called with
+known arguments. A call whose callee is uncertain has no edge: what it runs is unknown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from spmdlint.program.link import FunctionRef
 
 
 class CallEdge(Struct, frozen=True):
-    """One call that one frame makes, by its number there; ``certain`` if no undecided branch guards it."""
+    """One call that a frame makes, by its number there; ``certain`` if no undecided branch guards it."""
 
     caller: Frame
     number: int
@@ -54,12 +54,12 @@ class CallEdge(Struct, frozen=True):
 
     @property
     def site(self) -> Site:
-        """Where it is written. There are many calls, and few are asked."""
+        """The call site. It is computed on demand: there are many calls, and few queries."""
         return Site(self.caller.ref, self.number)
 
 
 class MapUse(Struct, frozen=True):
-    """A library's function that the linter knows, called in a frame: for ``Reach.uses``, one applied to a function."""
+    """A call of a known library function in a frame; in ``Reach.uses``, one that is applied to a function."""
 
     frame: Frame
     site: Site
@@ -70,11 +70,11 @@ class Reach(Struct):
     """The result of the visit.
 
     ``traced`` functions run while JAX traces; ``host`` ones (also) run outside. A frame is ``trusted`` if nothing is
-    assumed of its callers, or if it is entered without an undecided branch from one that is: what a test passes to a
-    trainer says little about code that the trainer reaches under other settings only. ``inner`` maps are the function
-    of another one: the axes of that are bound around them. ``spanning`` frames may make parallel calls themselves.
-    ``use_calls`` are the calls of each map or jit, ``use_handed`` those that hand one on, as to `jax.lax.scan`.
-    ``complete``: no call was taken without its arguments because there were too many frames.
+    assumed about its callers, or if it is entered without an undecided branch from a trusted one: what a test passes to
+    a trainer says little about code that the trainer only reaches under other settings. ``inner`` maps are the function
+    of another map, whose axes are bound around them. ``spanning`` frames may make parallel calls themselves.
+    ``use_calls`` are the calls of each map or jit, ``use_handed`` those that pass one on, for example to
+    `jax.lax.scan`. ``complete``: no call lost its arguments because there were too many frames.
     """
 
     certainty: Certainty
@@ -96,7 +96,7 @@ class Reach(Struct):
     complete: bool = True
 
     def calling(self, names: Iterable[str]) -> list[FunctionRef]:
-        """The functions that call one of a library's by these names, in the order of the text."""
+        """The functions that call a library function by one of these names, in source order."""
         found = {ref for name in names for ref in self.library_calls.get(name, ())}
         return sorted(found, key=lambda ref: (ref.path, ref.index))
 
@@ -105,7 +105,7 @@ class Reach(Struct):
 
 
 MAX_FRAMES = 100_000
-"""Frames visited in one program; beyond it, calls with known arguments are not told apart any more."""
+"""The most frames visited in one program; beyond it, calls are no longer distinguished by their arguments."""
 
 
 class Visitor:
@@ -116,9 +116,9 @@ class Visitor:
         self.calls = calls
         self.reach = Reach(Certainty(evaluator), Constructed(evaluator))
         self._seen: set[Frame] = set()
-        self._made: list[Instance] = []  # grows while it is gone over
+        self._made: list[Instance] = []  # grows while it is iterated over
         self._known: set[Instance] = set()
-        self._wrapped: list[Frame] = []  # what decorators of the project made of functions, whoever calls it
+        self._wrapped: list[Frame] = []  # functions that the project's decorators made, whoever calls them
 
     def run(self) -> Reach:
         """Visit every function of the project."""
@@ -149,7 +149,7 @@ class Visitor:
                 pending.append(edge.target.frame)
 
     def _not_told_apart(self, edge: CallEdge) -> CallEdge:
-        """A call as if nothing were known of its arguments."""
+        """The call with nothing known about its arguments."""
         self.reach.complete = False
         target, free = edge.target, self.ev.free_frame(edge.target.frame.ref)
         return CallEdge(edge.caller, edge.number, Target(free, target.way, target.binds, target.library), edge.certain)
@@ -196,19 +196,19 @@ class Visitor:
             self._make(callee, arguments)
             for target in self.calls.targets(callee, arguments, frame.depth + 1):
                 yield CallEdge(frame, number, target, sure)
-        # What is unknown, or a function of the project, makes nothing here that the linter knows.
+        # An unknown value, or a function of the project, makes nothing here that the linter knows.
         for value in self.ev.in_order(self.ev.value(frame, number)) if made else ():
             yield from self._use(frame, site, value, sure)
 
     def _hand_on(self, callee: External, arguments: Arguments, site: Site) -> None:
-        """Note the maps and jits that a library's function is given to call."""
+        """Record the maps and jits that are passed to a library function that calls them."""
         known = self.ev.knowledge.get(callee.name)
         for handed in self.calls.functions_in(known, arguments) if known is not None else ():
             if isinstance(handed, Applied):
                 self.reach.use_handed.setdefault(handed.site, []).append(site)
 
     def _wrap(self, frame: Frame, number: int) -> None:
-        """Note the function that a decorator put in the place of another one."""
+        """Record the function by which a decorator replaced another one."""
         made = only(self.ev.value(frame, number))
         if isinstance(made, FunctionValue) and made.outer is not None and made.outer.ref != frame.ref:
             entered = self.ev.entered_frame(made, Arguments(open=True), frame.depth + 1)
@@ -216,7 +216,7 @@ class Visitor:
                 self._wrapped.append(entered)
 
     def _make(self, callee: Value, arguments: Arguments) -> None:
-        """Note what is made here, if it is an object whose methods run code that it is given."""
+        """Record the object made here, if its methods run code that it is passed."""
         if isinstance(callee, ClassValue) and holds_code(self.ev, arguments):
             instance = Instance(callee, arguments)
             if instance not in self._known:
@@ -224,7 +224,7 @@ class Visitor:
                 self._made.append(instance)
 
     def _any_spans(self, frame: Frame, call: s.Call, callees: Values) -> bool:
-        """May what is called be a parallel call itself, as far as it is a library's."""
+        """Whether the callee may itself be a parallel call of a library."""
         if any(map(self._spans, callees)) or unknown_map(self.ev, frame, call, callees) is not None:
             return True
         if any(map(self._spans, self.calls.run_by(callees, frame, call))):
@@ -243,21 +243,21 @@ class Visitor:
 
     @cached_property
     def _spanning_methods(self) -> frozenset[str]:
-        """The names of the methods that :func:`by_arguments` may find to be parallel calls: for others it may rest."""
+        """The names of the methods that :func:`by_arguments` may resolve to parallel calls; it skips the others."""
         functions = self.ev.knowledge.functions
         classes = {known.given_to for known in functions.values() if known.given_to}
         parts = (name.rpartition(".") for name in functions if self._is_spanning(name))
         return frozenset(method for owner, _, method in parts if owner in classes)
 
     def _makes_known(self, frame: Frame, function: s.Function, element: int) -> bool:
-        """Is an element of a comprehension a call of a library's function that the linter knows."""
+        """Whether an element of a comprehension is a call of a known library function."""
         call = function.operations[element]
         callee = only(self.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         return known is not None and known.kind is not None
 
     def _made_in_rounds(self, frame: Frame, number: int, sure: bool) -> Iterator[CallEdge]:
-        """What a comprehension over what is known makes in each of its rounds."""
+        """The uses of what a comprehension over known values makes in each iteration."""
         value = only(self.ev.value(frame, number))
         made: tuple[Values, ...] = value.elements if isinstance(value, Collection) else ()
         if isinstance(value, DictionaryValue):
@@ -267,7 +267,7 @@ class Visitor:
                 yield from self._use(frame, each.site, each, sure)
 
     def _use(self, frame: Frame, site: Site, value: Value, sure: bool) -> Iterator[CallEdge]:
-        """A map made here: its function runs some time, under what the map binds."""
+        """The use of a map made here: its function runs at some time, with the map's axes bound."""
         if not isinstance(value, Applied) or value.site != site:
             return
         known = self.ev.knowledge.get(value.name)
@@ -289,7 +289,7 @@ class Visitor:
                 )
 
     def _put_inside(self, given: Value) -> None:
-        """Note what is the function of a map, or is bound to some arguments there."""
+        """Record the function of a map, also if it is bound to some arguments there."""
         while isinstance(given, Applied):
             self.reach.inner.add(given.site)
             known = self.ev.knowledge.get(given.name)
@@ -301,7 +301,7 @@ class Visitor:
     # -- what holds around a function
 
     def _spread(self) -> None:
-        """Carry what is bound and traced from callers to callees until nothing changes."""
+        """Propagate bound axes and tracing from callers to callees until nothing changes."""
         reach = self.reach
         self._trust()
         pending: list[FunctionRef] = []
@@ -334,7 +334,7 @@ class Visitor:
                 pending.extend(edge.target.frame for edge in edges if not self._is_to_fail(edge))
 
     def _is_to_fail(self, edge: CallEdge) -> bool:
-        """Does a test expect a call to fail: what it passes says nothing of the code that is called."""
+        """Whether a test expects a call to fail: its arguments then say nothing about the called code."""
         tests = edge.caller.code.mentions(RAISING)
         return tests and expects_failure(self.ev, edge.caller, edge.number)
 

@@ -1,4 +1,4 @@
-"""Programs that put no array on the devices of several processes: each bare `jit` of theirs is one process's own."""
+"""Programs that put no array on the devices of several processes: each bare `jit` in them is local to a process."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 from spmdlint.program import summary as s
 from spmdlint.program.link import Project
 
-# Parts of the names of what puts an array on devices of several processes, or computes there, in whatever library.
+# Parts of names, in any library, of what puts an array on devices of several processes, or computes there.
 _SPREADING = ("shard", "partitionspec", "partitioner", "pmap", "xmap", "pjit", "make_array", "host_local_array")
 _MESHES = frozenset("make_mesh get_mesh set_mesh use_mesh device_mesh create_device_mesh mesh_utils".split())
 _OTHERS = frozenset(("torch", "tensorflow", "paddle"))
 _OURS = frozenset(("jax", "flax", "mpi4py"))
-# JAX's own names for it, which a project may give to a function of its own as well.
+# JAX's own names for these; a project may give them to its own functions as well.
 _OF_JAX = _MESHES | frozenset(
     "pmap xmap pjit shard_map partitionspec namedsharding positionalsharding with_sharding_constraint".split()
 )
-# What works on the rows of this process's devices, or puts them there.
+# These work on the rows of this process's devices, or put them there.
 _BY_HAND = ("pmap", "device_put_sharded", "device_put_replicated")
-# What data sets are shared out by, and what gives each local device its rows.
+# These split data sets into shards, or give each local device its rows.
 _LOCAL = frozenset(("shard", "shard_prng_key", "unshard", "addressable_shards"))
 
 
 class Spreading:
-    """Looks at the names in a program, which is the files that hang together. One per run."""
+    """Examines the names in a program, that is, in the files of a component. One per run."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -32,9 +32,9 @@ class Spreading:
         self._starting: dict[int, bool] = {}
 
     def keeps_to_itself(self, path: Path) -> bool:
-        """Does a program that starts its processes itself leave all arrays on their own devices: MPI sends the rest.
+        """Whether a program that starts its processes itself leaves each array on its own devices (MPI does the rest).
 
-        One that does not may well be a part of a program which shards its arrays somewhere else.
+        A program that does not start them may well be part of one that shards its arrays elsewhere.
         """
         component = self.project.component[path]
         if component not in self._starting:
@@ -43,12 +43,12 @@ class Spreading:
         return self._starting[component] and not self._names(component)
 
     def maps_alone(self, path: Path) -> bool:
-        """Does a program use several devices by `pmap` alone, whose outputs are of this process's devices."""
+        """Whether a program uses several devices by `pmap` alone, whose outputs are on this process's devices."""
         names = self._names(self.project.component[path])
         return bool(names) and all(any(part in name for part in _BY_HAND) for name in names)
 
     def _names(self, component: int) -> frozenset[str]:
-        """The names by which the files of a component spread arrays, or may."""
+        """The names in the files of a component that put arrays on several processes, or may do so."""
         if component not in self._known:
             operations = (o for f in self._functions(component) for o in f.operations)
             self._known[component] = frozenset(name for o in operations for name in _words(o) if self._spreads(name))
@@ -68,21 +68,21 @@ class Spreading:
 
     @cached_property
     def _own(self) -> frozenset[str]:
-        """What the project itself defines: that spreads arrays by what it names in turn, or does not."""
+        """The names that the project itself defines: whether they spread arrays depends on what they use."""
         functions = [f for module in self.project.modules.values() for f in module.summary.functions]
         fields = {o.name for f in functions for o in f.operations if isinstance(o, s.StoreAttribute)}
         return frozenset(fields.union((f.name for f in functions), (path.stem for path in self.project.modules)))
 
 
 def _of_others(summary: s.Summary) -> bool:
-    """Is a file written for another library of arrays, whose words for such things say nothing of JAX."""
+    """Whether a file is written for a different array library, whose names for such things say nothing about JAX."""
     imports = (o for function in summary.functions for o in function.operations if isinstance(o, s.Import))
     packages = {operation.module.partition(".")[0] for operation in imports}
     return not packages.isdisjoint(_OTHERS) and packages.isdisjoint(_OURS)
 
 
 def starts(function: s.Function, operation: s.Operation) -> bool:
-    """Is it ``jax.distributed.initialize``, or ``mpi4py``."""
+    """Whether an operation is ``jax.distributed.initialize``, or imports ``mpi4py``."""
     if isinstance(operation, s.Import):
         return operation.module.partition(".")[0] == "mpi4py"
     if not isinstance(operation, s.Attribute) or operation.name != "initialize":

@@ -1,4 +1,4 @@
-"""What a call passes for parameters that are part of the compiled program."""
+"""The values that a call passes for static parameters, which are part of the compiled program."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PARAMETERS = ("static_argnames", "static_argnums", "static_broadcasted_argnums"
 def static_arguments(
     evaluator: Evaluator, callee: Applied, operation: s.Call, formals: Sequence[str]
 ) -> Iterator[tuple[str | None, int]]:
-    """The static parameters of a jit or map, and the values that a call passes for them.
+    """The static parameters of a jit or map, each with the value that a call passes for it.
 
-    ``formals`` are the parameters of the function behind it, as far as they are known; a place beyond them has no name.
-    The receiver of a method is not among them, but counts where the method was compiled before it had one.
+    ``formals`` are the parameters of the function behind it, as far as they are known; a position beyond them has no
+    name. The receiver of a method is not among them, but it counts if the method was compiled before it was bound.
     """
     before = 0 if callee.receiver is None else 1
     for parameter in _PARAMETERS:
@@ -38,7 +38,7 @@ def static_arguments(
 
 
 def static_places(evaluator: Evaluator, callee: Applied) -> frozenset[int]:
-    """The places of the static parameters of a jit or map, as far as they are told by number."""
+    """The positions of the static parameters of a jit or map, as far as they are given by number."""
     given = (each for parameter in _PARAMETERS for each in _constants(evaluator.argument(callee, parameter)))
     return frozenset(each for each in given if type(each) is int)
 

@@ -1,4 +1,4 @@
-"""Parallel calls of the host that stand in code which JAX traces."""
+"""Parallel calls of the host inside code that JAX traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spmdlint.program.link import FunctionRef
 
 
 class CallWhileTracing(Struct, frozen=True):
-    """A parallel call in traced code, and the way by which it is traced, the jit or map first."""
+    """A parallel call in traced code, and the path by which it is traced, starting at the jit or map."""
 
     site: Site
     name: str
@@ -22,7 +22,7 @@ class CallWhileTracing(Struct, frozen=True):
 
 
 def calls_while_tracing(evaluator: Evaluator, reach: Reach) -> Iterator[CallWhileTracing]:
-    """Every parallel call of the host in a function that a jit or a map surely runs."""
+    """Every parallel call of the host in a function that a jit or a map certainly runs."""
     for ref in sorted(reach.traced, key=lambda r: (r.path, r.index)):
         frame = evaluator.free_frame(ref)
         function = evaluator.function(frame)
@@ -40,7 +40,7 @@ def calls_while_tracing(evaluator: Evaluator, reach: Reach) -> Iterator[CallWhil
 
 
 def _of_host(evaluator: Evaluator, frame: Frame, call: s.Call) -> str | None:
-    """The parallel call of the host that this one surely is."""
+    """The name of the parallel call of the host that this call certainly is; None otherwise."""
     callee = certain(evaluator.value(frame, call.function))
     known = evaluator.knowledge.get(callee.name) if isinstance(callee, External) else None
     return known.name if known is not None and known.parallel and not known.compiled else None
@@ -49,7 +49,7 @@ def _of_host(evaluator: Evaluator, frame: Frame, call: s.Call) -> str | None:
 def _of_given(
     evaluator: Evaluator, reach: Reach, frame: Frame, number: int, call: s.Call
 ) -> Iterator[CallWhileTracing]:
-    """A call of a function that the caller hands in, where that caller is traced."""
+    """A call of a function that the caller passes in, if that caller is traced."""
     if not isinstance(certain(evaluator.value(frame, call.function)), Free):
         return
     for edge in reach.callers.get(frame.ref, ()):
@@ -61,7 +61,7 @@ def _of_given(
 
 
 def way_from_tracing(reach: Reach, ref: FunctionRef) -> tuple[Site, ...] | None:
-    """The calls from a jit or map to a function, by breadth-first search backwards; certain ones only."""
+    """The certain calls from a jit or map to a function, by breadth-first search backwards; None if there are none."""
     pending: list[tuple[FunctionRef, tuple[Site, ...]]] = [(ref, ())]
     seen = {ref}
     while pending:

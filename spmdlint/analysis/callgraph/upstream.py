@@ -1,4 +1,4 @@
-"""Which functions may come to a call of a library's function: themselves, by calls, imports or class statements."""
+"""Which functions may reach a call of a library function, directly, or by calls, imports or class statements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spmdlint.program.link import FunctionRef, Module, Project
 
 
 def upstream(project: Project, reach: Reach, names: Collection[str]) -> set[FunctionRef]:
-    """Every function that may come to a call of one of these; more than do, never fewer."""
+    """Every function that may reach a call of one of these names; an over-approximation."""
     found: set[FunctionRef] = set()
     pending = reach.calling(names)
     if not pending:
@@ -38,7 +38,7 @@ def imported(project: Project, module: Module, operation: s.Import) -> Iterator[
 
 
 def _entered(project: Project) -> dict[FunctionRef, list[FunctionRef]]:
-    """The functions that run a module, by importing it, or the body of a class, by defining it."""
+    """The functions that run a module by importing it, or a class body by defining the class."""
     found: dict[FunctionRef, list[FunctionRef]] = {}
     for path, module in project.modules.items():
         for function in module.summary.functions:

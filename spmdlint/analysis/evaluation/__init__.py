@@ -1,1 +1,1 @@
-"""What values may be: on demand, per function and what its parameters are bound to."""
+"""Abstract evaluation: what a value may be, computed on demand per frame (a function with its parameters' bindings)."""

@@ -1,7 +1,7 @@
-"""What an annotation says of a parameter or field of which nothing else is known.
+"""What an annotation says about a parameter or field about which nothing else is known.
 
-Python does not hold anybody to annotations, but nobody writes a wrong class on purpose. A class that others derive from
-says little, since any of them may come; so it counts as unknown.
+Python does not enforce annotations, but nobody writes a wrong class on purpose. A class with subclasses says little,
+because the object may belong to any of them; it counts as unknown.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ _OPEN_BASES = (*PROTOCOLS, "abc.ABC", "typing.NamedTuple", "collections.namedtup
 
 
 class Annotations:
-    """Reads annotations. One with its evaluator."""
+    """Reads annotations. One per evaluator."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
 
     def of_parameter(self, frame: Frame, name: str) -> Values | None:
-        """An object of the class that a parameter is annotated with; None where that says nothing."""
+        """An object of the class that a parameter is annotated with; None unless that is one certain class."""
         written = self._written(frame, name)
         return self.of(*written) if written is not None else None
 
     def class_of_parameter(self, frame: Frame, name: str) -> Value | None:
-        """The class that a parameter is annotated with, whether it is known that there is no other one below it."""
+        """The class that a parameter is annotated with; the object may also belong to a subclass of it."""
         written = self._written(frame, name)
         return self._named(*written) if written is not None else None
 
     @staticmethod
     def _written(frame: Frame, parameter: str) -> tuple[Frame, int] | None:
-        """Where the annotation of a parameter is evaluated."""
+        """The frame and operation that evaluate the annotation of a parameter."""
         outer = frame.outer
         made = outer.code.made_functions.get(frame.ref.index) if outer is not None else None
         for name, number in made.annotations if made is not None else ():
@@ -64,7 +64,7 @@ class Annotations:
         return None
 
     def declared(self, free: Free) -> Value | None:
-        """The class that a parameter or field is annotated with, which others may derive from; None if not known."""
+        """The class that a parameter or field is annotated with, which may have subclasses; None if not known."""
         frame = self.ev.free_frame(free.ref)
         if self.ev.function(frame).kind != "class":
             return self.class_of_parameter(frame, free.name)
@@ -75,7 +75,7 @@ class Annotations:
         return None
 
     def of(self, frame: Frame, number: int) -> Values | None:
-        """An object of the class that an annotation names; None where that is not one certain class."""
+        """An object of the class that an annotation names; None unless it names a single certain class."""
         cls = self._named(frame, number)
         if isinstance(cls, ClassValue):
             return one(Instance(cls)) if self._is_one(cls) else None
@@ -84,7 +84,7 @@ class Annotations:
         return self._holding(frame, number)
 
     def _holding(self, frame: Frame, number: int) -> Values | None:
-        """A list or dictionary of such objects: ``list[Metric]``, ``dict[str, Metric]``, ``tuple[Metric, ...]``."""
+        """A collection of such objects: ``list[Metric]``, ``dict[str, Metric]``, ``tuple[Metric, ...]``."""
         operation = frame.code.operations[number]
         if not isinstance(operation, s.Subscript):
             return None
@@ -129,7 +129,7 @@ class Annotations:
         return isinstance(operation, s.Const) and operation.value is None
 
     def _is_one(self, cls: ClassValue) -> bool:
-        """Are its objects of this class, and of no other that derives from it."""
+        """Whether an object annotated with this class is of exactly this class, and not of a subclass."""
         objects = self.ev.objects
         return (
             cls.ref not in objects.subclasses
@@ -139,7 +139,7 @@ class Annotations:
 
     @cached_property
     def _owners(self) -> frozenset[str]:
-        """The classes of libraries with methods that every process has to call."""
+        """The library classes with methods that every process has to call."""
         functions = self.ev.knowledge.functions
         owners = (name.rpartition(".")[0] for name, known in functions.items() if known.parallel)
         return frozenset(owner for owner in owners if owner in functions)

@@ -1,4 +1,4 @@
-"""Which values are single arrays for sure, and no tuples or other trees of them."""
+"""Which values are certainly single arrays, and not tuples or other pytrees of arrays."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MAX_DEPTH = 12
 
 
 class Arrays:
-    """Follows results to the operations that make them."""
+    """Traces results back to the operations that make them."""
 
     def __init__(self, calls: Calls) -> None:
         self.calls = calls
         self.ev = calls.ev
 
     def returned(self, frame: Frame, depth: int = 0) -> bool:
-        """Does a function return one array, whichever way it takes."""
+        """Whether a function returns a single array on every path."""
         function = self.ev.function(frame)
         returns = [
             operation
@@ -32,7 +32,7 @@ class Arrays:
         return all(r.value is not None and self.is_array(frame, r.value, depth) for r in returns)
 
     def is_array(self, frame: Frame, number: int, depth: int = 0) -> bool:
-        """Is the value of an operation one array."""
+        """Whether the value of an operation is a single array."""
         if depth > MAX_DEPTH:
             return False
         operation = self.ev.function(frame).operations[number]
@@ -66,7 +66,7 @@ class Arrays:
         return callee is None and isinstance(source, s.Attribute) and source.name in _METHODS
 
     def result(self, callee: FunctionValue | Applied, frame: Frame, operation: s.Call, depth: int) -> bool:
-        """Does a call give one array: of a function, or of one mapped or compiled, which keeps the tree."""
+        """Whether a call of a function, or of a mapped or compiled one (which keeps the pytree), returns one array."""
         if not self.calls.keeps_results(callee):
             return False
         targets = list(self.calls.targets(callee, self.ev.arguments(frame, operation), frame.depth + 1))

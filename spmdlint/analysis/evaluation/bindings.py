@@ -1,4 +1,4 @@
-"""Which parameter gets which argument, by Python's rules."""
+"""Binds the arguments of a call to parameters, by Python's rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BY_NAME = ("standard", "keyword-only")
 
 
 def bind(function: Function, arguments: Arguments) -> dict[str, Values]:
-    """The arguments by parameter. A parameter that is not in it got none, or one behind a star."""
+    """The arguments by parameter. A parameter is missing if it got no argument, or one from a starred argument."""
     formals = function.formals
     bindings: dict[str, Values] = {}
     positional = [f.name for f in formals if f.kind in _BY_POSITION]
@@ -33,12 +33,12 @@ def bind(function: Function, arguments: Arguments) -> dict[str, Values]:
 
 
 def passed_to(function: Function, call: Call, parameter: str, *, bound: bool) -> int | None:
-    """The value that a call passes for a parameter of a function; ``bound``: its first one is the receiver."""
+    """The value that a call passes for a parameter of a function; ``bound``: its first parameter is the receiver."""
     return passed(call, parameter, tuple(formal.name for formal in function.formals[bound:]))
 
 
 def passed(call: Call, parameter: str, positional: tuple[str, ...]) -> int | None:
-    """The value that a call passes for a parameter; None where it passes none, or behind a star."""
+    """The value that a call passes for a parameter; None if it passes none, or passes it in a starred argument."""
     for argument in call.arguments:
         if argument.keyword == parameter:
             return argument.value
@@ -50,5 +50,5 @@ def passed(call: Call, parameter: str, positional: tuple[str, ...]) -> int | Non
 
 
 def by_position(call: Call) -> list[int]:
-    """What a call passes by position; what stands behind a star counts as one."""
+    """The values that a call passes by position; a starred argument counts as one."""
     return [argument.value for argument in call.arguments if argument.keyword is None]

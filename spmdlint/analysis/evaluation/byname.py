@@ -1,8 +1,8 @@
-"""What an attribute is asked of where nothing is known of the object: the only class that has one of this name.
+"""Resolves attributes of unknown objects by name: to the only class in the project with an attribute of that name.
 
-Python programs give a method of their own a name of its own, but for those of :data:`_COMMON`; of these, and where
-several classes have one, the name of the object tells: a `learner` is a `Learner`. An annotation leaves fewer classes
-to choose from, and an object that a method hands its own call on to is not the one that the method is of.
+Most method names in a Python program are unique to one class, except those in :data:`_COMMON`. For these, and where
+several classes share a name, the object's own name decides: a `learner` is a `Learner`. An annotation narrows the
+choice, and if a method forwards its own call to an object, that object is not of the method's class.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from spmdlint.program.link import FunctionRef
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
-# Names that methods of every library share: one definition in the project says nothing about an unknown object.
+# Method names that every library uses: a single definition in the project says nothing about an unknown object.
 _COMMON = frozenset(name for kind in (dict, list, set, str, bytes, int, float) for name in dir(kind)) | frozenset(
     """
     init apply step run save restore load close read write open start stop join result submit wait done map filter sum
     mean min max reshape astype at shape dtype size T item tolist replace call update flush log info lower compile trace
     eval train reset next send put fit build create register name state params config model forward""".split()
 )
-# What programs call their settings, a field of which may be called as one of any class, and words for their classes.
+# What programs call their settings, whose fields may be named after any class, and words in their class names.
 _SETTINGS = frozenset("args config cfg conf flags opt opts options hparams hps settings namespace FLAGS".split())
 _SETTINGS_CLASSES = ("config", "args", "argument", "option", "setting", "param", "flag", "spec")
-# Annotations that say nothing of the class.
+# Annotations that say nothing about the class.
 _OPEN = ("typing.", "typing_extensions.", "collections.abc.", "builtins.", "types.")
 
 
 class ByName:
-    """Finds classes by what they have. One with its evaluator."""
+    """Finds classes by the attributes that they have. One per evaluator."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
@@ -52,9 +52,9 @@ class ByName:
         self._classes_of: dict[Path, list[tuple[str, FunctionRef]]] = {}
 
     def method(self, base: Value, name: str, frame: Frame) -> Values:
-        """The only method of this name, in the file that uses it or else in the project, of an unknown object."""
+        """The only method of this name, in the file that uses it or else in the project, bound to an unknown object."""
         if isinstance(base, Unknown) and ("_" not in name or name in self.ev.knowledge.methods):
-            return ANYTHING  # any library may have one word for it
+            return ANYTHING  # any library may use a single word
         called = base.name.replace("_", "").lower() if isinstance(base, Free) else ""
         if is_common(name) and not called:
             return ANYTHING
@@ -69,10 +69,10 @@ class ByName:
         return self.ev.objects.in_lineage([owner], name, Instance(owner)) or ANYTHING
 
     def _namesakes(self, called: str, classes: list[FunctionRef], base: Free, frame: Frame) -> list[FunctionRef]:
-        """What is called `learner` is a `Learner`, if there is no `SlowLearner` that it may be as well.
+        """The classes that an object is named after: `learner` is a `Learner`, unless a `SlowLearner` fits as well.
 
-        It is one where that is the only class so called that its file defines or imports, and it has all that the
-        function asks it for.
+        In that case it is a class if that is the only one with a fitting name that its file defines or imports, and if
+        it has every attribute that the function reads from the object.
         """
         named = [(self.project.function(cls).name.lower(), cls) for cls in classes]
         alike = [(name, cls) for name, cls in named if name.endswith(called)]
@@ -83,7 +83,7 @@ class ByName:
         return named_so if only and self._has(named_so[0], self._asked(frame, base.name)) else []
 
     def _visible(self, path: Path) -> list[tuple[str, FunctionRef]]:
-        """The classes that a file defines, or imports by their names, each with its name in small letters."""
+        """The classes that a file defines, or imports by name, each with its name in lower case."""
         if path not in self._classes_of:
             functions = self.project.modules[path].summary.functions
             found = [(each.name.lower(), FunctionRef(path, each.index)) for each in functions if each.kind == "class"]
@@ -97,18 +97,18 @@ class ByName:
 
     @staticmethod
     def _asked(frame: Frame, name: str) -> set[str]:
-        """The attributes that a function asks a name for."""
+        """The attributes that a function reads from a name."""
         operations = frame.code.operations
         attributes = ((o, operations[o.base]) for _, o in frame.code.of_kind(s.Attribute))
         return {o.name for o, asked in attributes if isinstance(asked, s.Load) and asked.name == name}
 
     def _has(self, cls: FunctionRef, names: set[str]) -> bool:
-        """Does a class itself define all of these attributes, or store them."""
+        """Whether a class itself defines or stores all of these attributes."""
         methods, stores = self.project.methods(cls), self.project.function(cls).stores
         return names <= self.ev.objects.attribute_stores(cls).keys() | methods.keys() | stores.keys()
 
     def owners(self, frame: Frame, number: int, name: str) -> Values:
-        """What an attribute is asked of: where nothing is known of it, the only class that has one of that name."""
+        """The object an attribute is read from: if it is unknown, the only class with an attribute of that name."""
         bases = self.ev.value(frame, number)
         if not all(isinstance(base, (Free, Unknown)) for base in bases) or is_common(name):
             return bases
@@ -122,7 +122,7 @@ class ByName:
 
     @staticmethod
     def _is_settings(frame: Frame, number: int) -> bool:
-        """Is something a part of the settings: ``config.dataset`` is called as a data set, and is none."""
+        """Whether a value is part of the settings: ``config.dataset`` is named like a data set, but is not one."""
         operation = frame.code.operations[number]
         while isinstance(operation, s.Attribute):
             operation = frame.code.operations[operation.base]
@@ -131,19 +131,19 @@ class ByName:
         return False
 
     def _holds_settings(self, cls: FunctionRef) -> bool:
-        """Is a class one for settings, by its name."""
+        """Whether a class holds settings, judging by its name."""
         name = self.project.function(cls).name.lower()
         return any(word in name for word in _SETTINGS_CLASSES)
 
     def _only(self, classes: list[FunctionRef], user: Path) -> ClassValue | None:
-        """The only one of some classes, in the file that uses it or among those that it goes with."""
+        """The only one of some classes in the file that uses it, or in the files of the same component."""
         component = self.project.component
         near = [cls for cls in classes if component[cls.path] == component[user]]
         near = [cls for cls in near if cls.path == user] or near
         return self.ev.objects.class_of(near[0]) if len(near) == 1 else None
 
     def _admitted(self, base: Value, classes: list[FunctionRef]) -> list[FunctionRef]:
-        """The classes that an object may be of, as its annotation says."""
+        """The classes that an object may belong to, according to its annotation."""
         objects = self.ev.objects
         declared = objects.annotations.declared(base) if classes and isinstance(base, Free) else None
         if isinstance(declared, ClassValue):
@@ -168,9 +168,9 @@ class ByName:
         return found
 
     def only_class_with(self, method: str, frame: Frame, number: int) -> ClassValue | None:
-        """The only class of a file that defines a special method, for a parameter that nothing is known of.
+        """The only class of a file that defines a special method, for a parameter about which nothing is known.
 
-        The attributes that the function asks the parameter for must be those of the class.
+        The class must have every attribute that the function reads from the parameter.
         """
         function = self.ev.function(frame)
         load = function.operations[number]
@@ -184,5 +184,5 @@ class ByName:
 
 
 def is_common(name: str) -> bool:
-    """Is a name one that methods of every library share."""
+    """Whether methods of every library share this name."""
     return name in _COMMON or name.startswith("__")

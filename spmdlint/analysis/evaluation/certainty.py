@@ -1,4 +1,4 @@
-"""Which blocks of a function surely run when the function does."""
+"""Which blocks of a function certainly run when the function runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spmdlint.program.summary import ENTRY, EXIT
 
 
 class Certainty:
-    """Tells the blocks that no undecided branch guards, by frame. One per run."""
+    """Finds the blocks that no undecided branch guards, by frame. One per run."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
@@ -23,7 +23,7 @@ class Certainty:
     def blocks(self, frame: Frame) -> frozenset[int]:
         """The blocks that run whenever the function returns.
 
-        Loop bodies count: a loop that never runs is not what its author wrote it for.
+        Loop bodies count: nobody writes a loop that never runs.
         """
         key = (frame.code, self.ev.decisions(frame))
         found = self._known.get(key)

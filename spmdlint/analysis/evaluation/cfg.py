@@ -14,7 +14,7 @@ _NONE: frozenset[ValueId] = frozenset()
 
 
 class Flow:
-    """The graph of one function, and what is computed from it on demand."""
+    """The control-flow graph of one function, and what is computed from it on demand."""
 
     __slots__ = ("__dict__", "_reaching", "function", "predecessors", "successors")
 
@@ -29,7 +29,7 @@ class Flow:
         self.predecessors = tuple([shared(tuple(each)) for each in predecessors])
         self._reaching: dict[tuple[int, str], frozenset[ValueId]] = {}
 
-    # -- what was asked for before; most functions are never asked
+    # -- caches for queries; most functions get no queries
 
     @cached_property
     def _last(self) -> dict[str, dict[int, ValueId]]:
@@ -46,7 +46,7 @@ class Flow:
     # -- reaching definitions
 
     def reaching(self, number: ValueId, name: str) -> frozenset[ValueId]:
-        """The stores to a local name that may be its last before an operation."""
+        """The stores to a local name that may be the last one before an operation."""
         block = self.function.block_of[number]
         stores = self._stores_of(name)
         before = bisect_left(stores, number)
@@ -56,7 +56,7 @@ class Flow:
         return self._at_start(block, name)
 
     def _stores_of(self, name: str) -> Sequence[ValueId]:
-        """The stores to a name, in the order of the text; what declares it alone is none."""
+        """The stores to a name, in source order, without those that only declare it."""
         numbers = self.function.stores.get(name, ())
         if not self._declares:
             return numbers
@@ -65,16 +65,16 @@ class Flow:
 
     @cached_property
     def _declares(self) -> bool:
-        """Does the function only declare any name, as in ``x: int``."""
+        """Whether the function only declares any name, as in ``x: int``."""
         return any(type(operation) is Declare for operation in self.function.operations)
 
     def at_end(self, name: str) -> frozenset[ValueId]:
-        """The stores to a name that may be its last when the function is done."""
+        """The stores to a name that may be the last one when the function returns."""
         return self._at_start(EXIT, name)
 
     @cached_property
     def _deleted(self) -> dict[str, list[ValueId]]:
-        """Where names are deleted."""
+        """The operations that delete each name."""
         found: dict[str, list[ValueId]] = {}
         for number, operation in enumerate(self.function.operations):
             if type(operation) is Delete and operation.name is not None:
@@ -83,14 +83,14 @@ class Flow:
 
     @cached_property
     def _only_stores(self) -> dict[str, frozenset[ValueId]]:
-        """The store of each name that is stored once and never deleted."""
+        """The store of each name that is stored exactly once and never deleted."""
         counted = ((name, self._stores_of(name)) for name in self.function.stores)
         once = ((name, stores) for name, stores in counted if len(stores) == 1 and name not in self._deleted)
         return {name: shared(frozenset(stores)) for name, stores in once}
 
     @cached_property
     def _after(self) -> list[int]:
-        """The blocks that control can come to behind each one, as the bits of a number."""
+        """The blocks reachable from each block, as the bits of a number."""
         after = [0] * len(self.successors)
         pending = list(range(len(after)))
         while pending:
@@ -115,7 +115,7 @@ class Flow:
         return self._reaching[key]
 
     def _last_before(self, block: int, name: str, takes: Callable[[int, int], bool]) -> frozenset[ValueId]:
-        """The stores that may be the last before a block, by the edges that control ``takes``."""
+        """The stores that may be the last one before a block, along the edges that ``takes`` admits."""
         found: set[ValueId] = set()
         seen = {block}
         last_stores = self._last_stores(name)
@@ -133,14 +133,14 @@ class Flow:
         return shared(frozenset(found)) if found else _NONE
 
     def reaching_by(self, number: ValueId, name: str, takes: Callable[[int, int], bool]) -> frozenset[ValueId]:
-        """The stores of :meth:`reaching` that are left where control takes some edges only."""
+        """The stores of :meth:`reaching` that remain if control only takes the edges that ``takes`` admits."""
         stores = self.reaching(number, name)
         if len(stores) < 2:
             return stores
         return self._last_before(self.function.block_of[number], name, takes)
 
     def _last_stores(self, name: str) -> dict[int, ValueId]:
-        """By block, the store to a name that is there when the block ends."""
+        """The store to a name that is in effect at the end of each block."""
         found = self._last.get(name)
         if found is None:
             block_of = self.function.block_of
@@ -153,7 +153,7 @@ class Flow:
     # -- order and regions
 
     def reachable(self, start: int = ENTRY, without: int | None = None) -> set[int]:
-        """The blocks that control can come to from a block (itself included), not passing through ``without``."""
+        """The blocks reachable from a block, including itself, without passing through ``without``."""
         found: set[int] = set()
         pending = [start]
         while pending:
@@ -165,7 +165,7 @@ class Flow:
         return found
 
     def reachable_by(self, start: int, takes: Callable[[int, int], bool]) -> set[int]:
-        """The blocks that control can come to from a block (itself included) by the edges that it ``takes``."""
+        """The blocks reachable from a block, including itself, along the edges that ``takes`` admits."""
         found: set[int] = set()
         pending = [start]
         while pending:
@@ -176,7 +176,7 @@ class Flow:
         return found
 
     def guarded(self, block: int, arm: int) -> frozenset[int]:
-        """The blocks that control can come to from one arm of a branch before its arms meet."""
+        """The blocks reachable from one arm of a branch before its arms join."""
         key = (block, arm)
         if key not in self._guarded:
             self._guarded[key] = shared(frozenset(self.reachable(arm, without=self.joins_at(block))))
@@ -190,10 +190,10 @@ class Flow:
         *,
         caught: bool = False,
     ) -> list[int]:
-        """The blocks from ``start`` on, up to ``without``, in reverse postorder: as they would run, loops once.
+        """The blocks from ``start`` up to ``without`` in reverse postorder: as they run, with each loop run once.
 
-        ``closed`` edges are not taken. Ways that only an exception takes are left out: any call may raise, and hardly
-        one is meant to. ``caught``: what a `raise` statement raises is followed into its handlers.
+        ``closed`` edges are not taken. Paths that only an exception takes are left out: any call may raise, and hardly
+        any is meant to. ``caught``: an exception raised by a `raise` statement is followed into its handlers.
         """
         seen: set[int] = set()
         out: list[int] = []
@@ -220,7 +220,7 @@ class Flow:
         return out[::-1]
 
     def is_clause(self, block: int) -> bool:
-        """Does a block decide whether a handler catches an exception."""
+        """Whether a block decides if a handler catches an exception."""
         test = self.function.blocks[block].test
         return test is not None and isinstance(self.function.operations[test], Caught)
 
@@ -232,7 +232,7 @@ class Flow:
         return {header: body for header in headers if (body := self.loop_body(header))}
 
     def loop_body(self, header: int) -> frozenset[int]:
-        """The blocks of the loop at a header: what can come back to it without leaving through it."""
+        """The blocks of the loop at a header: those from which control can come back to it without leaving the loop."""
         if header not in self._bodies:
             self._bodies[header] = shared(frozenset(self._loop_body(header)))
         return self._bodies[header]
@@ -240,7 +240,7 @@ class Flow:
     def _loop_body(self, header: int) -> set[int]:
         body: set[int] = set()
         inside = self.reachable_from_edges(header, ("iterate", "true", "next"))
-        # Whoever leaves an inner loop comes back to it in the next round of the outer one, through its entry.
+        # Leaving an inner loop leads back into it, through its entry, in the next iteration of the outer one.
         pending = [p for p in self.predecessors[header] if p in inside and self._comes_back(p, header)]
         while pending:
             block = pending.pop()
@@ -251,7 +251,7 @@ class Flow:
         return body
 
     def leaves(self, block: int, header: int) -> bool:
-        """Does one arm of a branch leave the loop at a header that the other stays in."""
+        """Whether one arm of a branch leaves the loop at a header and the other stays in it."""
         body = self.loop_body(header)
         arms = [edge.target for edge in self.function.blocks[block].edges if edge.kind in ("true", "false")]
         return block in body and len({arm in body or arm == header for arm in arms}) == 2
@@ -261,7 +261,7 @@ class Flow:
         return any(edge.target == header and edge.kind in ("back", "continue") for edge in edges)
 
     def reachable_from_edges(self, header: int, kinds: tuple[str, ...]) -> set[int]:
-        """The blocks that control comes to from a block by edges of these kinds, not passing through it again."""
+        """The blocks reachable from a block by edges of these kinds, without passing through the block again."""
         found: set[int] = set()
         for edge in self.function.blocks[header].edges:
             if edge.kind in kinds:
@@ -271,31 +271,31 @@ class Flow:
     # -- post-dominance
 
     def joins_at(self, block: int) -> int:
-        """The immediate post-dominator: the first block that every way on from here passes.
+        """The immediate post-dominator: the first block that every path from here passes through.
 
-        A way that ends in an exception stops the job and does not count, unless there is no other.
+        A path that ends in an exception stops the job and does not count, unless there is no other.
         """
         return self._postdominators.get(block, EXIT)
 
     @cached_property
     def _postdominators(self) -> dict[int, int]:
-        """The same of the reversed graph from the exit; blocks that only fail are not in it."""
+        """The immediate dominators in the reversed graph, from the exit; without blocks that only lead to a failure."""
         return immediate_dominators(EXIT, self.predecessors, self.successors, without=FAILURE)
 
     def dominators_of(self, block: int) -> Iterator[int]:
-        """The other blocks that every way to a block passes, nearest first; none for one that no way leads to."""
+        """The strict dominators of a block, nearest first; none for an unreachable block."""
         immediate = self._dominators
         while immediate.get(block, block) != block:
             block = immediate[block]
             yield block
 
     def dominates(self, one: int, other: int) -> bool:
-        """Does every way to the other block pass this one, or are they the same."""
+        """Whether the first block dominates the other, or is the same one."""
         first, last = self._dominated.get(one, (0, -1))
         return first <= self._dominated.get(other, (-1, -1))[0] <= last
 
     def leads(self, one: int, target: int, block: int) -> bool:
-        """Does every way to a block take the edge from one block to its target."""
+        """Whether every path to a block takes the edge from one block to its target."""
         if not self.dominates(target, block):
             return False
         others = (source for source in self.predecessors[target] if source != one and source in self._dominated)
@@ -303,7 +303,7 @@ class Flow:
 
     @cached_property
     def _dominated(self) -> dict[int, tuple[int, int]]:
-        """The place of each block in a walk through the tree of dominators, and the last one below it."""
+        """For each block, its position in a walk through the dominator tree, and the last position below it."""
         below: dict[int, list[int]] = {}
         for block, immediate in self._dominators.items():
             if block != immediate:
@@ -322,11 +322,11 @@ class Flow:
 
     @cached_property
     def _dominators(self) -> dict[int, int]:
-        """The immediate dominator of each block that control comes to."""
+        """The immediate dominator of each reachable block."""
         return immediate_dominators(ENTRY, self.successors, self.predecessors)
 
     def on_every_way(self) -> set[int]:
-        """The blocks that every way through the function passes."""
+        """The blocks that every path through the function passes through."""
         found: set[int] = set()
         block = ENTRY
         while block not in found:

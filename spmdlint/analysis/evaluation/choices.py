@@ -1,4 +1,4 @@
-"""Which operands of ``a if c else b``, ``a and b`` and ``a or b`` the value may be, as far as they are decided."""
+"""Which operands of ``a if c else b``, ``a and b`` and ``a or b`` the value may be, as far as the choice is decided."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spmdlint.program import summary as s
 
 
 def taken(ev: Evaluator, frame: Frame, operation: s.IfExp | s.BoolOp) -> tuple[int, ...]:
-    """The operands that Python may hand on; what only decides is left out where it is known."""
+    """The operands that may be the value; an operand that is known to be only tested is left out."""
     if isinstance(operation, s.IfExp):
         answer = truth(ev.value(frame, operation.test))
         if answer is None:

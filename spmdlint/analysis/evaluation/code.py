@@ -1,8 +1,9 @@
-"""What holds of one function in all its frames: found once, where a frame of its own would find it again.
+"""What is true of one function in all its frames: computed once instead of once per frame.
 
-A store, and a load that one store reaches, are what is stored: their *root* is the operation that makes the value.
-A root is *fixed* if nothing in it depends on the frame: constants, globals, their attributes, and what operators make
-of these. Calls never are, because how deep they are followed depends on how deep the frame lies.
+A store has the value that it stores, and so has a load that only one store reaches: their *root* is the operation that
+makes the value. A root is *fixed* if nothing in it depends on the frame: constants, globals, their attributes, and
+results of operators on these. Calls are never fixed, because the depth to which they are followed depends on the depth
+of the frame.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from spmdlint.program import summary as s
 from spmdlint.program.sharing import shared
 
 LINKS = range(64)
-"""How many calls, attributes and names of one chain are seen through: in a loop there may be no end of them."""
+"""The number of calls, attributes and names in one chain that are followed: a loop may make it endless."""
 _MUTATORS = frozenset(
     "append extend insert add update remove discard pop clear setdefault sort reverse".split(),
 )
 NEVER_DECIDED = (s.Next, s.Caught, s.Matches)
-"""What branches on these goes either way in every frame."""
+"""A branch on one of these operations is undecided in every frame."""
 NO_ROOT = -1
 _NONE: frozenset[str] = frozenset()
 _UNSET: Mapping[str, tuple[int, ...]] = {}
 CHANGES, FIXED = 1, 2
 _OTHERS: tuple[type, ...] = (s.Store, s.Load, s.Await)
-"""What may have another operation for its root."""
+"""The operations whose root may be a different operation."""
 _STATES: dict[type, int] = {
     s.Call: CHANGES,
     s.MakeFunction: CHANGES,
@@ -39,7 +40,7 @@ _STATES: dict[type, int] = {
     s.Collected: CHANGES,
     s.Const: FIXED,
 }
-"""The kinds of operations of which it is known at once whether their value changes with the frame."""
+"""The kinds of operations for which it is known at once whether their value changes with the frame."""
 
 _DEFAULTING = frozenset(("setdefault",))
 _CALL, _RETURN = (s.Call,), (s.Return,)
@@ -48,7 +49,7 @@ _STARTING = (s.Import, s.MakeClass, s.Call)
 
 
 class Code(Operations):
-    """One function, its control flow, and its values that are the same in every frame. One per run and function."""
+    """One function, its control-flow graph, and the values that all its frames share. One per run and function."""
 
     __slots__ = ("_scopes", "fixed", "flow", "known", "roots", "summary")
 
@@ -59,9 +60,9 @@ class Code(Operations):
         self.known: dict[int, Values] = {}
         """The values of fixed roots."""
         self.roots = array("i", range(len(function.operations)))
-        """The roots that are known, by operation; ask :meth:`root_of` for the others."""
+        """The known roots, by operation; :meth:`root_of` finds the others."""
         self.fixed = bytearray(len(function.operations))
-        """What is known of each operation: nothing yet, that its value changes with the frame, that it is fixed."""
+        """The state of each operation: nothing known yet, changes with the frame, or fixed."""
         self._scopes: dict[str, s.Function | None] = {}
         for kind in _OTHERS:
             for number in self.numbers_of(kind):
@@ -71,25 +72,25 @@ class Code(Operations):
                 self.fixed[number] = state
 
     def scope_of(self, name: str) -> s.Function | None:
-        """The scope that binds a name as seen from here; None where it is global or built in."""
+        """The scope that binds a name that is used here; None if the name is global or built in."""
         if name not in self._scopes:
             self._scopes[name] = self.summary.scope_of(self.function, name)
         return self._scopes[name]
 
     @cached_property
     def own_fields(self) -> frozenset[str]:
-        """The fields of its object that a method stores to."""
+        """The fields of its receiver that a method stores to."""
         return frozenset(store.name for _, store in self.of_kind(s.StoreAttribute)) or _NONE
 
-    # -- values that are other values
+    # -- operations that have the value of a different operation
 
     def root_of(self, number: int) -> int:
-        """The operation that makes the value of one."""
+        """The root of an operation: the operation that makes its value."""
         root, seen = number, {number}
         before = self._before(number)
         while before is not None:
             if before in seen:
-                root = number  # a name that is only ever set to itself
+                root = number  # a name that is only ever assigned to itself
                 break
             seen.add(before)
             root = before
@@ -108,13 +109,13 @@ class Code(Operations):
                 return next(iter(stores))
         return None
 
-    # -- values that no frame changes
+    # -- values that are the same in every frame
 
     def is_fixed(self, root: int) -> bool:
-        """Is the value of a root the same in every frame."""
+        """Whether the value of a root is the same in every frame."""
         known = self.fixed[root]
         if not known:
-            self.fixed[root] = CHANGES  # what depends on itself, in a loop
+            self.fixed[root] = CHANGES  # a value that depends on itself, in a loop
             known = self.fixed[root] = FIXED if self._find_fixed(self.operations[root]) else CHANGES
         return known == FIXED
 
@@ -133,18 +134,18 @@ class Code(Operations):
 
     @cached_property
     def mutated_names(self) -> frozenset[str]:
-        """The names whose value the function changes in place."""
+        """The names whose values the function changes in place."""
         loads = (self.operations[changed] for _, changed in self.changes)
         return frozenset(load.name for load in loads if isinstance(load, s.Load)) if self.changes else _NONE
 
     @cached_property
     def set_inside(self) -> Mapping[str, tuple[int, ...]]:
-        """The names that functions inside of this one set by ``nonlocal``, with the numbers of those functions."""
+        """The names that nested functions set by ``nonlocal``, with the numbers of those functions."""
         return self.summary.set_inside.get(self.function.index, _UNSET)
 
     @cached_property
     def changes(self) -> tuple[tuple[int, int], ...]:
-        """The operations that change a collection in place, and that collection."""
+        """The operations that change a collection in place, each with that collection."""
         kinds: tuple[type[s.Operation], ...] = (s.Attribute, s.Binary, s.StoreSubscript, s.Delete)
         operations = sorted((number, operation) for kind in kinds for number, operation in self.of_kind(kind))
         changed = ((number, changed_in_place(operation)) for number, operation in operations)
@@ -152,7 +153,7 @@ class Code(Operations):
 
     @cached_property
     def defaulting(self) -> dict[int, tuple[int, int]]:
-        """The calls of `setdefault` with a value, and that value, by what is called."""
+        """The calls of `setdefault` with a value, each with that value, by the called operation."""
         return {
             operation.function: (number, operation.arguments[1].value)
             for number, operation in self.calls_named(_DEFAULTING).items()
@@ -161,7 +162,7 @@ class Code(Operations):
 
     @cached_property
     def appending(self) -> dict[int, tuple[int, int]]:
-        """The calls with one argument, as of `append`, and that argument, by what is called."""
+        """The calls with one argument, such as `append`, each with that argument, by the called operation."""
         return {
             operation.function: (number, operation.arguments[0].value)
             for number, operation in self.of_kind(s.Call)
@@ -172,7 +173,7 @@ class Code(Operations):
 
     @cached_property
     def ways(self) -> tuple[tuple[int | None, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]:
-        """By block: what may decide how control goes on, and the blocks it goes to, then if that is true, or false."""
+        """By block: the operation that decides its branch, all successors, and those if it is true, or false."""
         found: list[tuple[int | None, tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = []
         for block, targets in zip(self.function.blocks, self.flow.successors, strict=True):
             test = block.test
@@ -187,7 +188,7 @@ class Code(Operations):
     def reaching_in(
         self, live: frozenset[int], decisions: tuple[tuple[int, bool], ...], number: int, name: str
     ) -> frozenset[int]:
-        """The stores that may be the last before a load, where these blocks run and these branches go one way."""
+        """The stores that may be the last one before a load, given the live blocks and the decided branches."""
         key = (decisions, number)
         found = self._reaching.get(key)
         if found is None:
@@ -196,21 +197,21 @@ class Code(Operations):
                 _, targets, yes, no = self.ways[block]
                 closed.update((block, target) for target in targets if target not in (yes if answer else no))
             found = self.flow.reaching_by(number, name, lambda *edge: edge[0] in live and edge not in closed)
-            # Of code that never runs, what its text says.
+            # If the code never runs, fall back on all stores.
             found = self._reaching[key] = found or self.flow.reaching(number, name)
         return found
 
     @cached_property
     def _reaching(self) -> dict[tuple[tuple[tuple[int, bool], ...], int], frozenset[int]]:
-        """The stores that may be the last before a load, by the branches that go one way."""
+        """The stores that may be the last one before a load, by the decided branches."""
         return {}
 
     @cached_property
     def all_blocks(self) -> frozenset[int]:
-        """The numbers of the blocks."""
+        """The numbers of all blocks."""
         return _first(len(self.function.blocks))
 
-    # -- what is defined and called here
+    # -- definitions and calls
 
     @cached_property
     def calls(self) -> tuple[tuple[int, ...], ...]:
@@ -219,16 +220,16 @@ class Code(Operations):
 
     @cached_property
     def visited(self) -> tuple[tuple[int, ...], ...]:
-        """The calls and comprehensions in each block, in order: where other functions may be entered."""
+        """The calls and comprehensions in each block, in order: the operations that may enter other functions."""
         return self.in_blocks(_ENTERING)
 
     @cached_property
     def starting(self) -> tuple[tuple[int, ...], ...]:
-        """The imports, classes and calls in each block, in order: where other code may run."""
+        """The imports, class definitions and calls in each block, in order: the operations that may run other code."""
         return self.in_blocks(_STARTING)
 
     def calls_in(self, blocks: Iterable[int]) -> Iterator[tuple[int, s.Call]]:
-        """The calls in some blocks, in order."""
+        """The calls in the given blocks, in order."""
         operations = self.operations
         for block in blocks:
             for number in self.calls[block]:
@@ -238,27 +239,27 @@ class Code(Operations):
 
     @cached_property
     def returns(self) -> tuple[tuple[int, s.Return], ...]:
-        """The returns, block by block, each with its block."""
+        """The returns in the order of the blocks, each with its block."""
         return tuple((block, operation) for block, _, operation in self.each(_RETURN))
 
     @cached_property
     def stars(self) -> tuple[s.ImportStar, ...]:
-        """The imports of all that a module holds."""
+        """The star imports."""
         return tuple(operation for _, operation in self.of_kind(s.ImportStar))
 
     @cached_property
     def entered(self) -> tuple[tuple[int, s.Enter], ...]:
-        """Where context managers are entered, in the order of the text."""
+        """The operations that enter context managers, in source order."""
         return tuple(self.of_kind(s.Enter))
 
     @cached_property
     def left(self) -> dict[int, int]:
-        """The last place where the block of each context manager is left."""
+        """For each context manager, the last operation that leaves its block."""
         return {leave.manager: number for number, leave in self.of_kind(s.Leave)}
 
     @cached_property
     def loads(self) -> dict[str, list[int]]:
-        """Where each name is read."""
+        """The loads of each name."""
         found: dict[str, list[int]] = {}
         for number, load in self.of_kind(s.Load):
             found.setdefault(load.name, []).append(number)
@@ -266,12 +267,12 @@ class Code(Operations):
 
     @cached_property
     def called(self) -> frozenset[int]:
-        """The values that are called."""
+        """The operations whose values are called."""
         return frozenset(call.function for _, call in self.of_kind(s.Call))
 
     @cached_property
     def passed(self) -> frozenset[int]:
-        """The values that calls are given."""
+        """The operations whose values are passed to calls."""
         return frozenset(argument.value for _, call in self.of_kind(s.Call) for argument in call.arguments)
 
     @cached_property
@@ -284,7 +285,7 @@ class Code(Operations):
 
     @cached_property
     def made_functions(self) -> dict[int, s.MakeFunction]:
-        """Where functions are defined, by the number of the function."""
+        """The first operation that defines each function, by the number of the function."""
         found: dict[int, s.MakeFunction] = {}
         for _, made in self.of_kind(s.MakeFunction):
             found.setdefault(made.function, made)
@@ -292,16 +293,16 @@ class Code(Operations):
 
     @cached_property
     def made_classes(self) -> dict[int, s.MakeClass]:
-        """Where classes are defined, by the number of the body."""
+        """The operations that define classes, by the number of the class body."""
         return {made.body: made for _, made in self.of_kind(s.MakeClass)}
 
     @cached_property
     def class_decorators(self) -> dict[int, tuple[s.Call, ...]]:
-        """The decorators of each class that is defined here, innermost first, by the number of its body."""
+        """The decorators of each class that is defined here, innermost first, by the number of the class body."""
         found: dict[int, list[s.Call]] = {}
         if not self.made_classes:
             return {}
-        decorated: dict[int, int] = {}  # the class or the decorator around it that an operation is
+        decorated: dict[int, int] = {}  # for each operation, the class that it makes or decorates
         for number, operation in enumerate(self.operations):
             if isinstance(operation, s.MakeClass):
                 decorated[number] = operation.body
@@ -315,12 +316,12 @@ class Code(Operations):
 
 @lru_cache(maxsize=1024)
 def _first(blocks: int) -> frozenset[int]:
-    """The numbers of so many blocks: most functions have as many as others."""
+    """The numbers below ``blocks``; the set is shared, because many functions have the same number of blocks."""
     return frozenset(range(blocks))
 
 
 def operands(operation: s.Operation) -> tuple[int, ...]:
-    """The values that one is made from; none for what is not followed at all."""
+    """The operands of an operation; none for an operation that is not followed."""
     found = _OPERANDS.get(type(operation))
     return found(operation) if found is not None else ()
 
@@ -345,7 +346,7 @@ _OPERANDS: dict[type, Callable[[Any], tuple[int, ...]]] = {
 
 
 def changed_in_place(operation: s.Operation) -> int | None:
-    """The collection that an operation changes in place."""
+    """The collection that an operation changes in place; None if it changes none."""
     if isinstance(operation, s.Attribute):
         return operation.base if operation.name in _MUTATORS else None
     if isinstance(operation, s.Binary):

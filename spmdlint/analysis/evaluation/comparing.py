@@ -1,4 +1,4 @@
-"""What a comparison gives: of constants, of members of one enum, of what a library surely made with None."""
+"""Evaluates comparisons: of constants, of members of one enum, and of library objects with None."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAME = {"is": True, "==": True, "is not": False, "!=": False}
 
 
 def compared(ev: Evaluator, frame: Frame, operation: s.Compare) -> Values:
-    """The answer, or anything."""
+    """The result of a comparison, or anything if it is not known."""
     if len(operation.operators) != 1:
         return ANYTHING
     left, right = (ev.value(frame, operand) for operand in operation.operands)
@@ -30,14 +30,14 @@ def compared(ev: Evaluator, frame: Frame, operation: s.Compare) -> Values:
 
 
 def _is_made(ev: Evaluator, values: Values) -> bool:
-    """Is it an object that a library surely made, and not None: a map, a mesh, a sharding."""
+    """Whether the value is certainly an object that a library made, and not None: a map, a mesh, a sharding."""
     value = certain(values)
     known = ev.knowledge.get(value.name) if isinstance(value, Applied) else None
     return known is not None and known.kind not in (None, "apply", "forward")
 
 
 def _same_member(ev: Evaluator, left: Values, right: Values) -> bool | None:
-    """Are two members of one enum the same: those with values that are written there."""
+    """Whether two members of one enum, with values written in the source, are the same; None if not known."""
     one_member, other = certain(left), certain(right)
     if not isinstance(one_member, Instance) or not isinstance(other, Instance) or one_member.cls != other.cls:
         return None

@@ -1,4 +1,4 @@
-"""Comprehensions over what is known, evaluated round by round: permutations and tables are written so."""
+"""Evaluates comprehensions over known values, iteration by iteration: permutations and tables are written this way."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 MAX_DEPTH = 11
-"""Frames below which calls in a comprehension are followed."""
+"""Calls in a comprehension are followed only in frames less deep than this."""
 _Round = dict[int, Values]
-"""What each loop of a comprehension is at in one round, by the number of its :class:`summary.Next`."""
+"""The value of each loop variable in one iteration, by the number of the loop's :class:`summary.Next`."""
 
 
 def collected(ev: Evaluator, frame: Frame, operation: s.Collected, at: _Round | None = None) -> Values:
-    """What a comprehension makes, in one round of those around it. Of a generator only all that it gives is told."""
+    """The result of a comprehension, in one iteration of those around it; a generator is known fully or not at all."""
     rounds = _rounds(ev, frame, operation, at or {})
     if rounds is None and operation.kind == "generator":
         return ANYTHING
@@ -57,7 +57,7 @@ def _dictionary(ev: Evaluator, frame: Frame, operation: s.Collected, rounds: lis
 
 
 def _rounds(ev: Evaluator, frame: Frame, operation: s.Collected, at: _Round) -> list[_Round] | None:
-    """Every round; None where the loops are not known, are too many, or leave something out."""
+    """Every iteration; None if the loops are not known, have too many iterations, or leave something out."""
     function = ev.function(frame)
     header = function.blocks[function.block_of[operation.loops[-1]]]
     bodies = [edge.target for edge in header.edges if edge.kind == "iterate"]
@@ -84,7 +84,7 @@ def _rounds(ev: Evaluator, frame: Frame, operation: s.Collected, at: _Round) -> 
 def _kept(
     ev: Evaluator, frame: Frame, rounds: list[_Round], header: int, start: int, wanted: int
 ) -> list[_Round] | None:
-    """The rounds that the conditions of a comprehension keep; None where they do not tell."""
+    """The iterations that the conditions of a comprehension keep; None if a condition is not known."""
     found: list[_Round] = []
     for each in rounds:
         kept = _comes_to(ev, frame, each, header, start, wanted)
@@ -96,7 +96,7 @@ def _kept(
 
 
 def _comes_to(ev: Evaluator, frame: Frame, at: _Round, header: int, start: int, wanted: int) -> bool | None:
-    """Does one round come from one block to another, by the conditions between them; ``header`` begins the next one."""
+    """Whether one iteration leads from one block to another, by its conditions; ``header`` starts the next one."""
     function = ev.function(frame)
     seen: set[int] = set()
     while start != wanted:
@@ -115,12 +115,12 @@ def _comes_to(ev: Evaluator, frame: Frame, at: _Round, header: int, start: int, 
         elif len(ways) == 1 and block.test is None:
             start = next(iter(ways.values()))
         else:
-            return None  # another comprehension in the condition
+            return None  # a nested comprehension in the condition
     return True
 
 
 def _runs_to(function: s.Function, start: int, wanted: int) -> bool:
-    """Does every round come from one block to another: no condition lies between, at most other comprehensions."""
+    """Whether every iteration leads from one block to another: no condition lies between, only other comprehensions."""
     seen: set[int] = set()
     while start != wanted and start not in seen:
         seen.add(start)
@@ -133,7 +133,7 @@ def _runs_to(function: s.Function, start: int, wanted: int) -> bool:
 
 
 def _value(ev: Evaluator, frame: Frame, number: int, at: _Round) -> Values:
-    """A value in one round. What does not depend on the loops is what it is outside of them."""
+    """A value in one iteration. A value that does not depend on the loops is the same as outside them."""
     if number in at:
         return at[number]
     function = ev.function(frame)
@@ -172,7 +172,7 @@ def _value(ev: Evaluator, frame: Frame, number: int, at: _Round) -> Values:
 
 
 def _called(ev: Evaluator, frame: Frame, number: int, call: s.Call, at: _Round) -> Values:
-    """What a function of Python or of the project gives in one round."""
+    """The result of a call of a Python or project function in one iteration."""
     given = [(argument.keyword, _value(ev, frame, argument.value, at)) for argument in call.arguments]
     arguments = Arguments(
         tuple(values for name, values in given if name is None),

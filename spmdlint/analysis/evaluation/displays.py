@@ -1,4 +1,4 @@
-"""Collections and strings that are written out: ``("batch", axis)``, ``{"axis_name": axis}``, ``f"{axis}_model"``."""
+"""Collection displays and f-strings: ``("batch", axis)``, ``{"axis_name": axis}``, ``f"{axis}_model"``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def display(ev: Evaluator, frame: Frame, operation: s.Display) -> Values:
-    """What a tuple, list or set is that is written out."""
+    """The value of a tuple, list or set display."""
     elements: list[Values] = []
     is_open = False
     for position, number in enumerate(operation.elements):
@@ -40,7 +40,7 @@ def display(ev: Evaluator, frame: Frame, operation: s.Display) -> Values:
 
 
 def dictionary(ev: Evaluator, frame: Frame, operation: s.DictDisplay) -> Values:
-    """What a dictionary is that is written out."""
+    """The value of a dictionary display."""
     items: list[tuple[object, Values]] = []
     is_open = False
     for key, value in zip(operation.keys, operation.values, strict=True):
@@ -53,7 +53,7 @@ def dictionary(ev: Evaluator, frame: Frame, operation: s.DictDisplay) -> Values:
 
 
 def fstring(ev: Evaluator, frame: Frame, operation: s.FString) -> Values:
-    """What an f-string is, where all of its parts are known."""
+    """The value of an f-string, if all its parts are known."""
     parts = [constant(ev.value(frame, part)) for part in operation.parts]
     known = [part.value for part in parts if part is not None]
     if len(known) == len(parts) and all(isinstance(part, (str, int)) for part in known):

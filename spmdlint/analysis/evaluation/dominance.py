@@ -1,6 +1,6 @@
 """Dominators, by the iterative algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm", 2001).
 
-Of the reversed graph they are the post-dominators.
+On the reversed graph the result is the post-dominators.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 def immediate_dominators(
     root: int, targets: Sequence[Sequence[int]], sources: Sequence[Sequence[int]], without: int | None = None
 ) -> dict[int, int]:
-    """The nearest other block that every way from the root to a block passes; the root's is the root.
+    """The immediate dominator of each block that is reachable from the root; the root's is the root itself.
 
-    ``targets`` and ``sources`` are the edges of each block, along the ways and against them. Blocks that no way from
-    the root comes to are not in it, nor those behind ``without``.
+    ``targets`` and ``sources`` are the successors and predecessors of each block. Blocks that are unreachable from the
+    root, or reachable only through ``without``, are not in the result.
     """
     order = _reverse_postorder(root, targets, without)
     rank = {block: position for position, block in enumerate(order)}

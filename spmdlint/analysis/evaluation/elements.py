@@ -1,6 +1,6 @@
-"""Where one element of a tuple, or one field of a record, was written: followed to it through names and returns.
+"""Where one element of a tuple, or one field of a record, is written: it is followed through names and returns.
 
-Either every place that it can come from is given, or none.
+Either every place where it may have been written is given, or none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DEPTH = 5
 
 
 def elements(evaluator: Evaluator, frame: Frame, base: int, index: int) -> Iterator[Place]:
-    """Where the element of a tuple or list at an index is written; its length is known, or there are none."""
+    """The places where the element of a tuple or list at an index is written; none unless the length is known."""
 
     def written(frame: Frame, number: int) -> Iterator[Place]:
         operation = evaluator.function(frame).operations[number]
@@ -30,7 +30,7 @@ def elements(evaluator: Evaluator, frame: Frame, base: int, index: int) -> Itera
 
 
 def written_out(evaluator: Evaluator, frame: Frame, base: int) -> Iterator[Place]:
-    """Where the elements of a tuple or list are written, all of them."""
+    """The places where the elements of a tuple or list are written, all of them."""
     return _followed(evaluator, frame, base, _displayed, _DEPTH)
 
 
@@ -41,7 +41,10 @@ def _displayed(frame: Frame, number: int) -> Iterator[Place]:
 
 
 def in_rounds(evaluator: Evaluator, frame: Frame, loop: int, index: int | None = None) -> Iterator[Place]:
-    """Where what a loop gets in its rounds is written, or of a `zip` or `enumerate` what it gets at an index."""
+    """The places where the values that a loop iterates over are written.
+
+    With ``index``, those of the item of a `zip` or `enumerate` at that index.
+    """
     operations = evaluator.function(frame).operations
     step = operations[loop]
     if not isinstance(step, s.Next):
@@ -72,7 +75,7 @@ def _listed(evaluator: Evaluator, frame: Frame, base: int) -> Iterator[Place]:
 
 
 def entries(evaluator: Evaluator, frame: Frame, base: int, key: str) -> Iterator[Place]:
-    """Where the value of a dictionary under a key is written."""
+    """The places where the value of a dictionary under a key is written."""
 
     def written(frame: Frame, number: int) -> Iterator[Place]:
         operation = evaluator.function(frame).operations[number]
@@ -88,7 +91,7 @@ def entries(evaluator: Evaluator, frame: Frame, base: int, key: str) -> Iterator
 
 
 def fields(evaluator: Evaluator, frame: Frame, base: int, name: str) -> Iterator[Place]:
-    """Where the field of a record, as of a dataclass or a named tuple, is written: where the record is made."""
+    """The places where a field of a record (a dataclass or named tuple) is written: the calls that make the record."""
 
     def written(frame: Frame, number: int) -> Iterator[Place]:
         operation = evaluator.function(frame).operations[number]
@@ -110,9 +113,9 @@ def fields(evaluator: Evaluator, frame: Frame, base: int, name: str) -> Iterator
 
 
 def changed_fields(evaluator: Evaluator, frame: Frame, base: int, name: str) -> Iterator[Place]:
-    """Where the field of a record is given to a copy: ``dataclasses.replace(config, seed=seed)``.
+    """The places where a copy is given a new value for a field: ``dataclasses.replace(config, seed=seed)``.
 
-    Not all that the field may be is given, only what some copy has.
+    These are not all the values that the field may have, only those that some copy has.
     """
     if name in evaluator.objects.changed_fields:
         yield from _changed(evaluator, frame, base, name, _DEPTH)

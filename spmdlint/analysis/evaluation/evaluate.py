@@ -1,8 +1,8 @@
-"""Abstract evaluation: what may a value be, in a frame.
+"""Abstract evaluation: what a value may be in a frame.
 
-Demand-driven and memoised: nothing is evaluated that no one asks for. Calls of the project's functions are followed
-with their arguments, so that ``make_update("batch")`` returns a function that closes over "batch". A cycle starts
-from nothing and is not memoised until its head is done. Depth and width are bounded; beyond, values are unknown.
+Demand-driven and memoised: only what is asked for is evaluated. Calls of the project's functions are followed with
+their arguments, so that ``make_update("batch")`` returns a function that closes over "batch". A cycle starts from the
+empty set and is not memoised until its head is done. Depth and width are bounded; beyond that, values are unknown.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 from spmdlint.program.sharing import shared
 
-MAX_DEPTH = 12  # frames above one another
+MAX_DEPTH = 12  # nested frames
 _NONE = one(Constant(None))
 Decisions = tuple[tuple[int, bool], ...]
 _MADE = frozenset((s.MakeFunction, s.MakeClass))
-_RETURN = -1  # the number that stands for what a frame returns
+_RETURN = -1  # the key under which a frame's return value is memoised
 
 
 class Evaluator(Frames):
-    """Evaluates the values of a project. One per run. ``heeds_intent``: what is expected to fail is left alone."""
+    """Evaluates the values of a project. One per run. ``heeds_intent``: code that is expected to fail is left alone."""
 
     def __init__(self, project: Project, knowledge: Knowledge, *, heeds_intent: bool = True) -> None:
         super().__init__(project)
@@ -104,7 +104,7 @@ class Evaluator(Frames):
     # -- control flow
 
     def live_blocks(self, frame: Frame) -> frozenset[int]:
-        """The blocks that can run in this frame: branches on what is known go one way."""
+        """The blocks that can run in this frame: a branch whose test is known goes only one way."""
         known = self._live.get(frame)
         if known is not None:
             return known[0]
@@ -138,13 +138,13 @@ class Evaluator(Frames):
         return shared((every if len(live) == len(every) else frozenset(live), decisions))
 
     def decisions(self, frame: Frame) -> Decisions:
-        """The blocks whose branch goes one way in this frame, each with the way, as they were come to."""
+        """The blocks whose branch is decided in this frame, each with the outcome, in the order they were reached."""
         self.live_blocks(frame)
         found = self._live.get(frame)
         return found[1] if found is not None else ()
 
     def reaching(self, frame: Frame, number: int, name: str) -> frozenset[int]:
-        """The stores to a local name that may be its last before an operation, on the ways that control takes here."""
+        """The stores to a local name that may be the last one before an operation, on the paths of this frame."""
         code = frame.code
         stores = code.flow.reaching(number, name)
         if len(stores) < 2:
@@ -153,7 +153,7 @@ class Evaluator(Frames):
         return code.reaching_in(live, decisions, number, name) if decisions else stores
 
     def decided(self, frame: Frame, test: int) -> bool | None:
-        """The way that a branch goes in this frame; None where it cannot be told."""
+        """The outcome of a branch in this frame; None if it is not known."""
         operation = frame.code.operations[test]
         if isinstance(operation, NEVER_DECIDED):
             return None
@@ -164,7 +164,7 @@ class Evaluator(Frames):
     # -- values
 
     def value(self, frame: Frame, number: int) -> Values:
-        """What an operation's value may be in a frame."""
+        """The possible values of an operation in a frame."""
         code = frame.code
         root = code.roots[number]
         if root == NO_ROOT:
@@ -201,14 +201,14 @@ class Evaluator(Frames):
         return self.memo.at(frame.known, root, (frame, root), method, frame, root, operation)
 
     def each(self, values: Values, step: Callable[[Value], Values]) -> Values:
-        """Apply a step to every value; the unknown stays unknown."""
+        """Apply a step to every value; an unknown value stays unknown."""
         if len(values) == 1:
             (value,) = values
             return ANYTHING if value is UNKNOWN else step(value)
         return join(*[ANYTHING if value is UNKNOWN else step(value) for value in self.in_order(values)])
 
     def in_order(self, values: Values) -> Iterable[Value]:
-        """The values of a set in their order, which is found once for each set."""
+        """The values of a set in a fixed order, which is computed once for each set."""
         if len(values) < 2:
             return values
         found = self._orders.get(values)
@@ -226,19 +226,19 @@ class Evaluator(Frames):
             return receiver
         formal = next((f for f in function.formals if f.name == operation.name), None)
         if formal is not None and formal.default:
-            # Code that is a default runs, most likely; whether an option is left at its own, nobody can tell.
+            # A default that is code most likely runs; whether an option keeps its default is not known.
             default = self.default(frame.ref, frame.outer, operation.name)
             if default is not None and (frame.arrays or self._runs(certain(default))):
                 return default
         return self.objects.annotations.of_parameter(frame, operation.name) or one(Free(frame.ref, operation.name))
 
     def _runs(self, default: Value | None) -> bool:
-        """Is a default code of the project, or a library's function such as ``time.time``."""
+        """Whether a default is code of the project, or a library function such as ``time.time``."""
         known = self.knowledge.get(default.name) if isinstance(default, External) else None
         return isinstance(default, (FunctionValue, Instance)) or (known is not None and known.source == "clock")
 
     def default(self, ref: FunctionRef, outer: Frame | None, name: str) -> Values | None:
-        """The default of a parameter, evaluated where the function is defined."""
+        """The default of a parameter, evaluated in the scope that defines the function."""
         if outer is None:
             return None
         made = outer.code.made_functions.get(ref.index)
@@ -260,11 +260,11 @@ class Evaluator(Frames):
         if len(bases) == 1:
             (base,) = bases
             return self.attribute(base, name, frame)
-        # Whoever asks None for an attribute fails, so what goes on is asked of something else.
+        # Reading an attribute of None fails, so the code that goes on reads it from a different value.
         return self.each(bases - _NONE, lambda base: self.attribute(base, name, frame))
 
     def attribute(self, base: Value, name: str, frame: Frame) -> Values:
-        """What ``base.name`` may be."""
+        """The possible values of ``base.name``."""
         if isinstance(base, External):
             found = self._members.get((base.name, name))
             if found is None:
@@ -353,7 +353,7 @@ class Evaluator(Frames):
         return self.each(callees, lambda callee: self.call(callee, arguments, site, frame))
 
     def arguments(self, frame: Frame, operation: s.Call) -> Arguments:
-        """What a call passes, evaluated."""
+        """The evaluated arguments of a call."""
         positional: list[Values] = []
         keywords: list[tuple[str, Values]] = []
         is_open = False
@@ -379,7 +379,7 @@ class Evaluator(Frames):
         return Arguments(tuple(positional), tuple(keywords), is_open)
 
     def call(self, callee: Value, arguments: Arguments, site: Site, frame: Frame) -> Values:
-        """What calling a value may return."""
+        """The possible results of calling a value."""
         if isinstance(callee, FunctionValue):
             inner = self.entered_frame(callee, arguments, frame.depth + 1)
             return self.returned(inner) if inner is not None else ANYTHING
@@ -398,7 +398,7 @@ class Evaluator(Frames):
     def entered_frame(
         self, function: FunctionValue, arguments: Arguments, depth: int, *, arrays: bool = False
     ) -> Frame | None:
-        """The frame that a call of a function of the project runs in; None where that is too deep."""
+        """The frame in which a call of a project function runs; None if that is too deep."""
         if depth > MAX_DEPTH:
             return None
         if function.receiver is not None:
@@ -415,7 +415,7 @@ class Evaluator(Frames):
         return self.frame(function.ref, bindings, function.outer, depth, arrays)
 
     def returned(self, frame: Frame) -> Values:
-        """What a function may return in a frame."""
+        """The possible return values of a function in a frame."""
         known = frame.known.get(_RETURN)
         if known is not None:
             return known
@@ -454,7 +454,7 @@ class Evaluator(Frames):
         if known.kind == "decorator" and arguments.positional:
             return arguments.positional[0]
         if known.function and self.argument(callee, known.function[0]) is None and not callee.arguments.open:
-            # `jax.jit(static_argnums=0)` waits for its function, as `partial(jax.jit, static_argnums=0)` does.
+            # `jax.jit(static_argnums=0)` awaits its function, as `partial(jax.jit, static_argnums=0)` does.
             merged = Arguments(
                 (*arguments.positional, *callee.arguments.positional),
                 (*callee.arguments.keywords, *arguments.keywords),
@@ -475,7 +475,7 @@ class Evaluator(Frames):
         return self.each(first, lambda value: self.call(value, merged, site, frame))
 
     def argument(self, applied: Applied, parameter: str) -> Values | None:
-        """What a call of a library's function passed for one of its parameters; None where it passed nothing."""
+        """The argument that a call of a library function passed for one of its parameters; None if it passed none."""
         known = self.knowledge.get(applied.name)
         found = applied.arguments.keyword(parameter)
         if found is not None or known is None:

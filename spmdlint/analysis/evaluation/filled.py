@@ -1,7 +1,7 @@
-"""Lists that are filled by `append`, and dictionaries by their keys: what their elements may be.
+"""Lists that are filled by `append`, and dictionaries that are filled by key: what their elements may be.
 
-Where the list and all its appends stand in one block, every element is known by its place. Otherwise the list is open,
-and ``each`` says what any of its elements is. A list that is changed in any other way may hold anything.
+If the list and all its appends are in one block, every element is known by its position. Otherwise the list is open,
+and ``each`` says what any of its elements may be. A list that is changed in any other way may hold anything.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 _Is = Callable[[s.Function, int], bool]
-"""Is an operation the collection in question: a load of its name, or of its attribute."""
+"""Whether an operation is the collection in question: a load of its name, or of its attribute."""
 
 
 def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: int | None = None) -> Values | None:
-    """A list under a local or global name, as it is at the operation ``before``; None where it may be anything."""
+    """A list under a local or global name, as it is at the operation ``before``; None if it may be anything."""
     function = ev.function(frame)
     made = certain(values)
     stores = function.stores[name]
@@ -57,7 +57,7 @@ def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: 
         if put is not None:
             return one(put)
     if isinstance(made, Collection) and all(function.block_of[call] == block for call, _ in found):
-        # Behind the list in its block, only what was appended before; elsewhere, and in another round, all.
+        # After the list in its own block, only the earlier appends count; elsewhere, and in the next iteration, all do.
         until = before if before is not None and stores[0] < before and function.block_of[before] == block else None
         elements = [ev.value(frame, value) for call, value in found if until is None or call < until]
         return one(replace(made, elements=(*made.elements, *elements)))
@@ -65,21 +65,21 @@ def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: 
 
 
 def is_fillable(made: Value | None) -> TypeGuard[Collection | DictionaryValue]:
-    """Is it a list or a dictionary of which all elements are known so far."""
+    """Whether the value is a list or dictionary whose elements so far are all known."""
     if isinstance(made, DictionaryValue):
         return not made.open
     return isinstance(made, Collection) and made.kind == "list" and not made.open
 
 
 def opened(made: Collection | DictionaryValue, added: list[Values]) -> Collection | DictionaryValue:
-    """A list or dictionary to which some values are added, nobody knows how often."""
+    """A list or dictionary to which some values are added an unknown number of times."""
     if isinstance(made, DictionaryValue):
         return DictionaryValue(made.items, open=True, each=join(*added))
     return Collection(made.kind, made.elements, open=True, each=join(*made.elements, *added))
 
 
 def _changed_inside(ev: Evaluator, frame: Frame, function: s.Function, name: str) -> bool:
-    """Does another function of the file that sees this name change its value in place."""
+    """Whether a different function of the file that sees this name changes its value in place."""
     wanted = None if function.kind == "module" else function
     return any(
         code.function is not function and code.scope_of(name) is wanted
@@ -90,7 +90,7 @@ def _changed_inside(ev: Evaluator, frame: Frame, function: s.Function, name: str
 def put_into_attribute(
     code: Code, receiver: str, name: str, made: Collection | DictionaryValue
 ) -> list[tuple[int, int]] | None:
-    """What a method puts into an attribute of its receiver, and where; None where it changes that in another way."""
+    """What a method puts into an attribute of its receiver, and where; None if it changes it in another way."""
 
     def is_attribute(f: s.Function, number: int) -> bool:
         operation = f.operations[number]
@@ -105,9 +105,9 @@ def put_into_attribute(
 def _put_before(
     ev: Evaluator, frame: Frame, made: DictionaryValue, stores: list[int], block: int, before: int | None
 ) -> DictionaryValue | None:
-    """A dictionary after stores under constant keys that surely came before an operation, and no other ones.
+    """A dictionary after the stores under constant keys that certainly precede an operation; None if there are others.
 
-    They stand in the block that made the dictionary, or before the operation in its own.
+    Those stores are in the block that makes the dictionary, or before the operation in its own block.
     """
     if before is None:
         return None
@@ -120,7 +120,7 @@ def _put_before(
             return None
         if place == here and store > before:
             if place != block:
-                return None  # another round may have made it
+                return None  # a different iteration may have made it
             continue
         kept = _stored(code, store)
         key = constant(ev.value(frame, kept[0])) if kept is not None else None
@@ -132,7 +132,7 @@ def _put_before(
 
 
 def _stored(code: Code, number: int) -> tuple[int, int, bool] | None:
-    """The key and the value that an operation stores, and whether only where there is none."""
+    """The key and the value that an operation stores, and whether it stores only if the key is missing."""
     operation = code.operations[number]
     if isinstance(operation, s.StoreSubscript):
         return operation.index, operation.value, False
@@ -143,7 +143,7 @@ def _stored(code: Code, number: int) -> tuple[int, int, bool] | None:
 
 
 def _put(code: Code, is_it: _Is) -> list[tuple[int, int]] | None:
-    """The stores into a dictionary, and what they store; None where it is changed in any other way."""
+    """The stores into a dictionary, each with its value; None if the dictionary is changed in any other way."""
     found: list[tuple[int, int]] = []
     for number, changed in code.changes:
         operation = code.operations[number]
@@ -159,7 +159,7 @@ def _put(code: Code, is_it: _Is) -> list[tuple[int, int]] | None:
 
 
 def _appended(code: Code, is_it: _Is) -> list[tuple[int, int]] | None:
-    """The calls of `append` on a collection, and what they append; None where it is changed in any other way."""
+    """The calls of `append` on a collection, each with its argument; None if it is changed in any other way."""
     found: list[tuple[int, int]] = []
     for number, changed in code.changes:
         if not is_it(code.function, changed):

@@ -13,12 +13,12 @@ from spmdlint.program.link import FunctionRef
 
 
 def fillings(evaluator: Evaluator, frame: Frame, load: int) -> Iterator[tuple[int, int]]:
-    """Operations that put an element into the value of a name, each with what the loops around it go over."""
+    """The operations that put an element into a named collection, each with the iterables of the loops around it."""
     yield from in_loops(evaluator, frame, filling_of(evaluator, frame, load))
 
 
 def filling_of(evaluator: Evaluator, frame: Frame, load: int) -> list[int]:
-    """Operations that put an element into the value that a name has at an operation, and not into one before it."""
+    """The operations that fill the collection a name refers to at an operation, but not one it referred to earlier."""
     operation = frame.code.operations[load]
     filling = frame.code.filling.get(operation.name, []) if isinstance(operation, s.Load) else []
     if not filling or not isinstance(operation, s.Load) or not frame.code.function.binds(operation.name):
@@ -30,7 +30,7 @@ def filling_of(evaluator: Evaluator, frame: Frame, load: int) -> list[int]:
 
 
 def given_to(function: s.Function, name: str) -> list[s.Operation]:
-    """What each store to a name puts there, as far as it is written: of ``batch, rows = {}, []`` the part."""
+    """The values that the stores to a name put there, as far as written: of ``batch, rows = {}, []`` its own part."""
     operations = function.operations
     found: list[s.Operation] = []
     for store in (operations[number] for number in function.stores.get(name, ())):
@@ -43,21 +43,21 @@ def given_to(function: s.Function, name: str) -> list[s.Operation]:
 
 
 def fillings_of_field(evaluator: Evaluator, frame: Frame, name: str) -> Iterator[tuple[int, int]]:
-    """The same for an attribute of the receiver of a method."""
+    """The operations that put an element into an attribute of a method's receiver, with the loops' iterables."""
     function = evaluator.function(frame)
     filling = [number for number, base in frame.code.fillings if is_own_field(function, base, name)]
     yield from in_loops(evaluator, frame, filling)
 
 
 def methods_of(evaluator: Evaluator, frame: Frame, owner: int) -> Iterator[FunctionRef]:
-    """The methods of the class of an object, those that it inherits too."""
+    """The methods of the class of an object, including inherited ones."""
     for value in ordered(evaluator.value(frame, owner)):
         for cls in evaluator.objects.lineage(value.cls) if isinstance(value, Instance) else ():
             yield from sorted(evaluator.project.methods(cls.ref).values())
 
 
 def in_loops(evaluator: Evaluator, frame: Frame, filling: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Each of some operations with what the loops around it go over."""
+    """Each of the given operations with the iterables of the loops around it."""
     function = evaluator.function(frame)
     if not filling:
         return

@@ -1,4 +1,4 @@
-"""Operators on constants, as far as they decide branches and spell names."""
+"""Folds operators on constants, as far as the results decide branches and spell names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 
 MAX_REPEATED = 64
-"""Elements of a list that is repeated; longer ones are known by what they begin with."""
+"""The most elements of a repeated list that are kept; a longer one is known only by its first elements."""
 _LIMIT = 10_000  # characters or elements: "x" * 10**9 must not be computed
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -36,7 +36,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    "is": operator.eq,  # of constants, `is` is used for None, True and False alone
+    "is": operator.eq,  # on constants, `is` is used only with None, True and False
     "is not": operator.ne,
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
@@ -46,7 +46,7 @@ _IDENTITY = {"is": True, "==": True, "is not": False, "!=": False}
 
 
 def binary(symbol: str, left: Values, right: Values) -> Values:
-    """The value of ``left symbol right``, where it can be told."""
+    """The value of ``left symbol right``, if it is known."""
     a, b = certain(left), certain(right)
     if isinstance(a, Collection) and symbol in ("+", "*"):
         return _lengthened(symbol, a, b)
@@ -70,7 +70,7 @@ def binary(symbol: str, left: Values, right: Values) -> Values:
         return ANYTHING
     try:
         result = _BINARY[symbol](a.value, b.value)
-    except Exception:  # a TypeError, a division by zero, a bad format: the program's own affair
+    except Exception:  # a TypeError, a division by zero, a bad format: not the linter's concern
         return ANYTHING
     if isinstance(result, (str, bytes)) and len(result) > _LIMIT:
         return ANYTHING
@@ -80,7 +80,7 @@ def binary(symbol: str, left: Values, right: Values) -> Values:
 
 
 def _lengthened(symbol: str, listed: Collection, other: object) -> Values:
-    """A list and another one, or a list several times."""
+    """The concatenation of two lists, or the repetition of one."""
     if symbol == "*":
         return _repeated(listed, other) if listed.kind in ("list", "tuple") else ANYTHING
     if isinstance(other, Collection) and listed.kind == other.kind:
@@ -89,7 +89,7 @@ def _lengthened(symbol: str, listed: Collection, other: object) -> Values:
 
 
 def _repeated(listed: Collection, count: object) -> Values:
-    """``[x] * n``: what it holds is known, if not how often."""
+    """``[x] * n``: the elements are known, even if their number is not."""
     number = count.value if isinstance(count, Constant) else None
     if type(number) is int and not listed.open and 0 <= number * len(listed.elements) <= MAX_REPEATED:
         return one(Collection(listed.kind, listed.elements * number))
@@ -97,7 +97,7 @@ def _repeated(listed: Collection, count: object) -> Values:
 
 
 def _same(a: object, b: object) -> bool | None:
-    """Are two certain values the same object; only None against things that are surely not None is told."""
+    """Whether two certain values are the same object; decided only for None and a value that is certainly not None."""
     if a is None or b is None:
         return None
     if isinstance(a, Constant) and isinstance(b, Constant):
@@ -110,7 +110,7 @@ def _same(a: object, b: object) -> bool | None:
 
 
 def _is_made(value: object) -> bool:
-    """Is it an object or an array that a library made."""
+    """Whether the value is an object or an array that a library made."""
     name = value.name if isinstance(value, Applied) else ""
     return name.rpartition(".")[2][:1].isupper() or name.startswith(_MAKERS)
 
@@ -124,6 +124,6 @@ def unary(symbol: str, operand: Constant) -> Values:
             return one(Constant(-operand.value))  # type: ignore[operator]
         if symbol == "+":
             return one(Constant(+operand.value))  # type: ignore[operator]
-    except Exception:  # the program's own affair
+    except Exception:  # not the linter's concern
         return ANYTHING
     return ANYTHING

@@ -1,4 +1,4 @@
-"""The functions of a project, and the frames in which they run: each made once."""
+"""The functions of a project, and the frames in which they run; each is made once."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from spmdlint.program.link import FunctionRef, Project
 from spmdlint.program.sharing import shared
 
 MAX_FRAMES = 16
-"""Different bindings of one function's parameters."""
+"""The most frames of one function with different bindings of its parameters."""
 MAX_WRITTEN = 2 * MAX_FRAMES
-"""The same, with those besides that bind nothing but constants and functions."""
+"""The most frames of one function, including those that bind only constants and functions."""
 
 
 class Frames:
-    """Makes frames, the same for the same bindings. One per run."""
+    """Interns frames: equal bindings give the same frame. One per run."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -28,7 +28,7 @@ class Frames:
     def frame(
         self, ref: FunctionRef, bindings: dict[str, Values], outer: Frame | None, depth: int, arrays: bool = False
     ) -> Frame:
-        """The frame of a function with these bindings; one seen with too many gets less and less of them."""
+        """The frame of a function with these bindings; if a function has too many frames, bindings are dropped."""
         frames = self._frames.get(ref)
         if frames is None:
             frames = self._frames[ref] = {}
@@ -39,7 +39,7 @@ class Frames:
         if found is None:
             count = len(frames)
             if bindings and count >= MAX_FRAMES:
-                # What is written out decides branches, and a function is given few such things.
+                # Constants and functions decide branches, and few different ones are passed to any function.
                 written = {name: values for name, values in bindings.items() if all(map(_is_written, values))}
                 if len(written) < len(bindings):
                     return self.frame(ref, written, outer, depth, arrays and bool(written))
@@ -50,7 +50,7 @@ class Frames:
         return found
 
     def free_frame(self, ref: FunctionRef) -> Frame:
-        """The frame of a function of which no call is known: its parameters are free, and those around it."""
+        """The frame of a function without a known call: its parameters and those of enclosing functions are free."""
         found = self._free.get(ref)
         if found is None:
             parent = self.project.function(ref).parent
@@ -59,7 +59,7 @@ class Frames:
         return found
 
     def code(self, ref: FunctionRef) -> Code:
-        """What holds of a function in all its frames."""
+        """What is true of a function in all its frames."""
         found = self._codes.get(ref)
         if found is None:
             summary = self.project.modules[ref.path].summary

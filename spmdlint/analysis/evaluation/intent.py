@@ -1,4 +1,4 @@
-"""Code whose author expects it to fail: under `pytest.raises`, `assertRaises`, or a handler for the very error."""
+"""Finds code that its author expects to fail: under `pytest.raises`, `assertRaises`, or a handler for that error."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from spmdlint.analysis.evaluation.values import Collection, Constant, External, 
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
-# `mock.patch("jax.lax.psum", ...)`: what is called is not what stands there.
+# `mock.patch("jax.lax.psum", ...)`: the name refers to a replacement.
 RAISING = frozenset(
     ("raises", "assertRaises", "assertRaisesRegex", "assert_raises", "assertRaisesWithPredicateMatch", "patch")
 )
-"""Names of what expects an exception."""
+"""Names of the functions that expect an exception."""
 
 _PATCHING = frozenset(("object", "dict"))
-"""What `patch` has besides: `patch.object(lax, "psum")`."""
+"""The attributes of `patch` that replace something: `patch.object(lax, "psum")`."""
 _FAR = 40
-"""A call stands fewer operations behind what it is given."""
+"""A call follows its arguments within this number of operations."""
 
 
 def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """Does an operation stand where its author expects an exception of any kind, or replaces what it would call."""
+    """Whether the author expects any exception at an operation, or replaces the function that it would call."""
     if not evaluator.heeds_intent:
         return False
     function = evaluator.function(frame)
@@ -45,12 +45,12 @@ def expects_failure(evaluator: Evaluator, frame: Frame, number: int) -> bool:
 
 
 def expects_failure_later(evaluator: Evaluator, ref: FunctionRef, number: int) -> bool:
-    """Does the same function expect an exception further on, maybe of what is made here for it."""
+    """Whether the same function expects an exception further on, possibly from what is made here."""
     return evaluator.heeds_intent and any(at > number for at in _raising(evaluator.code(ref)))
 
 
 def _uses(outer: Code, function: s.Function) -> Sequence[int]:
-    """Where a function is handed on as a value: a lambda where it is made, a `def` where its name is passed."""
+    """Where a function is passed as a value: a lambda where it is made, a `def` where its name is passed."""
     if function.kind == "lambda":
         return outer.made_at.get(function.index, ())
     loads = outer.loads.get(function.name, ())
@@ -64,7 +64,7 @@ def _calls(outer: Code, function: s.Function) -> Sequence[int]:
 
 
 def _raising(code: Code) -> Mapping[int, s.Call]:
-    """The calls that expect exceptions of what they hold, or replace what it would call."""
+    """The calls that expect exceptions from their arguments or block, or replace the function that would be called."""
     found = code.calls_named(RAISING)
     patching = code.calls_named(_PATCHING)
     return {**found, **{n: call for n, call in patching.items() if _of_patch(code, call)}} if patching else found
@@ -77,14 +77,14 @@ def _of_patch(code: Code, call: s.Call) -> bool:
 
 
 def _holds(function: s.Function, call: s.Call, number: int) -> bool:
-    """Is an operation part of an argument of a call, by where it stands in the text."""
+    """Whether an operation is part of an argument of a call, by its position in the source."""
     return any(function.holds(argument.value, number) for argument in call.arguments)
 
 
 def decorated_with(evaluator: Evaluator, frame: Frame | None, word: str) -> bool:
-    """Does a decorator that no library is known for take a word, on the function of a frame or one around it.
+    """Whether an unknown decorator of the function of a frame, or of one around it, takes a word as an argument.
 
-    `@with_mesh(("data",))` may bind what it names around all that the function does.
+    `@with_mesh(("data",))` may bind the axis that it names around everything that the function does.
     """
     while frame is not None and frame.outer is not None:
         outer = evaluator.function(frame.outer)
@@ -101,7 +101,7 @@ def decorated_with(evaluator: Evaluator, frame: Frame | None, word: str) -> bool
 
 
 def _takes(evaluator: Evaluator, frame: Frame, number: int, word: str) -> bool:
-    """Is a decorator a call that is given a word, and none of a library that is known."""
+    """Whether a decorator is a call that is passed a word, and not a call of a known library function."""
     call = evaluator.function(frame).operations[number]
     if not isinstance(call, s.Call):
         return False
@@ -119,12 +119,12 @@ def _spells(values: Values, word: str) -> bool:
 
 
 def handles_unbound_names(evaluator: Evaluator, frame: Frame, number: int) -> bool:
-    """Is a NameError from here caught in the same function, as code does that probes for an axis."""
+    """Whether a NameError from here is caught in the same function, as in code that probes for an axis."""
     return handles(evaluator, frame, number, "NameError")
 
 
 def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bool:
-    """Is one of these built-in errors caught in the same function if it comes from here."""
+    """Whether one of these built-in errors, if raised here, is caught in the same function."""
     wanted = {f"builtins.{name}" for name in (*errors, "Exception", "BaseException")}
     return _suppressed(evaluator, frame, number, wanted) or any(
         clause.kind is None or catches(evaluator.value(frame, clause.kind), wanted)
@@ -133,7 +133,7 @@ def handles(evaluator: Evaluator, frame: Frame, number: int, *errors: str) -> bo
 
 
 def clauses_around(function: s.Function, number: int) -> Iterator[s.Caught]:
-    """The clauses of each `try` that an operation stands in, up to where its exceptions leave the function."""
+    """The clauses of each `try` around an operation, up to where its exceptions leave the function."""
     pending = [edge.target for edge in function.blocks[function.block_of[number]].edges if edge.kind == "except"]
     seen: set[int] = set()
     while pending:
@@ -149,7 +149,7 @@ def clauses_around(function: s.Function, number: int) -> Iterator[s.Caught]:
 
 
 def _suppressed(evaluator: Evaluator, frame: Frame, number: int, wanted: set[str]) -> bool:
-    """Is an operation inside of `with contextlib.suppress(...)` for one of these errors."""
+    """Whether an operation is inside a `with contextlib.suppress(...)` for one of these errors."""
     for manager in managers_around(frame, number):
         kinds = [evaluator.value(frame, argument.value) for argument in manager.arguments]
         callee = evaluator.value(frame, manager.function)
@@ -169,7 +169,7 @@ def managers_around(frame: Frame, number: int) -> Iterator[s.Call]:
 
 
 def catches(kinds: Values, wanted: set[str]) -> bool:
-    """Does a clause for these classes, or for tuples of them, catch one of those wanted, by their full names."""
+    """Whether an `except` clause for these classes, or tuples of classes, catches one of those wanted, by full name."""
     for kind in kinds:
         if isinstance(kind, Collection):
             if any(catches(element, wanted) for element in kind.elements):

@@ -1,4 +1,4 @@
-"""What `isinstance` says of values that are known: of which class they are, as far as that decides a branch."""
+"""Evaluates `isinstance` of known values: which class they belong to, as far as that decides a branch."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _CLASSES: dict[str, type] = {
     **{f"numbers.{name}": getattr(numbers, name) for name in ("Number", "Real", "Integral")},
 }
 _MADE_AS: dict[str, type] = {"tuple": tuple, "list": list, "set": set}
-# Bases of which an object is nothing more than what its class says.
+# Bases that add nothing: an object is only what its own class makes it.
 _BARE = frozenset(("builtins.object", "abc.ABC", "typing.Generic"))
 
 
 def is_instance(ev: Evaluator, given: tuple[Values, ...]) -> Values | None:
-    """The answer of ``isinstance(value, classes)``; None where it cannot be told."""
+    """The result of ``isinstance(value, classes)``; None if it is not known."""
     value, asked = certain(given[0]), certain(given[1])
     if value is None or asked is None:
         return None
@@ -58,7 +58,7 @@ def _is(ev: Evaluator, value: Value, cls: Value | None) -> bool | None:
         return False if known in _BUILT_IN and _is_bare(ev, value) else None
     if not isinstance(cls, ClassValue):
         return None
-    # What a parameter is only annotated with may be of a class below that, or None.
+    # An object known only by an annotation may belong to a subclass, or be None.
     if isinstance(value, Instance) and value.arguments is not None and cls in ev.objects.lineage(value.cls):
         return True
     surely_another = _type_of(value) is not None or _is_bare(ev, value)
@@ -66,7 +66,7 @@ def _is(ev: Evaluator, value: Value, cls: Value | None) -> bool | None:
 
 
 def _type_of(value: Value) -> type | None:
-    """The class of Python's own that a value is of."""
+    """The built-in Python class of a value; None if it has none."""
     if isinstance(value, Constant):
         return type(value.value)
     if isinstance(value, Collection):
@@ -77,12 +77,12 @@ def _type_of(value: Value) -> type | None:
 
 
 def _is_bare(ev: Evaluator, value: Value) -> bool:
-    """Is it an object that was made here, of a class whose bases are all of the project."""
+    """Whether the value is an object made here, of a class whose bases are all classes of the project."""
     return isinstance(value, Instance) and value.arguments is not None and _is_class_alone(ev, value.cls)
 
 
 def _is_class_alone(ev: Evaluator, cls: ClassValue) -> bool:
-    """Are all bases of a class known, and of the project; a metaclass may answer as it likes."""
+    """Whether all bases of a class are known and are of the project; a metaclass may answer as it likes."""
     for each in ev.objects.lineage(cls):
         made = each.outer.code.made_classes.get(each.ref.index) if each.outer is not None else None
         if made is None or made.keywords or len(made.bases) != len(ev.objects.bases(each)):

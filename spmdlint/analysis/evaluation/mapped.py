@@ -1,4 +1,4 @@
-"""Trees of functions, which a map over the leaves of a tree makes: ``jax.tree.map(make_gather, specs)``."""
+"""Pytrees of functions, which a map over the leaves of a tree makes: ``jax.tree.map(make_gather, specs)``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CALLABLE = ("jit", "map")
 
 
 def tree_of_functions(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values | None:
-    """A tree whose leaves are all one function, or one for each leaf of another tree; None where they are arrays.
+    """A pytree whose leaves are functions, all the same or one per leaf of another tree; None if they are arrays.
 
-    It is a dictionary of unknown keys, for it may have any structure.
+    It is a dictionary with unknown keys, because the tree may have any structure.
     """
     function = certain(arguments.positional[0]) if name in _MAPPERS and arguments.positional else None
     if not isinstance(function, FunctionValue):

@@ -1,8 +1,9 @@
 """Memoisation for functions that may need their own result.
 
-A result that needs itself starts from a given bottom. What was computed on the way from such a start may be too small;
-it is kept while the result that it started from is being computed, so that nothing is computed twice meanwhile, and
-forgotten when that is done. One pass from the bottom, not a full iteration: enough to see through recursion once.
+A result that needs itself starts from a given bottom. Results computed on the basis of that bottom may be too small;
+they are kept while the result that they started from is being computed, so that nothing is computed twice meanwhile,
+and dropped when it is done. This is one pass from the bottom, not an iteration to the fixpoint: enough to see through
+recursion once.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ Key = TypeVar("Key")
 Another = TypeVar("Another")
 _NO_CYCLE = 1 << 30
 MAX_DEPTH = 250
-"""Results that need one another are followed this deep."""
+"""The depth to which results that need one another are followed."""
 
 
 class Memo(Generic[Result]):
-    """Results by key; ``too_deep`` stands for those that lie beyond :data:`MAX_DEPTH`.
+    """Results by key; ``too_deep`` is the result of computations nested deeper than :data:`MAX_DEPTH`.
 
-    ``shares``: of results that are equal one is kept, where results may be hashed and most are like others.
+    ``shares``: equal results are interned. This needs hashable results and pays off if most equal one another.
     """
 
     def __init__(self, bottom: Result, too_deep: Result, *, shares: bool = False) -> None:
@@ -31,10 +32,10 @@ class Memo(Generic[Result]):
         self._shared: dict[Result, Result] | None = {bottom: bottom, too_deep: too_deep} if shares else None
         self._active: dict[object, int] = {}
         self._provisional: list[tuple[dict[Any, Any], object]] = []
-        self._cycle = _NO_CYCLE  # how deep the outermost computation lies that a cycle came back to
+        self._cycle = _NO_CYCLE  # the depth of the outermost computation that a cycle came back to
 
     def get(self, key: object) -> Result | None:
-        """The result, if it is known."""
+        """The result for a key; None if it is not known."""
         return self._known.get(key)
 
     def once(self, key: object, compute: Callable[[], Result]) -> Result:
@@ -50,7 +51,7 @@ class Memo(Generic[Result]):
         compute: Callable[..., Result],
         *args: object,
     ) -> Result:
-        """The result for a key, computed and kept at a place in a store that does not have it."""
+        """The result for a key, computed and stored at a place in a store that does not have it yet."""
         active = self._active
         begun = active.get(key)
         if begun is not None:
@@ -59,7 +60,7 @@ class Memo(Generic[Result]):
             return self.bottom
         depth = len(active)
         if depth >= MAX_DEPTH:
-            self._cycle = 0  # asked again from elsewhere, there may be room to find out
+            self._cycle = 0  # a later query from elsewhere may have enough depth left
             return self.too_deep
         active[key] = depth
         outer, self._cycle = self._cycle, _NO_CYCLE
@@ -83,16 +84,16 @@ class Memo(Generic[Result]):
         return result
 
     def settle(self) -> None:
-        """Let go of what tells equal results apart: most are known, and few that come later are like them."""
+        """Empty the table of interned results: most are known by now, and few later ones are equal to them."""
         if self._shared is not None:
             self._shared = {self.bottom: self.bottom, self.too_deep: self.too_deep}
 
     def shared(self, result: Result) -> Result:
-        """A result as it is kept: the same object for all that are equal, if this memo shares."""
+        """The interned object for a result, if this memo shares results."""
         return self._shared.setdefault(result, result) if self._shared is not None else result
 
     def came_back(self, key: object) -> bool:
-        """Is :meth:`assuming` at work for this key; what needs its result now has to go on an assumption."""
+        """Whether :meth:`assuming` is computing this key; the caller must then go on with an assumption."""
         depth = self._active.get(key)
         if depth is None:
             return False
@@ -107,11 +108,11 @@ class Memo(Generic[Result]):
         compute: Callable[[], Another],
         assumed: Callable[[Another], bool],
     ) -> Another:
-        """The result for a key, of a kind of its own, kept at a place in a store.
+        """The result for a key, of a different type than the memo's results, stored at a place in a store.
 
-        Computing it may come back to the key, which :meth:`came_back` tells, and go on an assumption there; what was
-        found on the way stands only if the result is the one ``assumed``. If it is another one, that is a better
-        assumption, and the result is computed once more with it.
+        The computation may come back to its own key, which :meth:`came_back` detects, and go on with an assumption
+        there; what was found on the way is kept only if the result is the one ``assumed``. If it differs, it is a
+        better assumption, and the result is computed once more with it.
         """
         active = self._active
         depth = len(active)

@@ -1,4 +1,4 @@
-"""Names: what a local, a global, an import or a module's attribute may be."""
+"""Resolves names: the possible values of a local, a global, an import or an attribute of a module."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Names:
-    """Looks names up. One with its evaluator; two files for the reader's sake."""
+    """Looks names up. One per evaluator; a separate file only to keep both short."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
@@ -63,7 +63,7 @@ class Names:
         return self.global_name(module, operation.name)
 
     def name_in(self, frame: Frame, name: str) -> Values:
-        """What a name of an enclosing function may be: any of its stores that can run."""
+        """The possible values of a name of an enclosing function: any of its stores that can run."""
         scope = frame.code.function
         live = self.ev.live_blocks(frame)
         stores = [number for number in scope.stores.get(name, ()) if scope.block_of[number] in live]
@@ -73,7 +73,7 @@ class Names:
         return self._opened(values, frame, name)
 
     def _opened(self, values: Values, frame: Frame, name: str, number: int | None = None) -> Values:
-        """Collections that the function changes in place may hold anything; lists that it fills, what it puts there."""
+        """The values of a name after changes in place: anything, or what is put there if it is only filled."""
         if not any(isinstance(v, (Collection, DictionaryValue)) for v in values):
             return values
         if name not in frame.code.mutated_names:
@@ -81,13 +81,13 @@ class Names:
         return filled_name(self.ev, frame, name, values, number) or frozenset((*values, UNKNOWN))
 
     def global_name(self, module: Module, name: str) -> Values:
-        """What a module's global, or a builtin, may be."""
+        """The possible values of a module's global, or of a builtin."""
         return self.ev.memo.once((module.path, name), lambda: self._global_name(module, name))
 
     def _global_name(self, module: Module, name: str) -> Values:
         frame = self.ev.free_frame(FunctionRef(module.path, 0))
         stores = frozenset(module.top.stores.get(name, ()))
-        # A function runs when the module is done, so it sees the last store; in scripts it may run in between.
+        # A function usually runs when the module is done and sees the last store; in scripts it may run in between.
         last = self.ev.flow(frame.ref).at_end(name) or stores
         if len(stores) > 1 and _calls_between(module.top, min(stores), max(last)):
             last = stores
@@ -112,7 +112,7 @@ class Names:
         return ANYTHING
 
     def _set_by(self, path: Path, functions: Iterable[int], name: str) -> Iterator[Values]:
-        """What some functions of a file set a name outside of them to."""
+        """The values that nested or other functions of a file assign to a name outside them."""
         for index in functions:
             frame = self.ev.free_frame(FunctionRef(path, index))
             for number in frame.code.function.stores[name]:
@@ -120,7 +120,7 @@ class Names:
                 yield self.ev.value(frame, number) if known else ANYTHING
 
     def setters(self, module: Module) -> dict[str, list[int]]:
-        """The functions of a module that set one of its globals, by its name."""
+        """The functions of a module that assign to one of its globals, by the name of the global."""
         found = self._rebound.get(module.path)
         if found is None:
             found = self._rebound[module.path] = {}
@@ -142,7 +142,7 @@ class Names:
         return found
 
     def _top(self, frame: Frame, module: Module, stores: frozenset[int]) -> Values:
-        """What some stores at the top level of a module give, of those that can run."""
+        """The values of the given stores at the top level of a module, of those that can run."""
         live = self.ev.live_blocks(frame)
         top = module.top
         found = [n for n in sorted(stores) if isinstance(top.operations[n], s.Store) and top.block_of[n] in live]
@@ -190,7 +190,7 @@ class Names:
 
 
 def _calls_between(top: s.Function, first: int, last: int) -> bool:
-    """Does a module call a function that it defines, between two of its operations."""
+    """Whether a module calls a function that it defines between two of its operations."""
     for number in range(first, last):
         call = top.operations[number]
         called = top.operations[call.function] if isinstance(call, s.Call) and not call.decorator else None

@@ -1,4 +1,4 @@
-"""Which expressions can only be numbers, whose hashes are alike everywhere, and which are strings."""
+"""Which expressions can only be numbers, whose hashes are the same everywhere, and which are strings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NUMERIC = frozenset(
 
 
 def numbers(evaluator: Evaluator, frame: Frame, elements: tuple[int, ...]) -> bool:
-    """Are all of these surely numbers, or tuples of them; False where there are none."""
+    """Whether all of these are certainly numbers, or tuples of numbers; False if there are none."""
     return bool(elements) and all(number(evaluator, frame, element) for element in elements)
 
 
 def number(evaluator: Evaluator, frame: Frame, value: int, depth: int = _DEPTH) -> bool:
-    """Is this surely a number, a boolean or a tuple of them."""
+    """Whether the value is certainly a number, a boolean or a tuple of them."""
     if depth == 0:
         return False
     function = evaluator.function(frame)
@@ -58,7 +58,7 @@ def number(evaluator: Evaluator, frame: Frame, value: int, depth: int = _DEPTH) 
 
 
 def _is_number(evaluator: Evaluator, value: Value) -> bool:
-    """Is it a number, or a record of numbers alone, whose hash is made of theirs."""
+    """Whether the value is a number, or a record of numbers only, whose hash is computed from theirs."""
     if not isinstance(value, Instance):
         return isinstance(value, Constant) and isinstance(value.value, (int, float))
     objects = evaluator.objects
@@ -83,9 +83,9 @@ def _from_range(evaluator: Evaluator, frame: Frame, iterable: int) -> bool:
 
 
 def numbers_added(evaluator: Evaluator, frame: Frame, made: int) -> bool:
-    """Is an empty set, made here, given numbers only: every ``name.add(...)`` in the function adds one.
+    """Whether an empty set that is made here gets only numbers: every ``name.add(...)`` in the function adds one.
 
-    The same of a table of such sets: every ``name[key].add(...)``.
+    The same holds for a dictionary of such sets: every ``name[key].add(...)``.
     """
     function = evaluator.function(frame)
     names = {o.name for o in function.operations if isinstance(o, s.Store) and o.value == made}
@@ -110,7 +110,7 @@ _NAMES = frozenset("name path key label tag __name__ __qualname__ __module__".sp
 
 
 def names_something(evaluator: Evaluator, frame: Frame, value: int) -> bool:
-    """Is this surely a string, or called a name or a path by its author."""
+    """Whether the value is certainly a string, or its author calls it a name or a path."""
     root = frame.code.root_of(value)
     if root != value and names_something(evaluator, frame, root):
         return True

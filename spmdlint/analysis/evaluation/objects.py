@@ -57,7 +57,7 @@ _FIELD_MAKERS = (
 
 
 class Objects:
-    """Looks up attributes. One with its evaluator; two files for the reader's sake."""
+    """Looks up attributes. One per evaluator; a separate file only to keep both short."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
@@ -67,18 +67,18 @@ class Objects:
         self._stores: dict[FunctionRef, dict[str, list[tuple[FunctionRef, int]]]] = {}
         self._bases: dict[ClassValue, tuple[Value, ...]] = {}
         self._copies: dict[FunctionRef, list[tuple[FunctionRef, int, s.Call]]] = {}
-        self._finding_bases = 0  # while bases are being found, some are missing yet
+        self._finding_bases = 0  # while bases are being found, some are still missing
         self._lineages: dict[ClassValue, list[ClassValue]] = {}
         self._library_bases: dict[ClassValue, list[str]] = {}
 
     # -- classes
 
     def class_of(self, ref: FunctionRef) -> ClassValue:
-        """The class with this body, as it is where it is defined."""
+        """The class with this body, as defined in the free frame of its scope."""
         return ClassValue(ref, self.ev.free_frame(ref).outer)
 
     def bases(self, cls: ClassValue) -> tuple[Value, ...]:
-        """The bases that are known, in order."""
+        """The known bases, in order."""
         if cls not in self._bases:
             self._bases[cls] = ()
             self._finding_bases += 1
@@ -118,7 +118,7 @@ class Objects:
         return list(found)
 
     def library_bases(self, cls: ClassValue) -> list[str]:
-        """The names of the bases that are a library's."""
+        """The names of the bases that are library classes."""
         known = self._library_bases.get(cls)
         if known is not None:
             return known
@@ -128,7 +128,7 @@ class Objects:
         return found
 
     def has_fields(self, cls: ClassValue) -> bool:
-        """Are the annotated fields of the class the parameters of its constructor."""
+        """Whether the annotated fields of the class are the parameters of its constructor."""
         if any(name in _FIELD_MAKERS for name in self.library_bases(cls)):
             return True
         if cls.outer is None:
@@ -138,7 +138,7 @@ class Objects:
         )
 
     def _constructed(self, cls: ClassValue) -> bool:
-        """Has the class a constructor that is made from its fields: it writes none itself."""
+        """Whether the constructor of the class is generated from its fields, and not written by hand."""
         return self.has_fields(cls) and not any("__init__" in self.project.methods(c.ref) for c in self.lineage(cls))
 
     def _is_field_maker(self, frame: Frame, call: s.Call) -> bool:
@@ -146,7 +146,7 @@ class Objects:
         return any(name in _FIELD_MAKERS or name.endswith(".dataclass") for name in names)
 
     def attribute_stores(self, ref: FunctionRef) -> dict[str, list[tuple[FunctionRef, int]]]:
-        """Where the methods of a class store to attributes of their receiver."""
+        """The operations in the methods of a class that store to attributes of their receiver."""
         if ref not in self._stores:
             found: dict[str, list[tuple[FunctionRef, int]]] = {}
             for method in self.project.methods(ref).values():
@@ -162,7 +162,7 @@ class Objects:
         return self._stores[ref]
 
     def copied_fields(self, ref: FunctionRef, name: str) -> list[tuple[FunctionRef, int, int]]:
-        """Where the methods of a class give a copy of their object with another field: the call, and the value."""
+        """Where the methods of a class copy their receiver with a new field: the method, the call and the value."""
         if ref not in self._copies:
             self._copies[ref] = [
                 (method, number, operation)
@@ -178,7 +178,7 @@ class Objects:
         ]
 
     def _copies_receiver(self, method: FunctionRef, call: s.Call) -> bool:
-        """Is a call ``self.replace(...)`` or ``dataclasses.replace(self, ...)``."""
+        """Whether a call is ``self.replace(...)`` or ``dataclasses.replace(self, ...)``."""
         function = self.project.function(method)
         callee = function.operations[call.function]
         if not function.formals or not isinstance(callee, (s.Attribute, s.Load)) or callee.name not in standard.COPIES:
@@ -190,14 +190,14 @@ class Objects:
 
     @cached_property
     def changed_fields(self) -> frozenset[str]:
-        """The fields that some code gives to a copy of an object."""
+        """The fields that some code sets in a copy of an object."""
         codes = (self.ev.code(ref) for ref in self.project.functions())
         calls = (call for code in codes for call in code.calls_named(standard.COPIES).values())
         return frozenset(argument.keyword for call in calls for argument in call.arguments if argument.keyword)
 
     @cached_property
     def subclasses(self) -> dict[FunctionRef, list[ClassValue]]:
-        """The classes of the project that derive from each class, directly or not."""
+        """The direct and indirect subclasses of each class in the project."""
         found: dict[FunctionRef, list[ClassValue]] = {}
         for ref in self.project.functions():
             if self.project.function(ref).kind == "class":
@@ -209,7 +209,7 @@ class Objects:
     # -- attributes
 
     def attribute(self, base: Instance | ClassValue | SuperValue, name: str) -> Values:
-        """What an attribute of an object, a class or ``super()`` may be."""
+        """The possible values of an attribute of an object, a class or ``super()``."""
         return self.ev.memo.once((base, name), lambda: self._attribute(base, name))
 
     def _attribute(self, base: Instance | ClassValue | SuperValue, name: str) -> Values:
@@ -227,19 +227,20 @@ class Objects:
         if name in self.project.fields_set_from_outside:
             return join(stored, found, ANYTHING)
         if stored:
-            # What is declared and stored is no parameter, unless Python makes the constructor from declarations.
+            # A field that is declared and stored is not a parameter, unless the constructor is generated from
+            # declarations.
             declared = () if self._constructed(cls) else (Free(each.ref, name) for each in lineage)
             return join(stored, found.difference(declared))
         return found or self._of_library(cls, name, receiver)
 
     def generator(self, instance: Instance, name: str) -> FunctionValue | None:
-        """A method of an object of the project that is a generator, as ``__iter__`` may be."""
+        """A method of a project object that is a generator, as ``__iter__`` may be; None otherwise."""
         method = next(iter(self.attribute(instance, name)), None)
         yields = isinstance(method, FunctionValue) and self.project.function(method.ref).generator
         return method if yields and isinstance(method, FunctionValue) else None
 
     def getter(self, instance: Instance, name: str) -> FunctionValue | None:
-        """The function behind a property of an object, bound to it; None where the attribute is none."""
+        """The function behind a property of an object, bound to it; None if the attribute is not a property."""
         for cls in self.lineage(instance.cls):
             stores = self.project.function(cls.ref).stores.get(name, ())
             if not stores:
@@ -252,14 +253,14 @@ class Objects:
         return None
 
     def called(self, value: Value) -> Value:
-        """What runs when a value is called: of an object its ``__call__``, where that is certain."""
+        """The value that runs when a value is called: for an object its ``__call__``, if that is certain."""
         if not isinstance(value, Instance):
             return value
         method = certain(self.attribute(value, "__call__"))
         return value if method is None else method
 
     def _of_library(self, cls: ClassValue, name: str, receiver: Instance | None) -> Values:
-        """A method that a library gives the class, where it runs one of the object's own, or copies it."""
+        """A method inherited from a library, if it forwards to one of the object's own methods or copies the object."""
         if receiver is None:
             return ANYTHING
         for base in self.library_bases(cls):
@@ -281,7 +282,7 @@ class Objects:
         return self._filled(lineage, name, instance, values) if is_fillable(certain(values)) else values
 
     def _filled(self, lineage: list[ClassValue], name: str, instance: Instance, values: Values) -> Values:
-        """A collection with what the methods of its owner append to it; anything where they change it otherwise."""
+        """A collection with the elements that its owner's methods append; anything if they change it otherwise."""
         added: list[Values] = []
         made = certain(values)
         assert is_fillable(made)
@@ -297,7 +298,7 @@ class Objects:
         return one(opened(made, added)) if added else values
 
     def method_frame(self, method: FunctionRef, instance: Instance, cls: ClassValue) -> Frame:
-        """The frame of a method of a class, entered for an object of it or of one that derives from it."""
+        """The frame of a method of a class, called on an object of that class or of a subclass."""
         body = self.ev.frame(cls.ref, {}, cls.outer, 0)
         bound = FunctionValue(method, body, instance)
         if self.project.function(method).name == "__init__" and instance.arguments is not None:
@@ -305,11 +306,11 @@ class Objects:
             if frame is not None:
                 return frame
         formals = self.project.function(method).formals
-        receiver = {formals[0].name: one(instance)} if formals else {}  # without parameters, nobody can call it so
+        receiver = {formals[0].name: one(instance)} if formals else {}  # without parameters it is not called like this
         return self.ev.frame(method, receiver, body, 1)
 
     def in_lineage(self, lineage: list[ClassValue], name: str, receiver: Value) -> Values:
-        """What the nearest class that defines a name gives for it, bound to the receiver; nothing if none does."""
+        """The value of a name in the nearest class that defines it, bound to the receiver; empty if none does."""
         for cls in lineage:
             body = self.project.function(cls.ref)
             stores = body.stores.get(name, ())
@@ -330,7 +331,7 @@ class Objects:
         return NOTHING
 
     def is_enum(self, cls: ClassValue) -> bool:
-        """Is it a class of named constants."""
+        """Whether the class is an enum."""
         return any(name in standard.ENUMS for name in self.library_bases(cls))
 
     def _enum_member(self, value: Value, cls: ClassValue) -> Values:
@@ -339,7 +340,7 @@ class Objects:
         return self._bound(value, cls)
 
     def _field(self, lineage: list[ClassValue], cls: ClassValue, name: str, instance: Instance) -> Values | None:
-        """The value of a dataclass-like field; None if the name is no field."""
+        """The value of a dataclass-like field; None if the name is not a field."""
         body = self.project.function(cls.ref)
         annotated = [o for o in (body.operations[n] for n in body.stores[name]) if _annotated(o)]
         if not annotated:
@@ -358,7 +359,7 @@ class Objects:
         return standard.default_of(self.ev.value(self.ev.frame(cls.ref, {}, cls.outer, 0), body.stores[name][-1]))
 
     def _declared(self, cls: ClassValue, name: str) -> Values:
-        """A field that is only declared: an object of the class it is annotated with, or anything."""
+        """The value of a field that is only declared: an object of the class it is annotated with, or anything."""
         body = self.project.function(cls.ref)
         frame = self.ev.frame(cls.ref, {}, cls.outer, 0)
         for number in body.stores[name]:
@@ -370,7 +371,7 @@ class Objects:
         return one(Free(cls.ref, name))
 
     def field_names(self, cls: ClassValue) -> list[str] | None:
-        """The fields that are the parameters of the constructor, in order; None for a class that has none such."""
+        """The fields that are the parameters of the constructor, in order; None if the class has no such fields."""
         named = any(name.lower().endswith(".namedtuple") for name in self.library_bases(cls))
         if not named and not self.has_fields(cls):
             return None
@@ -381,7 +382,7 @@ class Objects:
         return [name for name, stores in body.stores.items() if any(_annotated(body.operations[n]) for n in stores)]
 
     def _bound(self, value: Value, receiver: Value) -> Values:
-        """What a class attribute becomes when it is looked up on a receiver."""
+        """The value of a class attribute when it is looked up on a receiver."""
         instance = isinstance(receiver, Instance)
         if isinstance(value, FunctionValue) and value.receiver is None:
             return one(replace(value, receiver=receiver)) if instance else one(value)
@@ -410,7 +411,7 @@ class Objects:
     # -- receivers
 
     def implicit_receiver(self, frame: Frame, name: str) -> Values | None:
-        """What the first parameter of a method is when nothing is known of its call: some object of its class."""
+        """The first parameter of a method without a known call: some object of its class."""
         function = self.ev.function(frame)
         cls = self.project.enclosing_class(frame.ref)
         if cls is None or not function.formals or function.formals[0].name != name:
@@ -420,7 +421,7 @@ class Objects:
         return one(Instance(self.class_of(cls)))
 
     def super_value(self, frame: Frame, arguments: Arguments) -> Values:
-        """``super()`` in a method, or in a function inside one."""
+        """The value of ``super()`` in a method, or in a function nested in one."""
         current: Frame | None = frame
         while current is not None:
             cls = self.project.enclosing_class(current.ref)

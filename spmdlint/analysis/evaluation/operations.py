@@ -1,4 +1,4 @@
-"""The operations of one function by kind: most questions are about a few of them, and far more are asked than made."""
+"""Indexes the operations of one function by kind: most queries concern a few of them, and many queries are made."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _FILLERS = frozenset(("append", "extend", "insert", "setdefault", "update"))
 _CODES: dict[type, int] = {kind: code for code, kind in enumerate(get_args(s.Operation))}
 _NO_CALLS: Mapping[int, s.Call] = {}
 _NO_NAMES: frozenset[str] = frozenset()
-"""Every other empty set would be an object of its own: some functions have nothing of a kind, and there are many."""
+"""A shared empty set: many functions have no operation of some kind, and each would have an empty set."""
 
 
 class Operations:
-    """Finds operations without going over all of them. One per run and function.
+    """Finds operations without scanning all of them. One per run and function.
 
-    What every function has lies in slots, because there are many; what few ask for, in the dictionary beside them.
+    What every function needs is in slots, because there are many functions; what few need is in ``__dict__``.
     """
 
     __slots__ = ("__dict__", "_each", "function", "operations")
@@ -32,11 +32,11 @@ class Operations:
 
     @cached_property
     def kinds(self) -> bytes:
-        """The kind of each operation, as a byte: a search in these is faster than any table, and takes no room."""
+        """The kind of each operation as one byte: searching these is faster than any table, and they are small."""
         return bytes(map(_CODES.__getitem__, map(type, self.operations)))
 
     def numbers_of(self, kind: type) -> Iterator[int]:
-        """The numbers of the operations of a kind, in the order of the text."""
+        """The numbers of the operations of a kind, in source order."""
         kinds, code = self.kinds, _CODES[kind]
         number = kinds.find(code)
         while number >= 0:
@@ -44,7 +44,7 @@ class Operations:
             number = kinds.find(code, number + 1)
 
     def of_kind(self, kind: type[Kind]) -> Iterator[tuple[int, Kind]]:
-        """The operations of a kind, in the order of the text."""
+        """The operations of a kind, in source order."""
         operations: list[Any] = self.operations
         kinds, code = self.kinds, _CODES[kind]
         number = kinds.find(code)
@@ -58,9 +58,9 @@ class Operations:
         block_of = self.function.block_of
         if numbers is None:
             found = [number for kind in kinds for number in self.numbers_of(kind)]
-            if not found:  # as most often: not worth its place
+            if not found:  # the most frequent case: not worth an entry
                 return
-            found.sort(key=lambda number: (block_of[number], number))  # numbers rise inside of a block
+            found.sort(key=lambda number: (block_of[number], number))  # numbers increase within a block
             numbers = self._each[kinds] = tuple(found)
         operations: list[Any] = self.operations
         for number in numbers:
@@ -75,7 +75,7 @@ class Operations:
         return tuple([shared(tuple(numbers)) for numbers in found])
 
     def calls_named(self, names: frozenset[str]) -> Mapping[int, s.Call]:
-        """The calls, by their number, of what has one of these names for the last part of its own."""
+        """The calls whose callee's name ends in one of these names, by the number of the call."""
         if names.isdisjoint(self._called_names):
             return _NO_CALLS
         found = self._named.get(names)
@@ -98,7 +98,7 @@ class Operations:
         return tuple(dict.fromkeys([self._last_name(call.function) for _, call in self.of_kind(s.Call)]))
 
     def mentions(self, names: frozenset[str]) -> bool:
-        """Does the function read one of these names, or ask for an attribute of that name."""
+        """Whether the function reads one of these names, or an attribute of such a name."""
         found = self._mentioned.get(names)
         if found is None:
             asked, read = self.of_kind(s.Attribute), self.of_kind(s.Load)
@@ -122,7 +122,7 @@ class Operations:
 
     @cached_property
     def fillings(self) -> tuple[tuple[int, int], ...]:
-        """The operations that put something into a list or dictionary, in the order of the text, and into what."""
+        """The operations that put something into a list or dictionary, in source order, each with that collection."""
         found = [(number, operation.base) for number, operation in self.of_kind(s.StoreSubscript)]
         for number, call in self.of_kind(s.Call):
             method = self.operations[call.function]
@@ -136,7 +136,7 @@ class Operations:
 
     @cached_property
     def extensions(self) -> tuple[tuple[int, int, int], ...]:
-        """The operations that put all elements of something into another thing: it, that thing, and what is put."""
+        """The operations that extend a collection by all elements of a value, with the collection and the value."""
         found: list[tuple[int, int, int]] = []
         for number, call in self.of_kind(s.Call):
             method = self.operations[call.function]
@@ -149,7 +149,7 @@ class Operations:
 
     @cached_property
     def extending(self) -> dict[str, list[tuple[int, int]]]:
-        """The same for the value of a name: the operations and what they put, by the name."""
+        """The operations that extend the value of a name, each with the value that is added, by the name."""
         by_name: dict[str, list[tuple[int, int]]] = {}
         for number, extended, put in self.extensions:
             base = self.operations[extended]
@@ -159,6 +159,6 @@ class Operations:
 
     @cached_property
     def sorted_names(self) -> frozenset[str]:
-        """The names whose method ``sort`` is asked for."""
+        """The names whose ``sort`` method is used."""
         bases = (self.operations[o.base] for _, o in self.of_kind(s.Attribute) if o.name == "sort")
         return frozenset(base.name for base in bases if isinstance(base, s.Load)) or _NO_NAMES

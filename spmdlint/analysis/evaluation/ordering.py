@@ -1,7 +1,7 @@
-"""One order for the values of a set, the same in every run.
+"""A fixed order for the values of a set, the same in every run.
 
-Sets are in the order of hashes, which are other ones in every process. Wherever the first of several values decides
-what is told, or which frames are made before there are too many, they are taken in this order.
+Sets are ordered by hashes, which differ between processes. Wherever the first of several values decides what is
+reported, or which frames are made before their number is limited, the values are taken in this order.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.program.link import FunctionRef
 
 _DEPTH = 4
-"""Values inside of values that tell two apart."""
+"""The depth of nested values that are compared to order two values."""
 
 
 def ordered(values: Values) -> Iterable[Value]:
-    """The values of a set in their order."""
+    """The values of a set in a fixed order."""
     if len(values) < 2:
         return values
     outside = {value: _spelled(value, 1) for value in values}

@@ -1,4 +1,4 @@
-"""What a method has just put into a field of its object, and nothing that ran in between can have changed."""
+"""The value that a method has just stored to a field of its receiver, if nothing in between can have changed it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from spmdlint.program import summary as s
 
 
 def stored_before(code: Code, number: int, read: s.Attribute) -> int | None:
-    """The value that ``self.x`` was given last, on the one way that leads to where it is read.
+    """The value last stored to ``self.x`` on the only path to the operation that reads it.
 
-    None where another method of the object is called in between, or the object is handed to somebody.
+    None if a method of the object is called in between, or the object is passed to a call.
     """
     if read.name not in code.own_fields or not is_receiver(code.function, read.base):
         return None
@@ -34,7 +34,7 @@ def stored_before(code: Code, number: int, read: s.Attribute) -> int | None:
 
 
 def _involves(code: Code, call: s.Call) -> bool:
-    """Is a call one of a method of the object, or given the object."""
+    """Whether a call calls a method of the object, or is passed the object."""
     method = code.operations[call.function]
     given = [argument.value for argument in call.arguments]
     if isinstance(method, s.Attribute):

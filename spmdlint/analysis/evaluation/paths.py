@@ -1,4 +1,4 @@
-"""Which calls list a folder: methods of paths, by their name, or by how the path is made."""
+"""Which calls list a directory: methods of paths, recognised by their name or by how the path is made."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from spmdlint.program import summary as s
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
-# On objects that the linter knows nothing of; no other common class has them.
+# Recognised on unknown objects: no other common class has methods of these names.
 _LISTERS = frozenset(("iterdir", "rglob"))
-# Others have this one: file systems of fsspec, which sort.
+# Recognised on paths only: the file systems of fsspec have such a method as well, and they sort.
 _PATHS_LIST = frozenset(("glob",))
 _PATHS = frozenset(("pathlib.Path", "pathlib.PosixPath", "etils.epath.Path", "upath.UPath"))
 _GIVE_PATHS = frozenset("expanduser resolve absolute joinpath with_name with_suffix".split())
@@ -20,14 +20,14 @@ _DEPTH = 6
 
 
 def lists_folder(evaluator: Evaluator, frame: Frame, method: s.Attribute) -> bool:
-    """Does a method give what is in a folder, in whatever order the file system has it."""
+    """Whether a method lists a directory, in whatever order the file system gives."""
     if method.name in _LISTERS:
         return True
     return method.name in _PATHS_LIST and _is_path(evaluator, frame, method.base, _DEPTH)
 
 
 def _is_path(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Is a value surely a path: made by the class, declared so, or put together with a text by ``/``."""
+    """Whether a value is certainly a path: made by the class, annotated as one, or joined with a string by ``/``."""
     made = certain(evaluator.value(frame, number))
     if isinstance(made, Applied):
         return made.name in _PATHS

@@ -1,4 +1,4 @@
-"""What conditions say on several devices, or processes: for those a program is looked at, not for one alone."""
+"""Decides conditions as they are on several devices or processes: the linter assumes several, never just one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spmdlint.program import summary as s
 _COUNTS = frozenset(("jax.device_count", "jax.process_count"))
 _LISTS = frozenset(("jax.devices",))
 _SIZES = frozenset(("size", "device_count", "devices_size"))
-# What a count above one gives, compared with a number behind it.
+# The result of comparing a count above one with a number.
 _ANSWERS = {
     ("==", 1): False, ("!=", 1): True, (">", 1): True, ("<=", 1): False, ("<", 2): False, (">=", 2): True,
 }  # fmt: skip
@@ -19,7 +19,7 @@ _DEPTH = 4
 
 
 def on_several(ev: Evaluator, frame: Frame, test: int, depth: int = _DEPTH) -> bool | None:
-    """The answer, on several, to a condition that asks whether there is one device, or process; None for any other.
+    """The outcome of a condition that tests for a single device or process, if there are several; None for others.
 
     It is the same in all frames of a function.
     """
@@ -49,7 +49,7 @@ def _compared(ev: Evaluator, frame: Frame, operator: str, left: int, right: int)
 
 
 def _counts(ev: Evaluator, frame: Frame, number: int) -> bool:
-    """Is it the number of all devices, of a mesh's devices, or of all processes."""
+    """Whether the value is the number of all devices, of a mesh's devices, or of all processes."""
     operation = frame.code.operations[frame.code.root_of(number)]
     if isinstance(operation, s.Attribute):
         return operation.name in _SIZES and _is_mesh(frame, operation.base)
@@ -63,7 +63,7 @@ def _counts(ev: Evaluator, frame: Frame, number: int) -> bool:
 
 
 def _is_mesh(frame: Frame, number: int) -> bool:
-    """Is it called a mesh: without one there are no several devices."""
+    """Whether the value is named a mesh: without a mesh there are not several devices."""
     operation = frame.code.operations[number]
     words = operation.name.lower().split("_") if isinstance(operation, (s.Load, s.Attribute)) else [""]
     return words[-1] == "mesh" and "debug" not in words

@@ -1,4 +1,4 @@
-"""What calls of Python's own functions and objects give: `getattr`, `list`, `dict`, `range`, enums, records."""
+"""Models Python's own functions and objects: `getattr`, `list`, `dict`, `range`, enums, records."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 MAX_ELEMENTS = 64
-"""More elements of a computed collection are not told one by one."""
+"""The most elements of a computed collection that are tracked individually."""
 ENUMS = ("enum.Enum", "enum.StrEnum", "enum.IntEnum")
 _FOLDED: dict[str, Callable[..., object]] = {f"builtins.{f.__name__}": f for f in (min, max, abs, int, divmod)}
 CONVERTERS = frozenset(("numpy.array", "numpy.asarray", "jax.numpy.array", "jax.numpy.asarray", "jax.device_get"))
-"""Functions that give the array that they are given, as another kind of array."""
+"""Functions that convert an array to a different kind of array."""
 COPIES = frozenset(("replace", "_replace"))
-"""Methods of records that give a copy with other fields."""
+"""Methods of records that return a copy with different fields."""
 FIELD_FUNCTIONS = (
     *("dataclasses.field", "flax.struct.field", "equinox.field", "pydantic.Field", "msgspec.field"),
     *("attrs.field", "attr.field", "attr.ib", "attr.attrib"),
@@ -49,7 +49,7 @@ _DEFAULT_FIRST = ("pydantic.Field", "attr.ib", "attr.attrib")
 
 
 def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values | None:
-    """What a call of one of Python's functions gives; None where nothing is known of it."""
+    """The result of a call of one of Python's own functions; None if nothing is known of it."""
     given = arguments.positional
     if name == "builtins.super":
         return ev.objects.super_value(frame, arguments)
@@ -84,7 +84,7 @@ def call(ev: Evaluator, name: str, arguments: Arguments, frame: Frame) -> Values
 
 
 def _table(arguments: Arguments) -> Values | None:
-    """What ``dict(...)`` makes: of another table or of pairs, and of keywords."""
+    """The result of ``dict(...)``: from another dictionary or from pairs, and from keywords."""
     items: dict[object, Values] = {}
     copied = DictionaryValue(())
     for given in arguments.positional:
@@ -104,13 +104,13 @@ def _table(arguments: Arguments) -> Values | None:
 
 
 def _folded(function: Callable[..., object], given: tuple[Values, ...]) -> Values | None:
-    """What a function of numbers gives for small numbers that are known."""
+    """The result of a function on small integers that are known; None otherwise."""
     numbers = [known.value for known in map(constant, given) if known is not None]
     if len(numbers) != len(given) or not all(type(n) is int and abs(n) < 1 << 16 for n in numbers):
         return None
     try:
         result = function(*numbers)
-    except Exception:  # the program's own affair
+    except Exception:  # not the linter's concern
         return None
     if isinstance(result, tuple):
         return one(Collection("tuple", tuple(one(Constant(each)) for each in result)))
@@ -118,7 +118,7 @@ def _folded(function: Callable[..., object], given: tuple[Values, ...]) -> Value
 
 
 def method(ev: Evaluator, callee: Member, arguments: Arguments) -> Values | None:
-    """What a method of a known dictionary or record gives."""
+    """The result of a method of a known dictionary or record; None if nothing is known of it."""
     copies = ev.knowledge.get(callee.name)
     if callee.name in COPIES or (copies is not None and copies.kind == "copy"):
         return _replaced(ev, callee.base, arguments)
@@ -142,7 +142,7 @@ def method(ev: Evaluator, callee: Member, arguments: Arguments) -> Values | None
 
 
 def attribute(ev: Evaluator, base: Value, name: str) -> Values | None:
-    """What an attribute of one of Python's own objects is."""
+    """The value of an attribute of one of Python's own objects; None if nothing is known of it."""
     if isinstance(base, DictionaryValue) and name in ("get", "items", "keys", "values"):
         return one(Member(base, name))
     if isinstance(base, Applied) and base.name == "types.SimpleNamespace":
@@ -152,19 +152,19 @@ def attribute(ev: Evaluator, base: Value, name: str) -> Values | None:
 
 
 def enum_attribute(member: Instance, name: str) -> Values | None:
-    """`.value` of a member of an enum, which :func:`enum_member` made."""
+    """The ``.value`` of an enum member that :func:`enum_member` made."""
     if name == "value" and member.arguments is not None and member.arguments.positional:
         return member.arguments.positional[0]
     return None
 
 
 def enum_member(cls: ClassValue, value: Value) -> Values:
-    """The member of an enum with this value."""
+    """The enum member with this value."""
     return one(Instance(cls, Arguments((one(value),))))
 
 
 def default_of(values: Values, without: Values = ANYTHING) -> Values:
-    """The default of a dataclass field that is written as a call of `field`, which may be ``without`` one."""
+    """The default of a dataclass field that is written as a call of `field`; ``without`` if it has no default."""
     value = certain(values)
     if isinstance(value, Applied) and value.name in FIELD_FUNCTIONS:
         first = value.arguments.positional[:1] if value.name in _DEFAULT_FIRST else ()
@@ -173,7 +173,7 @@ def default_of(values: Values, without: Values = ANYTHING) -> Values:
 
 
 def _replaced(ev: Evaluator, value: Value, arguments: Arguments) -> Values:
-    """A copy of a record with other fields."""
+    """A copy of a record with different fields."""
     made = value.arguments if isinstance(value, Instance) else None
     if isinstance(value, Instance) and (made is None or made.open):
         return one(replace(value, arguments=None))  # of the same class
@@ -189,13 +189,13 @@ def _replaced(ev: Evaluator, value: Value, arguments: Arguments) -> Values:
 
 
 def _counted_on(values: Values) -> Values:
-    """A number or a flag that a record is copied with: the next copy, in a loop, counts on from it."""
+    """The value of a field in a copy: a number or flag may be anything, because a loop may change it copy by copy."""
     known = constant(values)
     return join(values, ANYTHING) if known is not None and isinstance(known.value, (bool, int, float)) else values
 
 
 def listed(values: Values) -> list[Values] | None:
-    """The elements that iterating gives, in order; None where they are not all known."""
+    """The elements that iterating over a value gives, in order; None unless all are known."""
     value = certain(values)
     if isinstance(value, Collection):
         return list(value.elements) if not value.open and value.kind != "set" else None
@@ -207,7 +207,7 @@ def listed(values: Values) -> list[Values] | None:
 
 
 def iterated(base: Value) -> Values:
-    """What iterating a value may give in any round."""
+    """The possible values of one iteration over a value."""
     if isinstance(base, Collection):
         return join(*base.elements) if not base.open else base.each or ANYTHING
     if not isinstance(base, Applied) or base.arguments.open or base.arguments.keywords:

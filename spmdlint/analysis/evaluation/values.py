@@ -1,7 +1,7 @@
-"""What a value of the program may be, as far as the linter follows it: sets of abstract values.
+"""The abstract values: what a value of the program may be is a set of them.
 
-A set that holds :data:`UNKNOWN` may hold anything besides; a set of one value without it is certain. An empty set
-means that no value gets there.
+A set that holds :data:`UNKNOWN` may hold anything else as well; a set of one value without it is certain. An empty set
+means that no value can occur.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Unknown(Struct, frozen=True):
 
 
 class Constant(Struct, frozen=True):
-    """A value known in full; ``value`` is hashable. Constants of different types are different."""
+    """A fully known value; ``value`` is hashable. Constants of different types are different."""
 
     value: object
     kind: str = ""
@@ -42,7 +42,7 @@ class Constant(Struct, frozen=True):
 
 
 class External(Struct, frozen=True):
-    """A name of a library, by the name that the knowledge base knows it by."""
+    """A library's name, in the form that the knowledge base uses."""
 
     name: str
 
@@ -54,19 +54,19 @@ class ModuleValue(Struct, frozen=True):
 
 
 class Namespace(Struct, frozen=True):
-    """A package that the project holds modules of, by its dotted name."""
+    """A package that contains modules of the project, by its dotted name."""
 
     dotted: str
     importer: Path
 
 
 class Frame(Struct, eq=False):
-    """One function with what its parameters are bound to, in the frame that it was defined in.
+    """A function with the bindings of its parameters, in the frame that it was defined in.
 
-    Frames are interned by the evaluator, so identity is equality. Parameters without a binding are free.
-    ``arrays`` says that the caller is a map or transformation, which passes arrays: what has a default keeps it.
-    ``names`` are those of the others, ``given`` what they are bound to. ``known`` is what the evaluator has found of
-    its values so far, ``serial`` the number of the frame among all.
+    Frames are interned by the evaluator, so identity is equality. Parameters without a binding are free. ``arrays``
+    says that the caller is a map or transformation, which passes arrays: parameters with a default keep it. ``names``
+    are the bound parameters, ``given`` their values. ``known`` holds the values of operations that the evaluator has
+    found so far, ``serial`` is the number of the frame among all frames.
     """
 
     code: Code
@@ -80,12 +80,12 @@ class Frame(Struct, eq=False):
     serial: int = 0
 
     def bound(self, name: str) -> Values | None:
-        """What a parameter is bound to; None where it is free."""
+        """The values that a parameter is bound to; None if it is free."""
         return self.given[self.names.index(name)] if name in self.names else None
 
 
 class FunctionValue(Struct, frozen=True):
-    """A function of the project with the frame that it closes over; ``receiver`` where it is bound to one."""
+    """A function of the project with the frame that it closes over, and its ``receiver`` if it is a bound method."""
 
     ref: FunctionRef
     outer: Frame | None
@@ -100,7 +100,7 @@ class ClassValue(Struct, frozen=True):
 
 
 class Arguments(Struct, frozen=True):
-    """What a call passes; ``open`` where a star hides some of it."""
+    """The arguments of a call; ``open`` if starred arguments hide some of them."""
 
     positional: tuple[Values, ...] = ()
     keywords: tuple[tuple[str, Values], ...] = ()
@@ -111,7 +111,7 @@ class Arguments(Struct, frozen=True):
 
 
 class Instance(Struct, frozen=True):
-    """An object of a class of the project; ``arguments`` where it is known how it was made."""
+    """An object of a class of the project; ``arguments`` if the call that made it is known."""
 
     cls: ClassValue
     arguments: Arguments | None = None
@@ -125,7 +125,7 @@ class SuperValue(Struct, frozen=True):
 
 
 class Collection(Struct, frozen=True):
-    """A tuple, list or set; ``open`` where it may hold other elements too, each of which is then ``each`` if given."""
+    """A tuple, list or set; ``open`` if it may have other elements, which are then ``each``, if that is given."""
 
     kind: str
     elements: tuple[Values, ...]
@@ -134,7 +134,7 @@ class Collection(Struct, frozen=True):
 
 
 class DictionaryValue(Struct, frozen=True):
-    """A dictionary, by its constant keys; ``open`` where it may hold others, and ``each`` is then what is put there."""
+    """A dictionary by its constant keys; ``open`` if it may have others, whose values are ``each`` if that is given."""
 
     items: tuple[tuple[object, Values], ...]
     open: bool = False
@@ -145,7 +145,7 @@ class DictionaryValue(Struct, frozen=True):
 
 
 class Applied(Struct, frozen=True):
-    """What a library's function returned, kept as the call that it was."""
+    """The result of a call of a library function, kept as that call."""
 
     name: str
     arguments: Arguments
@@ -154,21 +154,21 @@ class Applied(Struct, frozen=True):
 
 
 class Member(Struct, frozen=True):
-    """An attribute of something a library returned."""
+    """An attribute of something that a library returned."""
 
     base: Value
     name: str
 
 
 class Called(Struct, frozen=True):
-    """What a value that a library returned gave when it was called."""
+    """The result of calling a value that a library returned."""
 
     function: Value
     site: Site
 
 
 class Free(Struct, frozen=True):
-    """A parameter or field that nothing is known of, but that it is this one."""
+    """A parameter or field about which nothing is known except which one it is."""
 
     ref: FunctionRef
     name: str
@@ -197,7 +197,7 @@ UNKNOWN = Unknown()
 ANYTHING: Values = frozenset((UNKNOWN,))
 NOTHING: Values = frozenset()
 WIDTH = 8
-"""More values than this are not told apart."""
+"""The most values in a set; a larger set becomes unknown."""
 
 
 def one(value: Value) -> Values:
@@ -205,7 +205,7 @@ def one(value: Value) -> Values:
 
 
 def join(*sets: Values) -> Values:
-    """What may be any of these; too many are anything."""
+    """The union of some sets; anything if it has too many values."""
     if len(sets) == 1:
         return sets[0] if len(sets[0]) <= WIDTH else ANYTHING
     result: Values = NOTHING.union(*sets)
@@ -213,7 +213,7 @@ def join(*sets: Values) -> Values:
 
 
 def certain(values: Values) -> Value | None:
-    """The value, where there can be no other."""
+    """The only possible value; None if there may be others."""
     if len(values) == 1:
         (value,) = values
         return None if value is UNKNOWN else value
@@ -221,13 +221,13 @@ def certain(values: Values) -> Value | None:
 
 
 def constant(values: Values) -> Constant | None:
-    """The constant, where there can be nothing else."""
+    """The only possible value, if it is a constant; None otherwise."""
     value = certain(values)
     return value if isinstance(value, Constant) else None
 
 
 def truth(values: Values) -> bool | None:
-    """Is it true, is it false; None where it cannot be known."""
+    """The truth of a value: True, False, or None if it is not known."""
     answers = {_truth(value) for value in values}
     return answers.pop() if len(answers) == 1 else None
 
@@ -246,7 +246,7 @@ def _truth(value: Value) -> bool | None:
 
 
 def element_at(base: Value, index: object) -> Values:
-    """The element of a known collection or dictionary at a constant index."""
+    """The element of a known collection or dictionary at a constant index or key."""
     if isinstance(base, Collection) and isinstance(index, int) and base.kind != "set":
         if base.open:
             return base.each or ANYTHING
@@ -258,7 +258,7 @@ def element_at(base: Value, index: object) -> Values:
 
 
 def any_element(base: Value) -> Values:
-    """The element of a known collection or dictionary at an index that is not known."""
+    """The possible elements of a known collection or dictionary at an unknown index or key."""
     if isinstance(base, Collection) and base.kind != "set":
         known, each = base.elements, base.each
     elif isinstance(base, DictionaryValue):

@@ -71,7 +71,7 @@ def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> I
             key = call.arguments[0].value if call.arguments else None
             if key is None or split_for_own_devices(table, evaluator.value(frame, number)) != Site(ref, number):
                 continue
-            calls = list(_calls_by_name(evaluator, ref))
+            calls = _calls_by_name(evaluator, ref)
             field, origin = frame.code.operations[key], frame.code.operations[frame.code.root_of(key)]
             given: Iterable[tuple[Frame, int, int]] = ()
             if isinstance(field, s.Attribute) and is_receiver(frame.code.function, field.base):
@@ -86,9 +86,10 @@ def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> I
                     break
 
 
-def _calls_by_name(evaluator: Evaluator, method: FunctionRef) -> Iterator[tuple[Frame, int, s.Call]]:
-    """The calls of what has a method's name and is not known to be something else."""
+def _calls_by_name(evaluator: Evaluator, method: FunctionRef) -> list[tuple[Frame, int, s.Call]]:
+    """The calls of what has a method's name and is not known to be something else; those of its file, if any."""
     name = frozenset((evaluator.project.function(method).name,))
+    found: list[tuple[Frame, int, s.Call]] = []
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_named(name).items():
@@ -97,7 +98,8 @@ def _calls_by_name(evaluator: Evaluator, method: FunctionRef) -> Iterator[tuple[
             own = any(isinstance(callee, FunctionValue) and callee.ref == method for callee in callees)
             other = any(isinstance(callee, (External, FunctionValue)) for callee in callees)
             if own or (attribute and not other):
-                yield frame, number, call
+                found.append((frame, number, call))
+    return [each for each in found if each[0].ref.path == method.path] or found
 
 
 def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[tuple[Frame, int, int]]:

@@ -1,4 +1,4 @@
-"""A small type system over mesh axes: what is alike on the devices along an axis, and what is not.
+"""A small type system over mesh axes: which values are the same on all devices along an axis, and which differ.
 
-In the spirit of JAX's own `check_vma` and of PyTorch's spmd_types, without running anything.
+It is in the spirit of JAX's own `check_vma` and of PyTorch's spmd_types, but runs nothing.
 """

@@ -1,7 +1,7 @@
-"""Which way a body takes: whether the branches that choose between ways say anything of devices.
+"""Whether the branches that choose between paths through a body depend on the devices.
 
-A branch that may count them explains why one way reduces and another does not: on one device there is nothing to
-reduce. Where no branch does, each way must hold on all devices.
+A branch that may test the number of devices explains why one path reduces and another does not: on one device there is
+nothing to reduce. If no branch does, each path must be right on all devices.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _DEPTH = 6
 
 
 def told_apart(ev: Evaluator, frame: Frame) -> bool:
-    """Do the undecided branches of a function say nothing of devices: no comparison with a number or None."""
+    """Whether no undecided branch of a function depends on devices, by a comparison with a number or with None."""
     function = ev.function(frame)
     for number in ev.live_blocks(frame):
         test = function.blocks[number].test
@@ -24,7 +24,7 @@ def told_apart(ev: Evaluator, frame: Frame) -> bool:
 
 
 def may_count(function: s.Function, test: int) -> bool:
-    """May a test ask for a number of devices, or whether there is an axis at all."""
+    """Whether a test may ask for a number of devices, or whether there is an axis at all."""
     operation = function.operations[test]
     if isinstance(operation, s.Compare):
         operands = [function.operations[n] for n in operation.operands]
@@ -37,7 +37,7 @@ def may_count(function: s.Function, test: int) -> bool:
 
 
 def chosen_freely(ev: Evaluator, frame: Frame, number: int, depth: int = 0) -> bool:
-    """Is a value one of several that a conditional expression names, by a test that says nothing of devices."""
+    """Whether a value is one of several in a conditional expression, by a test that does not depend on devices."""
     operation = frame.code.operations[number]
     if isinstance(operation, s.IfExp):
         return not may_count(frame.code.function, operation.test)

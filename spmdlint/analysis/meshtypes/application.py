@@ -1,4 +1,4 @@
-"""Calls in a mapped body: of the project's functions, of a library's, and of methods of values."""
+"""Types calls in a mapped body: of project functions, of library functions, and of methods of values."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ from spmdlint.program import summary as s
 
 MAX_DEPTH = 16
 MAX_ALTERNATIVES = 4
-"""Functions that a call may be one of; with more of them its result is unknown."""
+"""The most functions that a call may choose from; with more, its result is unknown."""
 MAX_SCOPES = 1000
-"""Calls followed in one mapped body, with other types or from other places; beyond, results are unknown."""
+"""The most calls followed in one mapped body, with different types or call sites; beyond, results are unknown."""
 _LEAST = 1e-3
-"""Up to here a bound is one that keeps from a division by zero, or from a rounding error below it."""
+"""A lower bound up to this only prevents a division by zero or a rounding error."""
 
 
 def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
@@ -87,7 +87,7 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
 
 
 def _one_of(typer: Typer, scope: Scope, operation: s.Call, passed: Passed, site: Site) -> Type | None:
-    """The result of one function of the project or another, as a conditional expression chose it."""
+    """The result of a call of one of several project functions, chosen by a conditional expression."""
     callees = list(typer.ev.in_order(typer.ev.value(scope.frame, operation.function)))
     functions = [callee for callee in callees if isinstance(callee, FunctionValue)]
     if not 1 < len(functions) == len(callees) <= MAX_ALTERNATIVES:
@@ -99,20 +99,20 @@ def _one_of(typer: Typer, scope: Scope, operation: s.Call, passed: Passed, site:
 
 
 def _gives(typer: Typer, function: FunctionValue) -> Site | None:
-    """The one place where a function returns."""
+    """The only site where a function returns; None if there are several."""
     returns = list(typer.ev.code(function.ref).of_kind(s.Return))
     return Site(function.ref, returns[0][0]) if len(returns) == 1 else None
 
 
 def anything(typer: Typer, passed: Passed, site: Site) -> Type:
-    """What nobody knows does with its arguments; random numbers among them meet the others there."""
+    """The result of an unknown function; random numbers among its arguments may be combined with the others there."""
     if not passed.open:
         typer.tell(shared_draws("joined", passed.all(), site))
     return _unknown(passed)
 
 
 def of_model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
-    """A model of a library, or a tree that can be called, on arrays: what it gives varies if an array does."""
+    """The result of a library model, or of a callable pytree, on arrays: it varies if one of them does."""
     if passed.open or any(name in typer.table.methods.other_results for name, _ in passed.keywords):
         return _unknown(replace(passed, open=True))
     keys = [flat(each) for name, each in passed.keywords if name in typer.table.methods.keys]
@@ -121,13 +121,13 @@ def of_model(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Typ
     arrays = [flat(each) for each in passed.types]
     arrays += [flat(each) for name, each in passed.keywords if name not in typer.table.methods.keys]
     typer.keys.update(rows_of(keys))
-    for key in (each for each in keys if not each.literal):  # None is no key
+    for key in (each for each in keys if not each.literal):  # None is not a key
         typer.tell(shared_draws("joined", [drawn(key, site), *arrays], site))
     return typer.combine("joined", [*model, *arrays], site)
 
 
 def _draws_nothing(typer: Typer, passed: Passed) -> bool:
-    """Is a model told by name that it is not trained: then it needs its keys for nothing that matters."""
+    """Whether a model is told by a keyword that it is not trained; it then needs its keys for nothing that matters."""
     switches = typer.table.methods.fixed
     return any(
         known is not None and switches.get(name) is bool(known.value)
@@ -136,14 +136,14 @@ def _draws_nothing(typer: Typer, passed: Passed) -> bool:
 
 
 def _unknown(passed: Passed) -> Type:
-    """What is computed from alike values alone is alike, by whatever it is computed."""
+    """The result of an unknown function: replicated if computed from replicated values alone, unknown otherwise."""
     leaves = passed.all()
     alike = leaves and all(leaf.default == "invariant" and not leaf.axes for leaf in leaves)
     return ALL_ALIKE if alike and not passed.open else replace(UNKNOWN, rows=rows_of(leaves))
 
 
 def apply(typer: Typer, scope: Scope, callee: Value, passed: Passed, site: Site) -> Type | None:
-    """The result of calling a value; None if nothing is known of it."""
+    """The result of calling a value; None if nothing is known about it."""
     if scope.depth > MAX_DEPTH:
         return UNKNOWN
     if isinstance(callee, FunctionValue):
@@ -165,7 +165,7 @@ def apply(typer: Typer, scope: Scope, callee: Value, passed: Passed, site: Site)
 
 
 def _enter(typer: Typer, scope: Scope, function: FunctionValue, passed: Passed, site: Site) -> Type:
-    """A function of the project, in a scope of its own."""
+    """The result of a project function, typed in its own scope."""
     values = Arguments() if passed.open else passed.values
     frame = typer.ev.entered_frame(function, values, scope.frame.depth + 1)
     if frame is None or passed.open:
@@ -174,7 +174,7 @@ def _enter(typer: Typer, scope: Scope, function: FunctionValue, passed: Passed, 
 
 
 def enter_frame(typer: Typer, scope: Scope, frame: Frame, parameters: dict[str, Type], site: Site) -> Type:
-    """What a function returns in a frame; one scope for all calls from a scope with the same types."""
+    """The result of a function in a frame; all calls from a scope with the same types share one scope."""
     inner = next((i for i in scope.inner if i.frame is frame and i.parameters == parameters), None)
     if inner is None:
         if typer.scopes >= MAX_SCOPES or scope.depth > MAX_DEPTH:
@@ -211,7 +211,7 @@ def bind_types(typer: Typer, function: FunctionValue, passed: Passed) -> dict[st
 
 
 def _made(typer: Typer, cls: ClassValue, passed: Passed) -> Type | None:
-    """An object of a class that has its arguments for fields; any other holds what nobody knows."""
+    """An object whose fields are the constructor's arguments; the contents of any other object are unknown."""
     fields = typer.ev.objects.field_names(cls)
     if fields is None or passed.open:
         return UNKNOWN
@@ -239,7 +239,7 @@ def _partial(typer: Typer, scope: Scope, callee: Applied, passed: Passed, site: 
 
 
 def _bound_before(typer: Typer, scope: Scope, callee: Applied) -> Passed:
-    """What a partial was given where it was made; outside of the body, that is alike everywhere."""
+    """The arguments that a partial was made with; outside the body, they are the same everywhere."""
     current: Scope | None = scope
     while current is not None and current.frame.ref != callee.site.ref:
         current = current.caller
@@ -306,7 +306,7 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
 
 
 def _guards(name: str, passed: Passed) -> bool:
-    """Is it ``maximum(x, 0)`` or the like, that keeps a value from where it never is: it bends nothing."""
+    """Whether a call is ``maximum(x, 0)`` or the like, which only excludes values that never occur."""
     if name.rpartition(".")[2] != "maximum":
         return False
     given = [known.value for values in passed.values.positional if (known := constant(values)) is not None]
@@ -318,8 +318,8 @@ def computed_key(typer: Typer, passed: Passed, site: Site) -> Leaf:
 
 
 def _scalar(passed: Passed) -> bool:
-    """One number for all: its author knows that it is one."""
-    # What stands before a shape are numbers: those of the distribution.
+    """Whether a draw gives a single number for all devices; its author knows that it is a single one."""
+    # The constants before a shape are the parameters of the distribution.
     rest = [values for values in passed.values.positional[1:] if not isinstance(certain(values), Constant)]
     shape = rest[0] if rest else passed.values.keyword("shape")
     given = certain(shape) if shape is not None else None
@@ -327,7 +327,7 @@ def _scalar(passed: Passed) -> bool:
 
 
 def _updated(typer: Typer, leaves: list[Leaf], site: Site) -> Leaf:
-    """Something that gradients have been applied to."""
+    """The result of applying gradients to a value."""
     result = typer.combine("sumlike", leaves, site)
     gradients = {mark for leaf in leaves for mark in leaf.marks if mark.fact in ("gradient", "applied")}
     applied = {Mark("applied", mark.axis, site) for mark in gradients}
@@ -371,7 +371,7 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
 
 
 def _has_own_parts(typer: Typer, scope: Scope, method: Value | None) -> bool:
-    """Does a library's method run what the project gave its object, or what nobody knows: that may reduce."""
+    """Whether a library method runs code that the project passed to its object, or unknown code, which may reduce."""
     known = typer.ev.knowledge.get(method.name) if isinstance(method, Member) else None
     if known is None or known.kind != "forward" or not isinstance(method, Member):
         return False
@@ -405,7 +405,7 @@ def _of_mapping(base: Type, name: str, passed: Passed) -> Type:
 
 
 def _is_indexed_update(typer: Typer, scope: Scope, method: s.Attribute) -> bool:
-    """``x.at[i].set(...)`` and its like."""
+    """Whether a call is ``x.at[i].set(...)`` or the like."""
     operations = typer.ev.function(scope.frame).operations
     base = operations[method.base]
     if not isinstance(base, s.Subscript):

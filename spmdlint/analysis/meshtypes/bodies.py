@@ -1,4 +1,4 @@
-"""Types every mapped body of a program, and says where its types break what its map claims."""
+"""Types every mapped body of a program, and reports where the types contradict what the map claims."""
 
 from __future__ import annotations
 
@@ -50,17 +50,18 @@ from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
 
 _CHECKS = ("check_vma", "check_rep")
-# What programs call the arrays of a model, of which devices have copies, or parts of some of them.
+# What programs call the arrays of a model, of which devices hold copies, or for some of them parts.
 _MODELS = frozenset(("params", "parameters", "variables", "weights", "model"))
 
 
 class Unreduced(Struct, frozen=True):
-    """An output that is claimed to be alike along an axis, or applied to parameters, and is not.
+    """An output that varies along an axis, although its map claims it does not, or it is applied to parameters.
 
-    ``mixed``: on one way through the body only. ``share``: it is a gradient or a partial sum, which a reduction makes
-    right; ``gradient`` says where it was taken. ``spec`` is None for a map that claims nothing, and the map where its
-    `out_axes` do. ``ambient``: the mesh is that of the context, of whose axes nothing is known. ``returned``: what the
-    body gives, where it does that in one place.
+    ``mixed``: it varies on only one path through the body. ``share``: it is a gradient or a partial sum, which a
+    reduction makes right; ``gradient`` says where the gradient was taken. ``spec`` is None for a map that claims
+    nothing, and the map itself if its `out_axes` claim it. ``ambient``: the mesh is the one of the context, whose axes
+    are unknown. ``returned``: what the body returns, if it returns at a single site. ``gathered``: it is the same on
+    all devices, but JAX types it as varying, because it comes from the ``all_gather`` at ``origin``.
     """
 
     map: Site
@@ -75,10 +76,11 @@ class Unreduced(Struct, frozen=True):
     body: str
     ambient: bool = False
     returned: Site | None = None
+    gathered: bool = False
 
 
 class Share(Struct, frozen=True):
-    """What is of one device's share and is not reduced: where the first is made, and where others of the map are."""
+    """One device's shares that are not reduced: where the first is made, and where others of the same map are."""
 
     site: Site
     first: Unreduced
@@ -121,15 +123,15 @@ class Bodies:
         self._mapped: dict[Applied, Mapped] = {}
 
     def unreduced(self) -> list[Unreduced]:
-        """Outputs that lack a reduction; under the name of the axis, where one way to the map gives it."""
+        """Outputs that lack a reduction, under the axis name if one of the paths to the map determines it."""
         found = list(self._run())
         named = {(each.map, each.spec) for each in found if not is_symbol(each.axis)}
         return [each for each in found if not is_symbol(each.axis) or (each.map, each.spec) not in named]
 
     def shares(self) -> Iterator[Share]:
-        """Gradients, sums and means of one device's share that leave a body for those of all, without the check.
+        """Unreduced gradients, sums and means of one device's share that leave an unchecked body as global ones.
 
-        Each gradient by itself, for it is applied; the sums and means that one map gives together.
+        Each gradient is reported by itself, because it is applied; the sums and means of one map together.
         """
         alike: dict[tuple[Site, str], dict[Site, Unreduced]] = {}
         for found in self.unreduced():
@@ -161,7 +163,7 @@ class Bodies:
         return list(self._mapped.values())
 
     def of_rows(self, applied: Applied) -> Mapped | None:
-        """The map over rows that a library's call has made."""
+        """The map over rows that a library call has made."""
         self._run()
         return self._mapped.get(applied)
 
@@ -204,7 +206,7 @@ class Bodies:
                 yield from self._broken(use, typer, claim, function)
 
     def claims_of(self, use: MapUse) -> list[Claim]:
-        """What a map with specs claims of each output of its body, with the output's type."""
+        """The claims of a map with specs about each output of its body, with the output's type."""
         return self._with_specs(use)[1]
 
     def _with_specs(self, use: MapUse) -> tuple[Typer | None, list[Claim]]:
@@ -229,11 +231,12 @@ class Bodies:
         bound = self.calls.bound(use.applied)
         for axis in sorted(leaf.names - claim.named):
             if not bound.open and axis not in bound.names:
-                continue  # a name that is wrong, which is another fault
+                continue  # a wrong name, which is reported separately
             if not typer.region.checked and axis in typer.sent:
-                continue  # a reduction or a gathering written by hand, as rings are
+                continue  # a reduction or gathering written by hand, as a ring is
             held = leaf.held(axis)
-            if held.state not in DIFFERENT and held.state != "mixed":
+            gathered = typer.region.checked and held.state == "replicated" and held.origin is not None
+            if held.state not in DIFFERENT and held.state != "mixed" and not gathered:
                 continue
             gradient = leaf.marked("gradient", axis)
             yield Unreduced(
@@ -249,6 +252,7 @@ class Bodies:
                 body=self._name(function),
                 ambient=known is None or known.mesh is None or self.ev.argument(use.applied, known.mesh) is None,
                 returned=self._returned(function),
+                gathered=gathered,
             )
 
     def _returned(self, function: Value) -> Site | None:
@@ -259,12 +263,12 @@ class Bodies:
 
     @staticmethod
     def _in_body(typer: Typer, use: MapUse, origin: Site | None) -> Site | None:
-        """Where something comes about, as seen from the body: there, or at the call that leads there."""
+        """The site of an operation as seen from the body: the operation, or the call in the body that leads to it."""
         path = [site for site in typer.paths.get(origin, ()) if site != use.site] if origin is not None else []
         return path[0] if path else origin
 
     def _checked(self, applied: Applied) -> bool | None:
-        """Does JAX check the specs; None where that is not known."""
+        """Whether JAX checks the specs; None if that is not known."""
         for name in _CHECKS:
             values = self.ev.argument(applied, name)
             if values is not None:
@@ -285,7 +289,7 @@ class Bodies:
         self._keep(typer, use, rows)
         first = copied_first(self.ev, self.table, sites) if sites else self._replicas.taken_by(function)
         if not first <= copies:
-            # In the first step at the least they are alike, and so is what is drawn from a key among them.
+            # At least in the first step they are the same everywhere, and so are draws from a key among them.
             again, _, rows_left = self._rows(use, function, axis, copies | first)
             self._keep(again, use, rows_left, only="shared")
         self._mapped.setdefault(use.applied, Mapped(use, axis, rows, result))
@@ -297,12 +301,12 @@ class Bodies:
                 body = self._name(function)
                 yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
         for claim in claims_of_axes(self.ev.argument(use.applied, "out_axes") or NOTHING, result, use.site):
-            # Which way is taken may well depend on whether there is a map at all.
+            # The path may well depend on whether there is a map at all.
             if claim.given.state(axis) in DIFFERENT and rows.of_some_data(claim.given.rows):
                 yield from self._broken(use, typer, claim, function)
 
     def _rows(self, use: MapUse, function: Value, axis: str, copies: frozenset[int]) -> tuple[Typer, Type, Rows]:
-        """The body of a map over rows, some of which are copies, typed, and what that says of its arguments."""
+        """The typed body of a map over rows, some of which are copies, and what it says about its arguments."""
         typer = Typer(self.ev, self.calls, self.table, Region(checked=False, by_hand=True))
         sites = self.reach.use_calls.get(use.site, ())
         count = self._positional(function)
@@ -323,7 +327,7 @@ class Bodies:
         )
 
     def _models(self, function: Value) -> frozenset[int]:
-        """The positions of parameters that are a model's, by their names."""
+        """The positions of parameters that hold a model, judging by their names."""
         if not isinstance(function, FunctionValue):
             return frozenset()
         formals = self.ev.project.function(function.ref).formals[function.receiver is not None :]
@@ -332,7 +336,7 @@ class Bodies:
         )
 
     def _static(self, applied: Applied) -> frozenset[int]:
-        """The positions of arguments that are part of the program."""
+        """The positions of static arguments."""
         given = self.ev.argument(applied, "static_broadcasted_argnums")
         value = certain(given) if given is not None else None
         listed = [constant(each) for each in value.elements] if isinstance(value, Collection) else [value]
@@ -341,7 +345,7 @@ class Bodies:
     # -- both
 
     def _typed(self, typer: Typer, use: MapUse, function: Value, types: list[Type]) -> Type:
-        # A frame of its own: what is around the map is not in the body.
+        # A separate frame: what surrounds the map is not in the body.
         root = Scope(Frame(use.frame.code, use.frame.ref, depth=use.frame.depth), {}, None, 0)
         if isinstance(function, FunctionValue):
             return transforms.run(typer, root, function, types, use.site)
@@ -349,7 +353,7 @@ class Bodies:
         return application.apply(typer, root, function, passed, use.site) or UNKNOWN
 
     def _positional(self, function: Value) -> int:
-        """How many arguments a function takes by position."""
+        """The number of arguments that a function takes by position."""
         if isinstance(function, FunctionValue):
             formals = self.ev.project.function(function.ref).formals
             if any(f.kind == "*" for f in formals):
@@ -366,7 +370,7 @@ class Bodies:
         return 0
 
     def _taken_by_name(self, function: Value | None, arguments: Arguments) -> int:
-        """How many positional parameters a partial fills by their names."""
+        """The number of positional parameters that a partial binds by name."""
         if not isinstance(function, FunctionValue):
             return 0
         formals = self.ev.project.function(function.ref).formals
@@ -394,12 +398,12 @@ class Bodies:
 
 
 def _numbered(position: int, axis: str, leaf: Leaf) -> Leaf:
-    """A leaf of an argument of a map over rows; it is no copy if it is a row."""
+    """A leaf of an argument of a map over rows, with its position; unchanged if every device has the same."""
     return leaf if leaf.state(axis) in ALIKE else replace(leaf, rows=frozenset((position,)))
 
 
 def _differs(event: Event, rows: Rows) -> bool:
-    """Is a hazard in a map over rows about what surely differs between them: only then it is one."""
+    """Whether a hazard in a map over rows concerns values that certainly differ between them; else it is not one."""
     if event.hazard == "predicate":
         return not event.rows or rows.of_data(event.rows) or rows.of_reduced(event.rows)
     if event.hazard == "shared":

@@ -1,4 +1,4 @@
-"""Calls of collectives in a mapped body."""
+"""Types calls of collectives in a mapped body."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _is_none(values: object) -> bool:
 
 
 def _to_reduced(passed: Passed) -> bool:
-    """A cast, or a gathering, to something that is not typed here."""
+    """Whether a cast or gathering has a target type that is not modelled here."""
     to = passed.values.keyword("to")
     known = constant(to) if to is not None else None
     return to is not None and (known is None or known.value != "varying")

@@ -1,4 +1,4 @@
-"""Derivatives in a mapped body: `grad` and its like, and `vjp`, whose derivative is a function."""
+"""Types derivatives in a mapped body: `grad` and the like, and `vjp`, which returns a function."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from spmdlint.program import summary as s
 def by_argument(
     typer: Typer, scope: Scope, callee: Applied, function: Value, passed: Passed, site: Site, *, with_value: bool
 ) -> Type:
-    """The derivative of a function by some of its arguments, as `grad` gives it; ``with_value``: and its result."""
+    """The derivative of a function by some of its arguments, as `grad` returns it; ``with_value``: with the result."""
     result = application.apply(typer, scope, function, passed, site) or replace(UNKNOWN, rows=rows_of(passed.all()))
     result = changed(result, _of_inner)
     aux = typer.ev.argument(callee, "has_aux")
@@ -69,7 +69,7 @@ def by_argument(
 
 
 def _uses(typer: Typer, function: FunctionValue, position: int) -> bool:
-    """Does a function read a parameter, itself or in what it defines: the derivative by any other is zero."""
+    """Whether a function reads a parameter, directly or in a nested function; the derivative by any other is zero."""
     definition = typer.ev.project.function(function.ref)
     formals = definition.formals[1 if function.receiver is not None else 0 :]
     if position >= len(formals) or formals[position].kind not in ("positional-only", "standard"):
@@ -84,7 +84,7 @@ def _uses(typer: Typer, function: FunctionValue, position: int) -> bool:
 
 
 def _of_inner(leaf: Leaf) -> Leaf:
-    """What a function that is derived itself makes of gradients is a term of its loss, and no step of training."""
+    """The result of a function that is itself differentiated: its gradients are terms of a loss, not training steps."""
     return replace(leaf, marks=frozenset(mark for mark in leaf.marks if mark.fact not in ("gradient", "applied")))
 
 
@@ -106,7 +106,7 @@ def _listed(typer: Typer, callee: Applied) -> bool:
 
 
 def _derived(typer: Typer, values: Sequence[Type], loss: Leaf, site: Site) -> list[Type]:
-    """The derivatives of a loss by some values."""
+    """The derivatives of a loss by the given values."""
     region = typer.region
 
     def by(leaf: Leaf) -> Leaf:
@@ -123,7 +123,7 @@ def _derived(typer: Typer, values: Sequence[Type], loss: Leaf, site: Site) -> li
 
 
 def with_pullback(typer: Typer, scope: Scope, functions: Sequence[Value], passed: Passed, site: Site) -> Type:
-    """`vjp`: what a function gives, and the function from a derivative by that to those by the arguments."""
+    """`vjp`: the result of a function, and the pullback from its derivative to those of the arguments."""
     primals = passed.types[1:]
     result: Type | None = None
     if len(functions) == 1:
@@ -138,7 +138,7 @@ def with_pullback(typer: Typer, scope: Scope, functions: Sequence[Value], passed
 
 
 def pulled_back(typer: Typer, pull: Pullback, passed: Passed, site: Site) -> Type:
-    """The derivatives by the arguments of `vjp`: of what its function gave, weighted by what is passed here."""
+    """The derivatives by the arguments of `vjp`, weighted by the cotangent that is passed here."""
     of_result = flat(pull.result)
     loss = replace(typer.combine("joined", [of_result, *passed.all()], site), marks=of_result.marks)
     return Row(tuple(_derived(typer, pull.primals, loss, pull.site)))

@@ -9,7 +9,7 @@ _REDUCTIONS = frozenset(("jax.lax.psum", "jax.lax.pmean"))
 
 
 def reduces_on_another_arm(ev: Evaluator, site: Site) -> bool:
-    """Is there a reduction on a way that does not pass here: the author of the function knows of the difference."""
+    """Whether there is a reduction on a path that bypasses this site: the author then knows about the difference."""
     frame = ev.free_frame(site.ref)
     function, flow = ev.function(frame), ev.flow(site.ref)
     here = function.block_of[site.number]

@@ -1,4 +1,4 @@
-"""Optimizers that bend gradients: what one makes of a device's share, averaged, is not what it makes of the average."""
+"""Non-linear optimizers: applied to each device's share and averaged, they differ from applied to the average."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEPTH = 4
 
 
 def updated_by(table: Optimizers, method: Value | None, updates: Leaf, site: Site) -> Type:
-    """What the ``update`` of an optimizer gives: updates, and a state, which is not what is applied."""
+    """The result of an optimizer's ``update``: updates, and a state, which is not what is applied."""
     if not isinstance(method, Member) or not _is_optimizer(method.base):
         return updates
     state = replace(updates, marks=frozenset(mark for mark in updates.marks if mark.fact == "gradient"))
@@ -23,7 +23,7 @@ def updated_by(table: Optimizers, method: Value | None, updates: Leaf, site: Sit
 
 
 def straightened(result: Leaf) -> Leaf:
-    """Parameters after a step: who averages those averages models, and means to."""
+    """The parameters after a step: code that averages them averages models on purpose."""
     return replace(result, marks=frozenset(mark for mark in result.marks if mark.fact != "bent"))
 
 
@@ -32,7 +32,7 @@ def _is_optimizer(value: Value) -> bool:
 
 
 def _bends(table: Optimizers, optimizer: Value | None, depth: int) -> bool:
-    """Is it surely one that does more than to scale and to sum."""
+    """Whether an optimizer certainly does more than scale and sum."""
     if not isinstance(optimizer, Applied) or depth == 0:
         return False
     if optimizer.name in table.bending:

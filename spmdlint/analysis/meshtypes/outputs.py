@@ -30,9 +30,9 @@ _DEPTH = 12
 
 
 class OneRow(Struct, frozen=True):
-    """A read of the first row of an output that each device has for itself.
+    """A read of the first row of an output that each device computes for itself.
 
-    ``part`` is its place in a dictionary that is read as a whole, and ``origin`` where it was computed.
+    ``part`` is its key in a dictionary that is read as a whole, and ``origin`` the site where it was computed.
     """
 
     site: Site
@@ -44,7 +44,7 @@ class OneRow(Struct, frozen=True):
 
 
 class _Given(Struct, frozen=True):
-    """What a call of a map has given, or a part of it."""
+    """The result of a call of a map, or a part of it."""
 
     mapped: Mapped
     type: Type
@@ -52,7 +52,7 @@ class _Given(Struct, frozen=True):
 
 
 class Outputs:
-    """Follows what maps over rows give through the host's functions. One per run."""
+    """Follows the outputs of maps over rows through the host's functions. One per run."""
 
     def __init__(self, evaluator: Evaluator, reach: Reach, bodies: Bodies, table: Typing) -> None:
         self.ev = evaluator
@@ -61,7 +61,7 @@ class Outputs:
         self.table = table
 
     def one_rows(self) -> Iterator[OneRow]:
-        """Every read of one row of a sum or mean that no device has of all."""
+        """Every read of one row of a sum or mean that no device has computed over all rows."""
         calling = {
             site.ref for mapped in self.bodies.mapped() for site in self.reach.use_calls.get(mapped.use.site, ())
         }
@@ -75,7 +75,7 @@ class Outputs:
                     yield from self._at(frame, number)
 
     def differs(self, frame: Frame, number: int) -> bool | None:
-        """Is a value an output that surely differs between the devices, and no state; None if it is none."""
+        """Whether an output certainly differs between devices and is not a state; None if it is not an output."""
         given = self._given(frame, number, _DEPTH, rows=True)
         if given is None:
             return None
@@ -87,7 +87,7 @@ class Outputs:
         return any(leaf.state(mapped.axis) in DIFFERENT and mapped.rows.of_data(leaf.rows) for leaf in leaves)
 
     def _hands_on(self, frame: Frame, operation: s.Operation) -> bool:
-        """Is it a call that gives what it is given: ``loss = jax.device_get(loss)``."""
+        """Whether a call returns its own argument: ``loss = jax.device_get(loss)``."""
         callees = self.ev.value(frame, operation.function) if isinstance(operation, s.Call) else ()
         return any(isinstance(callee, External) and callee.name in self.table.rows.hand_on for callee in callees)
 
@@ -105,7 +105,7 @@ class Outputs:
                 return
 
     def _read(self, frame: Frame, number: int) -> int | None:
-        """What an operation reads the first row of."""
+        """The operation whose first row an operation reads; None if it reads none."""
         operation = self.ev.function(frame).operations[number]
         if isinstance(operation, s.Subscript):
             return operation.base if self._is_first(frame, operation) else None
@@ -125,7 +125,7 @@ class Outputs:
         return None
 
     def _put_into(self, frame: Frame, number: int) -> int | None:
-        """What a loop appends to a list."""
+        """The value that a loop appends to a list."""
         operations = self.ev.function(frame).operations
         kept = operations[number]
         for operation in operations:
@@ -141,7 +141,7 @@ class Outputs:
         return index is not None and type(index.value) is int and index.value in (0, -1)
 
     def _takes_first(self, function: FunctionValue) -> bool:
-        """Is it ``lambda x: x[0]``."""
+        """Whether a function is ``lambda x: x[0]``."""
         frame = self.ev.free_frame(function.ref)
         operations = self.ev.function(frame).operations
         returned = [operations[o.value] for o in operations if isinstance(o, s.Return) and o.value is not None]
@@ -150,12 +150,12 @@ class Outputs:
         base = operations[returned[0].base]
         return isinstance(base, (s.Load, s.Parameter)) and self._is_first(frame, returned[0])
 
-    # -- what a value is
+    # -- the outputs that values are
 
     def _given(self, frame: Frame, number: int, depth: int, *, rows: bool = False) -> _Given | None:
-        """The output, or the part of one, that a value is; None if it is none, or not surely one.
+        """The output, or part of an output, that a value certainly is; None otherwise.
 
-        ``rows``: the first row of all of it counts as well.
+        ``rows``: the first row of a whole output counts as well.
         """
         operation = self.ev.function(frame).operations[number]
         if depth == 0:
@@ -184,7 +184,7 @@ class Outputs:
         return None
 
     def _together(self, frame: Frame, display: s.Display | s.DictDisplay, depth: int, *, rows: bool) -> _Given | None:
-        """Parts of the outputs of one map in a tuple, a list or a dictionary, beside whatever else."""
+        """Parts of the outputs of one map in a tuple, a list or a dictionary, possibly beside other values."""
         parts = display.elements if isinstance(display, s.Display) else display.values
         found = [self._given(frame, part, depth - 1, rows=rows) for part in parts]
         there = [given for given in found if given is not None]
@@ -204,7 +204,7 @@ class Outputs:
         stores = self.ev.reaching(frame, number, operation.name)
         found = [self._given(frame, store, depth - 1, rows=rows) for store in sorted(stores)]
         there = [given for given in found if given is not None]
-        # Before the first round of a loop there is often a placeholder.
+        # Before the first iteration of a loop there is often a placeholder.
         return there[0] if there and all(given == there[0] for given in there) else None
 
     def _called(self, frame: Frame, operation: s.Call, depth: int, *, rows: bool) -> _Given | None:
@@ -225,7 +225,7 @@ class Outputs:
 
 
 def _parts(tree: Type, part: str) -> Iterator[tuple[str, Leaf]]:
-    """The arrays in a tree, each with the innermost key of its place."""
+    """The arrays in a pytree, each with the innermost key of its path."""
     if isinstance(tree, (Leaf, Pullback)):
         yield part, flat(tree)
     elif isinstance(tree, Many):

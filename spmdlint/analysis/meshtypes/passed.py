@@ -1,4 +1,4 @@
-"""What a call in a mapped body passes."""
+"""The arguments of a call in a mapped body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Passed(Struct, frozen=True):
-    """What a call passes: the types, and the values as far as the evaluator knows them.
+    """The arguments of a call: their types, and their values as far as the evaluator knows them.
 
     ``receiver`` is the type of the object whose method is called.
     """

@@ -1,6 +1,6 @@
-"""The typing rules of single operations: what computes one array from others, and what communicates.
+"""The typing rules of single operations: those that compute an array from others, and those that communicate.
 
-A rule gives the type of the result, and events: places that a rule of the linter may want to speak about.
+A rule gives the type of the result, and events: operations that a rule of the linter may want to report.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Hazard = Literal["twice", "added", "bent", "ratio", "shared", "stacked", "predic
 
 
 class Event(Struct, frozen=True, eq=False):
-    """A hazard at an operation; ``mark`` says what led to it. ``harmless``: it costs, and changes no value.
+    """A hazard at an operation; ``mark`` says what led to it. ``harmless``: it costs time, but changes no value.
 
-    ``rows``: the arguments of a map over rows that it is about. ``origin``: where it began to vary.
+    ``rows``: the arguments of a map over rows that it concerns. ``origin``: where it began to vary.
     """
 
     hazard: Hazard
@@ -102,7 +102,7 @@ def _meet(typed: Typed, operands: Sequence[Leaf], axis: str, whole: Site | None)
 
 
 def _linear_in(typed: Typed, helds: Sequence[Held]) -> bool:
-    """Is a result a share, if the operands that differ are shares."""
+    """Whether a result is a share, if the operands that differ are shares."""
     if typed in _KEEPS_SHARES:
         return True
     if typed == "product":
@@ -121,7 +121,7 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
         for mark in leaf.marks:
             others = [other for other in operands if other is not leaf]
             if mark.fact in _OF_DERIVATIVES:
-                # A step adds a gradient to parameters, which a map over rows shows as different on each device.
+                # A step adds a gradient to parameters, which a map over rows types as different on each device.
                 step = typed == "sumlike" and mark.fact in ("gradient", "applied")
                 if step or all(_belongs(other, mark.axis) for other in others):
                     found.add(mark)
@@ -154,12 +154,12 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
 
 
 def _is_scaled(mark: Mark, others: Sequence[Leaf]) -> bool:
-    """Is a sum over devices divided by what is alike on all of them, as by the number of examples: it is one still."""
+    """Whether a sum over devices is scaled by a value that is the same on all, such as a count: it remains a sum."""
     return mark.fact == "summed" and all(other.state(mark.axis) in ALIKE for other in others)
 
 
 def with_bias(product: Leaf, bias: Leaf, whole: Leaf, site: Site) -> Leaf:
-    """A product of parts plus something that is alike on all devices: a sum over them adds that once for each."""
+    """A product of parts plus a value that is the same on all devices: a sum over them adds it once per device."""
     axes = [
         axis
         for axis in each_axis([product])
@@ -169,7 +169,7 @@ def with_bias(product: Leaf, bias: Leaf, whole: Leaf, site: Site) -> Leaf:
 
 
 def _gives_ratio(typed: Typed, operands: Sequence[Leaf], axis: str) -> bool:
-    """Is a sum of this device's data divided by the number of its examples, at once or by a weight made from that."""
+    """Whether a sum of this device's data is divided by its count, directly or through a weight made from that."""
     if len(operands) != 2 or typed not in ("product", "quotient"):
         return False
     if typed == "quotient":
@@ -183,14 +183,14 @@ def _gives_ratio(typed: Typed, operands: Sequence[Leaf], axis: str) -> bool:
 
 
 def _is_ratio(above: Leaf, below: Leaf, axis: str) -> bool:
-    """A sum of this device's data by the number of its examples, which may be bounded from below, and no derivative."""
+    """Whether the quotient is a sum of this device's data over its count (possibly clamped), and not a derivative."""
     if above.state(axis) != "partial" or above.marked("gradient", axis):
         return above.state(axis) == below.state(axis) == "partial"
     return _counts(below, axis)
 
 
 def _is_inverse(typed: Typed, operands: Sequence[Leaf], axis: str) -> bool:
-    """Is it a weight: what is alike everywhere, divided by the number of this device's examples."""
+    """Whether the result is a weight: a value that is the same everywhere, divided by this device's count."""
     return (
         typed == "quotient"
         and len(operands) == 2
@@ -201,24 +201,24 @@ def _is_inverse(typed: Typed, operands: Sequence[Leaf], axis: str) -> bool:
 
 
 def _counts(leaf: Leaf, axis: str) -> bool:
-    """May it be the number of this device's examples, which may be bounded from below."""
+    """Whether the value may be the number of this device's examples, possibly clamped from below."""
     return leaf.state(axis) == "partial" or leaf.marked("bent", axis) is not None
 
 
 def _belongs(other: Leaf, axis: str) -> bool:
-    """Does an operand leave a derivative what it is: it is alike everywhere, or itself made of shares."""
+    """Whether an operand leaves a derivative a derivative: it is the same everywhere, or itself made of shares."""
     return other.state(axis) in (*ALIKE, "partial") or any(
         mark.axis == axis and mark.fact in _OF_DERIVATIVES for mark in other.marks
     )
 
 
 def _differing(leaves: Sequence[Leaf]) -> list[str]:
-    """The axes along which one of them is different."""
+    """The axes along which one of the operands differs."""
     return [axis for axis in each_axis(leaves) if any(leaf.state(axis) in DIFFERENT for leaf in leaves)]
 
 
 def shared_draws(typed: Typed, operands: Sequence[Leaf], site: Site) -> Iterable[Event]:
-    """Random numbers that are alike on all devices, put into data that is not."""
+    """Random numbers that are the same on all devices, combined with data that differ."""
     if typed not in ("sumlike", "product", "joined"):
         return
     for leaf in operands:
@@ -228,13 +228,13 @@ def shared_draws(typed: Typed, operands: Sequence[Leaf], site: Site) -> Iterable
 
 
 def side_by_side(leaf: Leaf, axes: Iterable[str], site: Site) -> Iterable[Event]:
-    """Random numbers that are alike on all devices, given out as if each device had drawn its own: a spec says so."""
+    """Random numbers that are the same on all devices, returned under a spec as if each device had drawn its own."""
     for mark, axis, origin in _alike_draws(leaf, sorted(axes)):
         yield Event("stacked", site, axis, "", mark, origin=origin)
 
 
 def _alike_draws(leaf: Leaf, axes: Sequence[str]) -> Iterator[tuple[Mark, str, Site | None]]:
-    """Where an array was drawn that is alike along an axis, and where its key was derived."""
+    """Where an array that is the same along an axis was drawn, and where its key was derived."""
     derived = leaf.marked("derived", EVERY_AXIS)
     origin = derived.site if derived is not None else None
     for mark in sorted((m for m in leaf.marks if m.fact == "drawn"), key=lambda m: m.site.number):
@@ -286,13 +286,13 @@ def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
 
 
 def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
-    """A collective that is no reduction, over axes."""
+    """A collective over axes that is not a reduction."""
     states = dict(leaf.axes)
     gone = set(axes)
     for axis in gone:
         held = leaf.held(axis)
         if name == "gather" or (name in ("cast", "permute") and held.state in ALIKE):
-            states[axis] = Held("replicated")
+            states[axis] = Held("replicated", site if name == "gather" else None)
         elif name == "cast":
             states[axis] = held
         else:
@@ -302,23 +302,23 @@ def moved(leaf: Leaf, axes: Iterable[str], name: str, site: Site) -> Leaf:
 
 
 def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
-    """``axis_index``."""
+    """The result of ``axis_index``."""
     return leaf_of([(axis, Held("varying", site)) for axis in axes], "invariant", frozenset())
 
 
 def drawn(key: Leaf, site: Site) -> Leaf:
-    """Random numbers from a key."""
+    """Random numbers drawn from a key."""
     derived = frozenset(mark for mark in key.marks if mark.fact == "derived")
     return replace(key, marks=derived | {Mark("drawn", EVERY_AXIS, site)}, literal=False)
 
 
 def cut_out(whole: Leaf) -> Leaf:
-    """An array of which a part is taken: each device may take its own one of random numbers that all have drawn."""
+    """An array of which a part is taken: each device may take its own part of random numbers that all have drawn."""
     return replace(whole, marks=frozenset(mark for mark in whole.marks if mark.fact != "drawn"))
 
 
 def repeated(chosen: Leaf, collectives: Mapping[Site, tuple[str, frozenset[str]]], site: Site) -> Iterable[Event]:
-    """Collectives that run as a predicate says, which differs between the devices that make them together."""
+    """Collectives that run depending on a predicate that differs between the devices that take part in them."""
     for made, (name, axes) in collectives.items():
         for axis in sorted(axes):
             held = chosen.held(axis)
@@ -334,7 +334,7 @@ def repeated(chosen: Leaf, collectives: Mapping[Site, tuple[str, frozenset[str]]
 def derivative(value: Leaf, loss: Leaf, site: Site, *, checked: bool, by_hand: bool) -> Leaf:
     """The derivative of a loss by a value.
 
-    In a checked region the derivative by what is invariant is summed over the axes along which the loss varies. In an
+    In a checked region the derivative by an invariant value is summed over the axes along which the loss varies. In an
     unchecked one it is this device's share, whatever reductions the loss went through: there, the transpose of `psum`
     is `psum`. ``by_hand``: arguments that are mapped over devices may be copies of one value.
     """
@@ -350,7 +350,7 @@ def derivative(value: Leaf, loss: Leaf, site: Site, *, checked: bool, by_hand: b
         if summed is not None and (state in ALIKE or by_hand):
             marks.add(replace(summed, fact="magnified"))
         if checked and state == "invariant":
-            # A derivative has the type of what it is taken by, whatever the loss is.
+            # A derivative has the type of the value it is taken by, whatever the loss is.
             axes.append((axis, Held("invariant")))
             if depends:
                 marks.add(Mark("transposed", axis, site))

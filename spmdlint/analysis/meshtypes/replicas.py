@@ -1,7 +1,7 @@
-"""States of which the host gives every device a copy, by their class: ``replicate(State.create(...))``.
+"""States that the host copies to every device, recognised by their class: ``replicate(State.create(...))``.
 
-Where a body is mapped that takes such a state, and nobody is seen to call it, its copies are alike in the first step at
-the least, if the host puts no keys of its own into them afterwards.
+If a mapped body takes such a state, and no caller of the map is known, the copies are the same at least in the first
+step, unless the host puts different keys into them afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KEYS = ("rng", "key", "seed")
 
 
 class Replicas:
-    """Knows the classes. One per run."""
+    """Knows the classes of such states. One per run."""
 
     def __init__(self, evaluator: Evaluator, reach: Reach, table: Typing) -> None:
         self.ev = evaluator
@@ -28,7 +28,7 @@ class Replicas:
         self.table = table
 
     def taken_by(self, function: Value) -> frozenset[int]:
-        """The positions at which a function of the project takes objects of such classes, by its annotations."""
+        """The positions at which a project function takes objects of such classes, by its annotations."""
         if not isinstance(function, FunctionValue) or not self._classes:
             return frozenset()
         frame = self.ev.free_frame(function.ref)
@@ -40,7 +40,7 @@ class Replicas:
 
     @cached_property
     def _classes(self) -> frozenset[FunctionRef]:
-        """The classes of which the host copies new objects to all devices, and gives the copies no keys."""
+        """The classes of which the host copies new objects to all devices, without giving the copies keys."""
         found: set[FunctionRef] = set()
         for ref in self.reach.calling(self.table.rows.replicate):
             frame = self.ev.free_frame(ref)
@@ -63,7 +63,7 @@ class Replicas:
         return cls if isinstance(cls, ClassValue) else None
 
     def _gives_keys(self) -> bool:
-        """Does the host make keys for its devices, or change those in a state."""
+        """Whether the host makes keys for its devices, or changes those in a state."""
         if self.reach.calling(self.table.rows.split_own):
             return True
         for ref in self.reach.host:

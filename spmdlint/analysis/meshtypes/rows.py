@@ -1,8 +1,8 @@
-"""The arguments of a map over rows, as `pmap`: which hold data, and which one value copied to every device.
+"""The arguments of a map over rows, such as `pmap`: which hold data, and which one value copied to every device.
 
-The map itself says nothing of that. An argument is a copy if the body takes derivatives by it or applies it as the
-variables of a model, if the host replicates it, or if the host puts an output in its place; a key is neither. A map
-that is given copies alone would be pointless, so what depends on all that is left depends on data.
+The map itself does not say. An argument is a copy if the body takes derivatives by it or applies it as the variables of
+a model, if the host replicates it, or if the host replaces it by an output; a key is neither. A map whose arguments are
+all copies would be pointless, so a value that depends on all remaining arguments depends on data.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ _DEPTH = 6
 
 
 class Rows(Struct, frozen=True):
-    """The mapped arguments of one map, by position: all of them, and those that are surely no data.
+    """The mapped arguments of one map, by position: all of them, and those that are certainly not data.
 
-    ``derived``: the body takes derivatives by them. ``reduced``: what the sums and means over devices are made from.
+    ``derived``: the body takes derivatives by them. ``reduced``: the arguments that each sum or mean over devices is
+    made from.
     """
 
     mapped: frozenset[int]
@@ -32,33 +33,33 @@ class Rows(Struct, frozen=True):
     reduced: frozenset[frozenset[int]] = frozenset()
 
     def of_data(self, rows: frozenset[int]) -> bool:
-        """Does what is made from these arguments surely differ between the devices."""
+        """Whether a value made from these arguments certainly differs between the devices."""
         left = self.mapped - self.copies - self.keys
         return bool(left) and left <= rows
 
     def of_reduced(self, rows: frozenset[int]) -> bool:
-        """Is it made from all that something is made from which the body reduces: so that differs between devices.
+        """Whether a value uses all arguments of some value that the body reduces, and so differs between devices.
 
-        One argument alone may be a tree, of which only a part differs.
+        A single argument is not enough: it may be a pytree of which only a part differs.
         """
         return any(len(each) > 1 and each <= rows for each in self.reduced)
 
     def of_some_data(self, rows: frozenset[int]) -> bool:
-        """The same, of a sum or mean: where the model is known, whatever else is summed up is data."""
+        """The same for a sum or mean: if the model is known, anything else that is summed is data."""
         left = self.mapped - self.copies - self.keys
         return self.of_data(rows) or (bool(self.copies) and bool(left & rows))
 
     def of_step(self, rows: frozenset[int]) -> bool:
-        """Is a gradient that is applied a training step: by a model, which comes before the data, and not by data.
+        """Whether applying a gradient is a training step: by a model, which precedes the data, and not by data.
 
-        An attack, or a sampler, follows the derivative by its data, with the model as another argument before it.
+        An adversarial attack, or a sampler, follows the derivative by its data, with the model as a preceding argument.
         """
         left = self.mapped - self.copies - self.keys
         return self.of_some_data(rows) and min(self.derived, default=0) < min(left)
 
 
 def replicated(evaluator: Evaluator, table: Typing, sites: Iterable[Site]) -> frozenset[int]:
-    """Positions at which every call passes what the host has just copied to all devices."""
+    """Positions at which every call passes a value that the host has just copied to all devices."""
     found = []
     for site in sites:
         values = {
@@ -71,7 +72,7 @@ def replicated(evaluator: Evaluator, table: Typing, sites: Iterable[Site]) -> fr
 
 
 def copied_first(evaluator: Evaluator, table: Typing, sites: Iterable[Site]) -> frozenset[int]:
-    """Positions at which every call passes what the host has copied to all devices, or what came of that in a loop."""
+    """Positions at which every call passes a value that the host copied to all devices, or its update in a loop."""
     found = []
     for site in sites:
         given = _given(evaluator, site)
@@ -80,7 +81,7 @@ def copied_first(evaluator: Evaluator, table: Typing, sites: Iterable[Site]) -> 
 
 
 def _is_copy(evaluator: Evaluator, table: Typing, call: Site, number: int, depth: int) -> bool:
-    """Was a value copied to all devices, as a part of something that was, before the call put its outputs there."""
+    """Whether a value, or a whole it is part of, was copied to all devices before the call's outputs replaced it."""
     frame = evaluator.free_frame(call.ref)
     value = certain(evaluator.value(frame, number))
     if isinstance(value, Applied) and value.name in table.rows.replicate:
@@ -98,7 +99,7 @@ def _is_copy(evaluator: Evaluator, table: Typing, call: Site, number: int, depth
 
 
 def carried(evaluator: Evaluator, sites: Iterable[Site]) -> frozenset[int]:
-    """Positions at which a call is given what it has given before, as a training state: a copy on each device."""
+    """Positions at which a call is passed what it returned before, such as a training state: a copy on each device."""
     found: set[int] = set()
     for site in sites:
         function = evaluator.project.function(site.ref)
@@ -108,7 +109,7 @@ def carried(evaluator: Evaluator, sites: Iterable[Site]) -> frozenset[int]:
 
 
 def is_carried(function: s.Function, part: int) -> bool:
-    """Is an output, or a part of one, put in the place of an argument of the call that gives it."""
+    """Whether an output, or a part of one, replaces an argument of the call that returns it."""
     call = part
     while isinstance(operation := function.operations[call], s.Item):
         call = operation.value
@@ -143,14 +144,14 @@ def _kept(function: s.Function, call: int) -> set[tuple[str, ...]]:
 
 
 def _results(function: s.Function, call: int) -> set[int]:
-    """What a call gives, and the parts of that."""
+    """The result of a call, and the parts of it."""
     results = {call}
     results |= {n for n, o in enumerate(function.operations) if isinstance(o, s.Item) and o.value in results}
     return results
 
 
 def _place(function: s.Function, number: int) -> tuple[str, ...] | None:
-    """A name with fields of it, as it is written."""
+    """A name with its fields, as written."""
     operation = function.operations[number]
     if isinstance(operation, s.Load):
         return (operation.name,)

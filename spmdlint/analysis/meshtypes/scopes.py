@@ -1,4 +1,4 @@
-"""Functions while they are typed: the types of their parameters, and where they find the names of others."""
+"""Functions while they are typed: the types of their parameters, and the scopes in which names are looked up."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from spmdlint.program.link import FunctionRef
 
 
 class Region(Struct, frozen=True):
-    """A mapped body: the axes that are bound (None: not known), and how JAX treats it.
+    """A mapped body, and how JAX treats it.
 
-    ``checked``: JAX types it and sums derivatives by itself. ``by_hand``: a map over rows, as `pmap`, which says of no
-    argument that it is alike on all devices.
+    ``checked``: JAX types it and sums derivatives by itself. ``by_hand``: a map over rows, such as `pmap`, which says
+    of no argument that it is the same on all devices.
     """
 
     checked: bool
@@ -38,7 +38,7 @@ class Scope(Struct, eq=False):
     collectives: dict[Site, Made] = field(default_factory=dict)
 
     def of(self, frame: Frame) -> Scope | None:
-        """The scope of a frame: of this function, of one that called it, or one that these have called."""
+        """The scope of a frame: this one, one of its callers, or one that these have called."""
         scope: Scope | None = self
         while scope is not None:
             if scope.frame is frame:
@@ -47,7 +47,7 @@ class Scope(Struct, eq=False):
         return self._root()._below(frame)
 
     def communication(self, ref: FunctionRef) -> dict[Site, Made]:
-        """The collectives that a function makes which is called from here, itself and below."""
+        """The collectives that a function called from here makes, directly and in its callees."""
         found: dict[Site, Made] = {}
         pending = [scope for scope in self.inner if scope.frame.ref == ref]
         while pending:

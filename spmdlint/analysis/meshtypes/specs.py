@@ -35,7 +35,7 @@ from spmdlint.analysis.meshtypes.symbols import symbol
 
 
 class Claim(Struct, frozen=True):
-    """An output of a body under a spec, which says that it is alike along every axis that it does not name."""
+    """An output of a body under a spec, which says that it is the same along every axis that it does not name."""
 
     spec: Site
     named: frozenset[str]
@@ -43,7 +43,7 @@ class Claim(Struct, frozen=True):
 
 
 def spec_type(evaluator: Evaluator, values: Values) -> Type:
-    """What specs say of what they stand for: varying along the axes named, alike along all others."""
+    """The type that specs give a value: varying along the axes they name, the same along all others."""
     return either_type([_one(evaluator, value) for value in values], told_apart=False) if values else UNKNOWN
 
 
@@ -59,7 +59,7 @@ def _one(evaluator: Evaluator, value: object) -> Type:
 
 
 def names_of(evaluator: Evaluator, value: object) -> frozenset[str] | None:
-    """The axes that a partition spec names; None for what is none, or is not known in full, or says more than axes."""
+    """The axes that a partition spec names; None for anything else, or if it is not fully known or has keywords."""
     if not isinstance(value, Applied) or value.arguments.open or value.arguments.keywords:
         return None
     known = evaluator.knowledge.get(value.name)
@@ -90,7 +90,7 @@ def _spelled(values: Values) -> set[str] | None:
 
 
 def rows_type(values: Values | None, axis: str, site: Site) -> Type:
-    """What `in_axes` says of arguments: a row for each device, or one value for all where it is None."""
+    """The type that `in_axes` gives arguments: one row per device, or the same value for all if it is None."""
     each_row = leaf_of([(axis, Held("varying", site))], "invariant", frozenset())
     if values is None:
         return each_row
@@ -106,7 +106,7 @@ def rows_type(values: Values | None, axis: str, site: Site) -> Type:
 
 
 def prefix(given: Type, count: int) -> list[Type]:
-    """The types of up to ``count`` parameters, from a type that may stand for all of them; the others have defaults."""
+    """The types of up to ``count`` parameters, from a type that may cover all of them; the rest have defaults."""
     if isinstance(given, Row):
         return list(given.elements[:count])
     return [given if isinstance(given, Leaf) else UNKNOWN] * count
@@ -125,7 +125,7 @@ def claims(evaluator: Evaluator, values: Values, given: Type) -> list[Claim]:
 
 
 def claims_of_axes(values: Values, given: Type, site: Site) -> list[Claim]:
-    """The claims of `out_axes`, made at a site: what has None there is one value for all devices."""
+    """The claims of `out_axes`, made at a site: an entry of None means one value for all devices."""
 
     def of_axis(value: Value, part: Type) -> list[Claim]:
         return [Claim(site, frozenset(), leaf) for leaf in _under(part)] if value == Constant(None) else []
@@ -134,7 +134,7 @@ def claims_of_axes(values: Values, given: Type, site: Site) -> list[Claim]:
 
 
 def _claims(values: Values, given: Type, of_one: Callable[[Value, Type], list[Claim]]) -> list[Claim]:
-    """What each entry of a tree says of its part of what is given."""
+    """The claims of each entry of a pytree about its part of the result."""
     if len(values) != 1:
         return []
     value = next(iter(values))

@@ -1,4 +1,4 @@
-"""Spreads of this device's rows: the mean of their variances is not the variance of all rows."""
+"""Standard deviations and variances of this device's rows: their mean is not that of all rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Statistic(Struct, frozen=True):
 
 
 def with_spread(ev: Evaluator, scope: Scope, result: Leaf, site: Site) -> Leaf:
-    """Marks a spread over rows as bent, where the mean of the same rows is taken beside it: as statistics of data."""
+    """Mark a spread over rows as bent, if the mean of the same rows is taken as well: as statistics of data."""
     if site.ref != scope.frame.ref:
         return result
     made = _statistic(ev, scope.frame, site.number)
@@ -53,7 +53,7 @@ def _statistic(ev: Evaluator, frame: Frame, number: int) -> _Statistic | None:
 
 
 def _is_first(ev: Evaluator, frame: Frame, axis: int) -> bool:
-    """Does a statistic go over the first dimension, as the data's rows do."""
+    """Whether a statistic is over the first dimension, the one of the data's rows."""
     given = ev.value(frame, axis)
     several = certain(given)
     dimensions = several.elements if isinstance(several, Collection) else (given,)

@@ -1,11 +1,11 @@
 """Mesh types: for each axis of the mesh, how the copies of a value along it relate.
 
 ============ =========================================================================================
-invariant    alike on all devices along the axis, and JAX's `check_vma` types it so
-replicated   alike on all devices, but JAX types it as varying: what `all_gather` and `pcast` give
-partial      this device's share of a sum or mean over the axis that nobody has taken yet
+invariant    the same on all devices along the axis, and JAX's `check_vma` types it so
+replicated   the same on all devices, but JAX types it as varying: the result of `all_gather` and `pcast`
+partial      this device's share of a sum or mean over the axis that has not been taken yet
 varying      different on the devices
-mixed        varying on one way through the program, alike on another
+mixed        varying on one path through the program, the same on another
 unknown      nothing is known
 ============ =========================================================================================
 """
@@ -44,15 +44,15 @@ DIFFERENT = frozenset(("partial", "varying"))
 class Mark(Struct, frozen=True):
     """What has happened to a value along an axis, and where.
 
-    - *gradient*: a derivative of this device's loss; *applied*: added to something that is none;
+    - *gradient*: a derivative of this device's loss; *applied*: added to something that is not a gradient;
     - *summed*, *averaged*: the result of a reduction; *transposed*: summed by the derivative of a checked region;
-    - *settled*: a derivative of what nobody knows, by what is alike: alike as well in a checked region;
+    - *settled*: a derivative of an unknown value by an invariant one: invariant as well in a checked region;
     - *magnified*: in an unchecked region, a derivative of a loss that `psum` has summed, whose transpose sums again;
-    - *added*: a product of this device's parts, to which something that is alike everywhere was added;
-    - *bent*: a non-linear function of a partial value; *ratio*: the quotient of two partial ones; *inverse*: what is
-      alike everywhere divided by a partial one;
-    - *drawn*: random numbers from a key that is alike on all devices; *derived*: that key, from another one;
-    - *repeated*: made, or not made, as often as a predicate says. Of collectives, not of values.
+    - *added*: a product of this device's parts, to which a value that is the same everywhere was added;
+    - *bent*: a non-linear function of a partial value; *ratio*: the quotient of two partial ones; *inverse*: a value
+      that is the same everywhere divided by a partial one;
+    - *drawn*: random numbers from a key that is the same on all devices; *derived*: that key, from another key;
+    - *repeated*: made, or not made, depending on a predicate. Of collectives, not of values.
     """
 
     fact: Fact
@@ -61,7 +61,7 @@ class Mark(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True, eq=False):
-    """The state along one axis; ``origin`` says where it began to vary, for the reader alone."""
+    """The state along one axis; ``origin`` says where the value began to vary, only for the reader."""
 
     state: State
     origin: Site | None = None
@@ -74,7 +74,7 @@ class Held(Struct, frozen=True, eq=False):
 
 
 class Leaf(Struct, frozen=True):
-    """The type of an array, or of all arrays in a tree: by axis, and along every axis that is not named.
+    """The type of an array, or of all arrays in a pytree: by axis, with a default for the axes not named.
 
     ``literal``: it is made of constants alone. ``rows``: the arguments of a map over rows that it is made from, by
     position.
@@ -124,7 +124,7 @@ class Record(Struct, frozen=True):
 
 
 class Pullback(Struct, frozen=True):
-    """The function that `vjp` gives: what it differentiates has this result, from these arguments."""
+    """The function that `vjp` returns; the differentiated function has this result, from these arguments."""
 
     result: Type
     primals: tuple[Type, ...]
@@ -146,18 +146,18 @@ def leaf_of(
     literal: bool = False,
     rows: frozenset[int] = frozenset(),
 ) -> Leaf:
-    """A leaf in normal form: an axis that is as all others are is not named."""
+    """A leaf in normal form: an axis with the default state is not named."""
     kept = tuple(sorted((n, h) for n, h in dict(axes).items() if h.state != default or h.origin is not None))
     return Leaf(default, kept, marks, literal, rows)
 
 
 def rows_of(leaves: Iterable[Leaf]) -> frozenset[int]:
-    """The mapped arguments that any of them is made from, but for those that are alike everywhere by now."""
+    """The mapped arguments that any of the leaves is made from, except leaves that are the same everywhere by now."""
     return frozenset(position for leaf in leaves if not _is_alike(leaf) for position in leaf.rows)
 
 
 def _is_alike(leaf: Leaf) -> bool:
-    """Of what has rows the one axis of the map is what counts; where it is reduced, it is named, or all are alike."""
+    """Whether a leaf is the same everywhere: along all axes that it names, or by default if it names none."""
     return all(h.state in ALIKE for _, h in leaf.axes) and (bool(leaf.axes) or leaf.default in ALIKE)
 
 
@@ -165,19 +165,19 @@ def each_axis(leaves: Iterable[Leaf]) -> list[str]:
     return sorted({name for leaf in leaves for name in leaf.names})
 
 
-# -- the two ways in which types meet
+# -- the two ways to combine types
 
 _ORDER: tuple[State, ...] = ("bottom", "invariant", "replicated", "mixed", "unknown", "varying")
 
 
 def together(states: Iterable[State]) -> State:
-    """The state of what is computed from several values: it varies if one of them does."""
+    """The state of a value that is computed from several: it varies if one of them does."""
     found: set[State] = {"varying" if state in DIFFERENT else state for state in states}
     return max(found, key=_ORDER.index) if found else "invariant"
 
 
 def either(states: Iterable[State], told_apart: bool) -> State:
-    """The state of what is one value or another, by a branch; ``told_apart``: the branch says nothing of devices."""
+    """The state of one value or another, by a branch; ``told_apart``: the branch does not depend on devices."""
     found = set(states) - {"bottom"}
     if not found:
         return "bottom"
@@ -193,7 +193,7 @@ def either(states: Iterable[State], told_apart: bool) -> State:
 
 
 def either_leaf(leaves: list[Leaf], told_apart: bool = True) -> Leaf:
-    """One leaf or another."""
+    """The type of one leaf or another."""
     there = [leaf for leaf in leaves if leaf.default != "bottom"]
     if not there:
         return BOTTOM
@@ -210,18 +210,18 @@ def either_leaf(leaves: list[Leaf], told_apart: bool = True) -> Leaf:
     return leaf_of(axes, default, marks, all(leaf.literal for leaf in there), rows_of(there))
 
 
-# What counts although it has happened on one way only.
+# Marks that count even if they are on one path only.
 _ON_ONE_WAY = frozenset(("gradient", "applied", "added", "bent", "ratio"))
 
 
 def _counts(mark: Mark, leaves: list[Leaf]) -> bool:
-    """Does a mark stay that one way has. Without specs, as in a map over rows, no other way may reduce it."""
+    """Whether a mark of one path stays. Without specs, as in a map over rows, no other path may reduce the value."""
     reduced = any(not leaf.literal and leaf.state(mark.axis) in ALIKE for leaf in leaves)
     return mark.fact in _ON_ONE_WAY and not (mark.fact in ("gradient", "applied", "added") and reduced)
 
 
 def either_type(types: list[Type], told_apart: bool = True) -> Type:
-    """One type or another, by structure where both have the same."""
+    """One type or another, merged by structure if they have the same."""
     there = [each for each in types if each != BOTTOM]
     if not there:
         return BOTTOM
@@ -243,11 +243,11 @@ def _keys(record: Record) -> list[object]:
     return [key for key, _ in record.items]
 
 
-# -- trees
+# -- pytrees
 
 
 def leaves_of(each: Type) -> list[Leaf]:
-    """The leaves of a tree."""
+    """The leaves of a pytree."""
     if isinstance(each, Leaf):
         return [each]
     if isinstance(each, Pullback):
@@ -261,13 +261,13 @@ def leaves_of(each: Type) -> list[Leaf]:
 
 
 def flat(each: Type) -> Leaf:
-    """A tree as one leaf: what its leaves agree about."""
+    """A pytree as one leaf: what its leaves agree about."""
     leaves = leaves_of(each)
     return either_leaf(leaves, told_apart=False) if leaves else LITERAL
 
 
 def changed(each: Type, change: Callable[[Leaf], Leaf]) -> Type:
-    """The tree with every leaf changed."""
+    """The pytree with every leaf changed."""
     if isinstance(each, Leaf):
         return change(each)
     if isinstance(each, Pullback):
@@ -281,7 +281,7 @@ def changed(each: Type, change: Callable[[Leaf], Leaf]) -> Type:
 
 
 def element_of(each: Type) -> Type:
-    """What iteration gives."""
+    """The type of the elements that iteration gives."""
     if isinstance(each, Many):
         return each.element
     if isinstance(each, Row):

@@ -1,7 +1,7 @@
-"""Axis names that a program is given: the same parameter names the same axis, whatever its name will be.
+"""Axis names that are parameters: the same parameter names the same axis, whatever its value will be.
 
-A function that makes a step takes the name of its axis more often than not. Within what it makes, a spec, a map and a
-collective that are all given that parameter mean one axis, which stands here under the parameter's name in brackets.
+A function that makes a training step usually takes the name of its axis. Within it, a spec, a map and a collective that
+are all passed that parameter mean one axis, which is represented by the parameter's name in angle brackets.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from spmdlint.analysis.evaluation.values import Applied, Collection, Free, Value
 
 
 def symbol(value: Value | None) -> str | None:
-    """The name that stands for that of an axis which a parameter holds; None for what is no parameter."""
+    """The symbol for an axis name that a parameter holds; None if the value is not a parameter."""
     return f"<{value.name}>" if isinstance(value, Free) else None
 
 
 def is_symbol(axis: str) -> bool:
-    """Does a name stand for one that a parameter holds."""
+    """Whether a name is the symbol of a parameter."""
     return axis.startswith("<")
 
 
 def may_be_one(names: Set[str], held: Set[str]) -> bool:
-    """May an axis that a collective names be one that its value has under the other kind of name."""
+    """Whether an axis named by a collective may be one that its value has under the other kind of name."""
     new, other = ({is_symbol(axis) for axis in left} for left in (names - held, held - names))
     return bool(new) and bool(other) and len(new | other) == 2
 

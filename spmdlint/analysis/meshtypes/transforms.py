@@ -1,4 +1,4 @@
-"""Functions that run functions: vectorising, loops, branches, trees."""
+"""Types functions that run functions: vectorising, loops, branches, maps over pytrees."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DEPTH = 4
 
 
 def run(typer: Typer, scope: Scope, function: Value, types: Sequence[Type], site: Site) -> Type:
-    """A function on arguments of which only the types are known."""
+    """The result of a function on arguments of which only the types are known."""
     passed = Passed(tuple(types), (), Arguments(), False)
     if isinstance(function, FunctionValue):
         frame = typer.ev.entered_frame(function, Arguments(), scope.frame.depth + 1, arrays=True)
@@ -56,12 +56,12 @@ def run(typer: Typer, scope: Scope, function: Value, types: Sequence[Type], site
 
 
 def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passed: Passed, site: Site) -> Type | None:
-    """A call of what a transformation has made."""
+    """The result of calling a transformed function."""
     functions = list(typer.calls.functions_in(known, callee.arguments))
     rule = typer.table.rules.get(callee.name)
     with_value = rule == "value_and_grad"
     if not functions and not passed.open and rule in ("grad", "value_and_grad"):
-        # Nothing is known of the loss but what it is computed from.
+        # Nothing is known about the loss except what it is computed from.
         return derivatives.by_argument(typer, scope, callee, UNKNOWN_VALUE, passed, site, with_value=with_value)
     if not functions:
         return application.anything(typer, passed, site)
@@ -83,7 +83,7 @@ def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passe
 
 
 def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, passed: Passed, site: Site) -> Type:
-    """`vmap`: what it computes per row is no share of anything; an axis that it binds ends with it."""
+    """`vmap`: what it computes per row is not a share of anything; an axis that it binds ends with it."""
     bound = bound_axes(typer.calls, callee)
     if bound.open:
         return UNKNOWN
@@ -109,7 +109,7 @@ def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, pa
         if isinstance(function, FunctionValue) and not passed.keywords:
             return changed(run(typer, scope, function, entered.types, site), leave)
         if isinstance(function, Free):
-            # A function of single examples that somebody passed: hardly one that reduces over devices in there.
+            # An unknown function of single examples hardly reduces over devices.
             return changed(application.of_model(typer, [], entered, site), leave)
         return changed(application.apply(typer, scope, function, entered, site) or UNKNOWN, leave)
     finally:
@@ -120,7 +120,7 @@ def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, pa
 
 
 def applied(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
-    """A library's function that runs functions now."""
+    """The result of a library function that runs functions at once."""
     functions = list(typer.calls.functions_in(known, passed.values))
     rule = typer.table.rules.get(name)
     if rule == "vjp" and not passed.open:
@@ -178,14 +178,14 @@ def _scan(typer: Typer, scope: Scope, body: Value, passed: Passed, site: Site) -
 
 
 def _settle(start: Type, step: object, typer: Typer, site: Site) -> Type:
-    """What a loop carries: it varies if any round lets it."""
+    """The carry of a loop: it varies if any iteration makes it vary."""
     assert callable(step)
     carry = start
     used: tuple[set[int], ...] | None = None
     for _ in range(_ROUNDS):
         given = step(carry)
         after = _both(typer, carry, given, site)
-        # In the first round each argument is still itself; what later ones carry is made of several.
+        # In the first iteration each argument is still itself; later carries are made from several.
         used = used or (set(typer.copies), set(typer.derived), set(typer.keys))
         if after == carry:
             break
@@ -196,7 +196,7 @@ def _settle(start: Type, step: object, typer: Typer, site: Site) -> Type:
 
 
 def _after(carry: Type, given: Type) -> Type:
-    """What a loop leaves: what it carried, but where nobody knows what a round gives, whatever the loop began with."""
+    """The carry after a loop; unknown where the result of an iteration is unknown, whatever the loop began with."""
     if isinstance(given, Leaf):
         return given if given.default == "unknown" and not given.axes else carry
     if isinstance(carry, Row) and isinstance(given, Row) and len(carry.elements) == len(given.elements):
@@ -205,7 +205,7 @@ def _after(carry: Type, given: Type) -> Type:
 
 
 def _both(typer: Typer, first: Type, second: Type, site: Site) -> Type:
-    """Two types as one that varies where either does, by structure."""
+    """The merge of two types by structure, which varies where either does."""
     if isinstance(first, Row) and isinstance(second, Row) and len(first.elements) == len(second.elements):
         pairs = zip(first.elements, second.elements, strict=True)
         return Row(tuple(_both(typer, a, b, site) for a, b in pairs))
@@ -242,7 +242,7 @@ def _branches(
 
 
 def _repeats(typer: Typer, scope: Scope, functions: Sequence[Value], chosen: Leaf, site: Site) -> None:
-    """The collectives of functions that run as a predicate says. Under `vmap` a branch runs on both ways."""
+    """Records the collectives of functions that run depending on a predicate. Under `vmap` both branches run."""
     if typer.vectorised:
         return
     for function in functions:
@@ -252,7 +252,7 @@ def _repeats(typer: Typer, scope: Scope, functions: Sequence[Value], chosen: Lea
 
 
 def _counts(scope: Scope, site: Site) -> bool:
-    """Does a predicate ask whether something is a number: a counter, which is one of the rows but alike in all."""
+    """Whether a predicate compares a number for equality: a counter, which is in the rows but the same in all."""
     code = scope.frame.code
     call = code.operations[site.number] if site.ref == scope.frame.ref else None
     number = call.arguments[0].value if isinstance(call, s.Call) and call.arguments else None
@@ -265,14 +265,14 @@ def _counts(scope: Scope, site: Site) -> bool:
 
 
 def called_in(function: Value | None) -> FunctionRef | None:
-    """The project's function in a value that is one, or is one with some arguments bound."""
+    """The project function that a value is, possibly with some arguments bound; None otherwise."""
     while isinstance(function, Applied) and function.arguments.positional:
         function = certain(function.arguments.positional[0])
     return function.ref if isinstance(function, FunctionValue) else None
 
 
 def _reduce(typer: Typer, scope: Scope, function: Value, passed: Passed, site: Site) -> Type:
-    """One value from the leaves of a tree, or from a sequence: each in turn is put together with what is there."""
+    """A reduction of a pytree's leaves, or of a sequence: each in turn is combined with the result so far."""
     leaf = flat(passed.get(1, "tree") or UNKNOWN)
     start = passed.get(2, "initializer") or leaf
     return _settle(start, lambda before: run(typer, scope, function, (before, leaf), site), typer, site)
@@ -281,7 +281,7 @@ def _reduce(typer: Typer, scope: Scope, function: Value, passed: Passed, site: S
 def _over_tree(
     typer: Typer, scope: Scope, function: Value, trees: Sequence[Type], site: Site, before: tuple[Type, ...] = ()
 ) -> Type:
-    """A function of each leaf, and of the leaves at its place in other trees; ``before``: what else it is given."""
+    """A function of each leaf, with the leaves at the same path in other trees; ``before``: further arguments."""
     if not trees:
         return UNKNOWN
     first, *rest = trees

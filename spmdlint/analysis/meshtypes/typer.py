@@ -1,7 +1,7 @@
 """Types the values of a mapped body, operation by operation.
 
-Demand-driven like the evaluator, which says what is called; here is only what flows. What is read from outside of the
-body is alike on all devices: every device gets the same.
+Demand-driven like the evaluator, which determines the callees; this module only handles the types. A value that is read
+from outside the body is the same on all devices: every device gets the same.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ARITHMETIC: dict[str, Typed] = {"+": "sumlike", "-": "sumlike", "*": "product",
 
 
 def from_here(site: Site, leaf: Leaf) -> Leaf:
-    """The leaf, with what varies in it told to do so from a place on."""
+    """The leaf, with the origin of each axis along which it varies set to a site."""
     axes = tuple((name, Held(held.state, site) if held.state in DIFFERENT else held) for name, held in leaf.axes)
     return replace(leaf, axes=axes)
 
@@ -53,11 +53,11 @@ def from_here(site: Site, leaf: Leaf) -> Leaf:
 class Typer:
     """Types one mapped body.
 
-    ``events`` are the hazards met on the way; ``paths`` the calls in the body that lead to an operation, where it was
+    ``events`` are the hazards found on the way; ``paths`` the calls in the body that lead to an operation, when it was
     first typed; ``sent`` the axes along which the body permutes; ``reduced`` the arguments that each sum or mean over
     devices is made from. Of the arguments of a map over rows, ``copies`` are those that the body treats as a model,
-    ``derived`` those of them that it takes derivatives by, and ``keys`` those that random numbers are drawn from.
-    ``vectorised`` counts the `vmap` around what is typed.
+    ``derived`` those among them that it takes derivatives by, and ``keys`` those that random numbers are drawn from.
+    ``vectorised`` counts the `vmap` transformations around the code being typed.
     """
 
     def __init__(self, evaluator: Evaluator, calls: Calls, table: Typing, region: Region) -> None:
@@ -83,11 +83,11 @@ class Typer:
     # -- functions
 
     def returned(self, scope: Scope) -> Type:
-        """What a function returns: each way's value, or another's."""
+        """The type of a function's result: the merge of all its returns."""
         return self._memo.once((scope, "return"), lambda: self._returned(scope))
 
     def entered(self, scope: Scope, site: Site) -> Type:
-        """What a function returns that is called here."""
+        """The type of the result of a function that is called here."""
         self.calling.append(site)
         try:
             return self.returned(scope)
@@ -98,12 +98,12 @@ class Typer:
         found = self.returns(scope)
         if len(found) == 1:
             return found[0][1]
-        # Where the ways differ, a reader wants to see the one that varies.
+        # If the paths differ, the reader wants to see the one that varies.
         types = [changed(each, partial(from_here, site)) for site, each in found]
         return either_type(types, told_apart(self.ev, scope.frame)) if types else LITERAL
 
     def returns(self, scope: Scope) -> list[tuple[Site, Type]]:
-        """The return statements that can be reached, each with its type."""
+        """The reachable return statements, each with its type."""
         function = self.ev.function(scope.frame)
         if function.generator or function.asynchronous:
             return [(Site(scope.frame.ref, 0), UNKNOWN)]
@@ -181,7 +181,7 @@ class Typer:
             return Row(left.elements + right.elements)
         typed: Typed = _ARITHMETIC.get(operation.operator, "nonlinear" if operation.operator == "**" else "joined")
         if operation.operator == "@":
-            # A random matrix for all is a layer's weights, not noise.
+            # A random matrix shared by all devices is a layer's weights, not noise.
             self.paths.setdefault(site, tuple(self.calling))
             return computed(typed, [flat(left), flat(right)], site)
         found = self.combine(typed, [flat(left), flat(right)], site)
@@ -193,7 +193,7 @@ class Typer:
         return found
 
     def _adds_to_product(self, scope: Scope, product: int, added: int) -> bool:
-        """Is one side of a sum a product of matrices, and the other one named as it is, not scaled for the sum."""
+        """Whether one side of a sum is a matrix product, and the other an unscaled name, attribute or element."""
         operations = scope.frame.code.operations
         root = operations[scope.frame.code.root_of(product)]
         multiplies = isinstance(root, s.Binary) and root.operator == "@"
@@ -225,7 +225,7 @@ class Typer:
         return either_type([self.type(around, store) for store in stores], told_apart=False)
 
     def _filled(self, scope: Scope, number: int, name: str, made: Type) -> Type:
-        """A dictionary with what is put into it before it is read, key by key."""
+        """A dictionary with the entries that are stored into it before it is read, key by key."""
         if not isinstance(made, Record):
             return made
         function, flow = self.ev.function(scope.frame), self.ev.flow(scope.frame.ref)
@@ -311,11 +311,11 @@ class Typer:
         return Record(tuple(items.items()), either_type(rest, told_apart=False) if rest else None)
 
     def each(self, tree: Type, typed: Typed, site: Site) -> Type:
-        """A function of one array, of every array in a tree."""
+        """A function of one array, applied to every array in a pytree."""
         return changed(tree, lambda leaf: self.combine(typed, [leaf], site))
 
 
 def _loads(function: s.Function, number: int, name: str) -> bool:
-    """Is an operation the name, read."""
+    """Whether an operation is a load of the name."""
     operation = function.operations[number]
     return isinstance(operation, s.Load) and operation.name == name

@@ -1,7 +1,8 @@
-"""Functions that no map in the program is known to run, and branches in them on a value that they reduce themselves.
+"""Functions that no known map runs, and their branches on a value that they themselves reduce.
 
-``lax.cond(jnp.isnan(loss), skip, update, state)`` in a function that gives ``lax.pmean(loss, "data")``: whoever reduces
-a value says that it differs along the axis, and the devices that meet in ``update`` decide by what each of them has.
+``lax.cond(jnp.isnan(loss), skip, update, state)`` in a function that returns ``lax.pmean(loss, "data")``: reducing a
+value implies that it differs along the axis, and each device decides by its own value whether it joins the collective
+in ``update``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _DEPTH = 6
 
 
 class OwnDecision(Struct, frozen=True):
-    """A collective in a branch, what decides, and the reduction that says that this differs along the axis."""
+    """A collective in a branch, the predicate, and the reduction that implies that it differs along the axis."""
 
     collective: Site
     name: str
@@ -45,7 +46,7 @@ class OwnDecision(Struct, frozen=True):
 
 
 class _Made(Struct, frozen=True):
-    """A collective in a function: its name, its axes, and what it is given."""
+    """A collective in a function: its name, its axes, and its argument."""
 
     site: Site
     name: str
@@ -54,7 +55,7 @@ class _Made(Struct, frozen=True):
 
 
 class Unmapped:
-    """Finds them. One per run."""
+    """Finds such branches. One per run."""
 
     def __init__(self, calls: Calls, reach: Reach, table: Typing) -> None:
         self.ev: Evaluator = calls.ev
@@ -93,7 +94,7 @@ class Unmapped:
                         yield OwnDecision(made.site, made.name, axis, predicate, reduction.site)
 
     def _branches(self, functions: Values) -> Iterator[Frame]:
-        """What may run, as far as it is the project's."""
+        """The project functions among the branches."""
         for value in functions:
             if isinstance(value, FunctionValue):
                 yield self.ev.free_frame(value.ref)
@@ -120,7 +121,7 @@ class Unmapped:
     # -- values
 
     def _asked(self, frame: Frame, number: int, depth: int) -> Iterator[int]:
-        """The stores of the names that a predicate is computed from, by what works on each element alone."""
+        """The stores of the names from which a predicate is computed by elementwise operations."""
         operation = frame.code.operations[number]
         inner: tuple[int, ...] = ()
         if isinstance(operation, s.Load):
@@ -138,7 +139,7 @@ class Unmapped:
             yield from self._asked(frame, each, depth - 1)
 
     def _stores(self, frame: Frame, number: int, load: s.Load, depth: int) -> Iterator[int]:
-        """Where a name was given its value, if it was in one place; what a name was computed from."""
+        """The only store of a name before a load, and the stores of the names its value is computed from."""
         if not frame.code.function.binds(load.name):
             return
         stores = self.ev.reaching(frame, number, load.name)
@@ -150,7 +151,7 @@ class Unmapped:
                 yield from self._asked(frame, made.value, depth - 1)
 
     def _parts(self, frame: Frame, number: int | None) -> Iterator[int]:
-        """The stores of the names that a tree holds."""
+        """The stores of the names in a pytree."""
         for load in self._loads(frame, number):
             name = frame.code.operations[load]
             if isinstance(name, s.Load) and frame.code.function.binds(name.name):
@@ -158,7 +159,7 @@ class Unmapped:
                 yield from stores if len(stores) == 1 else ()
 
     def _from(self, frame: Frame, inside: Frame, number: int | None) -> Iterator[int]:
-        """The same of a tree in a function that is defined here, of names that it has from here."""
+        """The same for a pytree in a nested function, of names that it reads from this one."""
         here = frame.code.function
         for load in self._loads(inside, number):
             name = inside.code.operations[load]

@@ -1,1 +1,1 @@
-"""How a program starts, which names JAX has, and what a process can read."""
+"""How a program starts, which names JAX has, and which arrays a process can read."""

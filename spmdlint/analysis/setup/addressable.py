@@ -1,4 +1,4 @@
-"""Arrays of which a branch says that they have parts on other processes: ``if not x.is_fully_addressable``."""
+"""Arrays that a branch says have parts on other processes: ``if not x.is_fully_addressable``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def said_to_span(evaluator: Evaluator, control: Control, frame: Frame, number: i
 
 
 def _asked(operations: list[s.Operation], test: int, way: bool) -> int | None:
-    """Of what a condition that goes one way says that not all of it is here."""
+    """The array that is not fully addressable if a condition has the given outcome; None if there is none."""
     operation = operations[test]
     if isinstance(operation, s.Attribute):
         return operation.base if operation.name == _ALL_HERE and not way else None

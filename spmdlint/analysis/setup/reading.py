@@ -1,4 +1,4 @@
-"""Where the host reads an array as a whole that no process holds as a whole."""
+"""Where the host reads a whole array that no single process holds."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _MESH = "mesh"
 
 
 class WholeRead(Struct, frozen=True):
-    """A read of an array that spans processes: where, by what, and where the array is made.
+    """A read of an array that spans processes: the site, the reader, and where the array is made.
 
-    Without ``axes``, ``made`` is a condition that says so, or where the array gets its old shape, if it is
-    ``reshaped``.
+    Without ``axes``, ``made`` is a condition that says that the array spans processes, or, if it is ``reshaped``, the
+    operation that gives the array its old shape.
     """
 
     site: Site
@@ -59,7 +59,7 @@ class WholeRead(Struct, frozen=True):
 
 
 class Reads:
-    """Finds them outside of traced code, in files that are written for several processes."""
+    """Finds such reads outside traced code, in files that are written for several processes."""
 
     def __init__(self, evaluator: Evaluator, reach: Reach, multi: MultiProcess, known: Reading) -> None:
         self.ev = evaluator
@@ -69,7 +69,7 @@ class Reads:
         self._control = Control(evaluator)
 
     def found(self) -> Iterator[WholeRead]:
-        """Every read that surely raises."""
+        """Every read that certainly raises."""
         for ref in self.ev.project.functions():
             if ref in self.reach.traced or not self.multi.written_for(ref.path):
                 continue
@@ -80,7 +80,7 @@ class Reads:
                     yield from self._at(frame, number)
 
     def untiled(self) -> Iterator[WholeRead]:
-        """Every gathering of such an array that stacks what the processes have, in whatever file."""
+        """Every gathering of such an array that stacks the parts of the processes, in any file."""
         for ref in self.reach.calling(self.known.gatherers):
             frame = self.ev.free_frame(ref)
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
@@ -129,7 +129,7 @@ class Reads:
         yield WholeRead(Site(frame.ref, number), reader, made, tuple(sorted(axes)))
 
     def _read(self, frame: Frame, number: int) -> tuple[str, Values] | None:
-        """What an operation reads with, and what."""
+        """The description of how an operation reads a value, and the value."""
         function = self.ev.function(frame)
         operation = function.operations[number]
         if isinstance(operation, s.Next):
@@ -147,12 +147,12 @@ class Reads:
     # -- arrays
 
     def spans(self, values: Values) -> bool:
-        """Has an array surely parts on several processes."""
+        """Whether an array certainly has parts on several processes."""
         array = certain(values)
         return array is not None and self._spans(array) is not None
 
     def _spans(self, array: Value) -> tuple[Site, frozenset[str]] | None:
-        """Where an array is made that surely has parts on several processes, and the axes that it is cut along."""
+        """Where an array that certainly spans several processes is made, and the axes along which it is split."""
         if isinstance(array, Applied):
             maker = self.known.makers.get(array.name)
             if maker is not None:
@@ -169,7 +169,7 @@ class Reads:
         return None
 
     def _one_of_results(self, frame: Frame, number: int) -> tuple[Site, frozenset[str]] | None:
-        """The same of one of several results of a jit: ``losses, steps = eval_step(...)``."""
+        """The same for one of several results of a jit: ``losses, steps = eval_step(...)``."""
         item = frame.code.operations[resolved(self.ev, frame, number)]
         if not isinstance(item, s.Item) or item.star:
             return None
@@ -180,7 +180,7 @@ class Reads:
         return (called.site, axes) if axes else None
 
     def _of_result(self, function: Applied, index: int | None = None) -> frozenset[str] | None:
-        """The axes along which the one result of a jit or map is cut, or one of several of a jit."""
+        """The axes along which the single result of a jit or map, or one of several results of a jit, is split."""
         known = self.ev.knowledge.get(function.name)
         if known is None:
             return None
@@ -207,7 +207,7 @@ class Reads:
         return positional[position] if position < len(positional) else frozenset()
 
     def _cut(self, shardings: Values) -> frozenset[str] | None:
-        """The axes that a sharding over the devices of all processes cuts an array along."""
+        """The axes along which a sharding over the devices of all processes splits an array."""
         sharding = certain(shardings)
         known = self.ev.knowledge.get(sharding.name) if isinstance(sharding, Applied) else None
         if known is None or known.kind != "sharding" or known.mesh is None or not isinstance(sharding, Applied):
@@ -218,7 +218,7 @@ class Reads:
         return names_of(self.ev, certain(spec))
 
     def _over_all(self, meshes: Values) -> bool:
-        """Is a mesh surely made of the devices of all processes."""
+        """Whether a mesh is certainly made of the devices of all processes."""
         mesh = certain(meshes)
         if isinstance(mesh, Free):
             return mesh.name == _MESH and mesh.ref.path in self._gathering
@@ -233,11 +233,11 @@ class Reads:
 
     @cached_property
     def _gathering(self) -> frozenset[Path]:
-        """The files that gather from all processes: a mesh that their functions are given is that of the job."""
+        """The files that gather from all processes: a mesh passed to their functions is the mesh of the job."""
         return frozenset(ref.path for ref in self.reach.calling(self.known.gatherers))
 
     def _inside(self, value: Value, depth: int) -> Iterator[str]:
-        """The names of the library's functions that a value was made with."""
+        """The names of the library functions that a value was made with."""
         if depth == 0:
             return
         parts: list[Values] = []

@@ -1,7 +1,7 @@
 """Uses of names and parameters that the configured version of a library does not have.
 
-The evaluator knows names by one home each, whichever was written; here the spelling counts, so names are followed
-from the imports of their own file, and no further.
+The evaluator knows each name by one canonical form, whichever was written; here the spelling matters, so names are
+followed from the imports of their own file, and no further.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEPTH = 6
 
 
 class UseOfRemoved(Struct, frozen=True):
-    """A name or parameter that is gone, and where. ``in_place``: the replacement can be written over it."""
+    """A removed name or parameter, and where it is used. ``in_place``: the replacement can be written over it."""
 
     site: Site
     written: str
@@ -35,7 +35,7 @@ class UseOfRemoved(Struct, frozen=True):
 
 
 class RemovedNames:
-    """Finds them in the files of a project."""
+    """Finds such uses in the files of a project."""
 
     def __init__(self, evaluator: Evaluator, removals: Removals, version: Version | None) -> None:
         self.ev = evaluator
@@ -43,7 +43,7 @@ class RemovedNames:
         self.version = version
 
     def uses(self) -> Iterator[UseOfRemoved]:
-        """Every use that surely fails: not where its author asks for the version, or catches the error."""
+        """Every use that certainly fails: not where its author tests for the version, or catches the error."""
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
@@ -93,10 +93,10 @@ class RemovedNames:
         removed = self.removals.name(written) if written else None
         return removed if removed is not None and removed.gone(self.version) else None
 
-    # -- names as they are written
+    # -- names as written
 
     def written(self, frame: Frame, number: int, depth: int = _DEPTH) -> str:
-        """The dotted name that a value is, by the imports of its file; "" where it is none."""
+        """The dotted name of a value, by the imports of its file; "" if it has none."""
         if depth == 0:
             return ""
         operation = self.ev.function(frame).operations[number]
@@ -133,13 +133,13 @@ class RemovedNames:
             operation = function.operations[number]
         return number
 
-    # -- where the author knows
+    # -- where the author handles it
 
     def _handled(self, frame: Frame, number: int) -> bool:
         return handles(self.ev, frame, number, *_ERRORS) or expects_failure(self.ev, frame, number)
 
     def _chosen(self, frame: Frame, number: int) -> bool:
-        """Is it an arm of a conditional expression that asks."""
+        """Whether an operation is an arm of a conditional expression that tests for it."""
         function = self.ev.function(frame)
         for other in range(number + 1, len(function.operations)):
             operation = function.operations[other]
@@ -150,20 +150,20 @@ class RemovedNames:
         return False
 
     def _asked(self, frame: Frame) -> set[int]:
-        """The blocks behind a question for a version, or for whether there is such a name; in outer functions too."""
+        """The blocks guarded by a test for a version, or for whether a name exists; in enclosing functions as well."""
         function = self.ev.function(frame)
         flow = self.ev.flow(frame.ref)
         found: set[int] = set()
         for number, block in enumerate(function.blocks):
             arms = [edge.target for edge in block.edges if edge.kind in ("true", "false")]
             if block.test is not None and len(arms) == 2 and self._asks(frame, block.test):
-                # Where one arm leaves, what comes after it is the other arm.
+                # If one arm leaves, the code after it is the other arm.
                 for arm in arms:
                     found |= flow.reachable(arm, without=flow.joins_at(number))
         return found | self._fallbacks(frame)
 
     def _fallbacks(self, frame: Frame) -> set[int]:
-        """The blocks that run where a name that is there now was not: handlers of a `try` that uses that."""
+        """The blocks that run if a name that exists now did not exist: handlers of a `try` that uses it."""
         function = self.ev.function(frame)
         flow = self.ev.flow(frame.ref)
         found: set[int] = set()
@@ -186,7 +186,7 @@ class RemovedNames:
         return found
 
     def _is_there(self, frame: Frame, number: int) -> bool:
-        """Is an operation a name of JAX that the configured version has."""
+        """Whether an operation is a name of JAX that the configured version has."""
         operation = self.ev.function(frame).operations[number]
         if not isinstance(operation, (s.Import, s.Attribute)):
             return False

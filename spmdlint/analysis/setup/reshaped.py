@@ -1,4 +1,4 @@
-"""What is gathered from all processes, and then reshaped as if there were only one."""
+"""Arrays that are gathered from all processes, and then reshaped as if there were only one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from spmdlint.analysis.evaluation.values import External, Frame, certain
 from spmdlint.program import summary as s
 
 _DEPTH = 8
-"""Conversions of one array that are seen through: in a loop there may be no end of them."""
+"""The most conversions of one array that are followed: a loop may make them endless."""
 
 
 def reshaped_as_before(ev: Evaluator, frame: Frame, gather: int, call: s.Call) -> int | None:
-    """Where the result of a gathering gets the very shape of the array that was gathered."""
+    """The operation that reshapes the result of a gathering to the very shape of the gathered array."""
     code = frame.code
     gathered = code.operations[call.arguments[0].value]
     if not isinstance(gathered, s.Load):
@@ -32,7 +32,7 @@ def reshaped_as_before(ev: Evaluator, frame: Frame, gather: int, call: s.Call) -
 
 
 def _made_of(ev: Evaluator, frame: Frame, number: int) -> int:
-    """The operation that gave an array, before it was converted or cast."""
+    """The operation that made an array, before conversions and casts."""
     code = frame.code
     for _ in range(_DEPTH):
         number = code.root_of(number)

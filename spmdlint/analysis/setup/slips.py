@@ -1,4 +1,4 @@
-"""Slips that JAX raises at, typed in from a page or a memory: a float in a shape, a method taken for a field."""
+"""Slips at which JAX raises: a float in a shape, or an array method used like an attribute."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEPTH = 6
 
 
 class FloatShape(Struct, frozen=True):
-    """A number of a shape that is surely a float; ``made`` is where it becomes one, ``division`` if by ``/``."""
+    """A number in a shape that is certainly a float; ``made`` is where it becomes one, ``division`` if by ``/``."""
 
     site: Site
     made: Site
@@ -25,14 +25,14 @@ class FloatShape(Struct, frozen=True):
 
 
 class UncalledMethod(Struct, frozen=True):
-    """A method of an array, used as if it were a field."""
+    """A method of an array that is used as if it were an attribute."""
 
     site: Site
     name: str
 
 
 class Slips:
-    """Looks at every operation of the program."""
+    """Examines every operation of the program."""
 
     def __init__(self, evaluator: Evaluator, table: SlipTable) -> None:
         self.ev = evaluator
@@ -49,7 +49,7 @@ class Slips:
                     yield FloatShape(Site(frame.ref, element), Site(frame.ref, made), taker, division)
 
     def division(self, site: Site) -> tuple[int, int] | None:
-        """The offsets between the sides of a division where only its sign, and a space around it, can stand there."""
+        """The offsets between the operands of a division, if only the operator, possibly with spaces, is between."""
         function = self.ev.project.function(site.ref)
         operation = function.operations[site.number]
         if not isinstance(operation, s.Binary) or operation.operator != "/" or operation.inplace:
@@ -58,7 +58,7 @@ class Slips:
         return (start, end) if end - start in (len("/"), len(" / ")) else None
 
     def uncalled(self) -> Iterator[UncalledMethod]:
-        """Methods of arrays that nobody calls."""
+        """Methods of arrays that are used without calling them."""
         for frame, number, operation in self._calls():
             callee = certain(self.ev.value(frame, operation.function))
             if not isinstance(callee, External) or callee.name not in self.table.users:
@@ -83,7 +83,7 @@ class Slips:
     # -- shapes
 
     def _shape(self, frame: Frame, call: s.Call) -> tuple[str, list[int]]:
-        """The numbers of the shape that a call is given, and what takes it."""
+        """The numbers of the shape that a call is passed, and the name of the callee."""
         operations = self.ev.function(frame).operations
         positional = [a.value for a in call.arguments if a.keyword is None and not a.star]
         method = operations[call.function]
@@ -109,7 +109,7 @@ class Slips:
         return [number] if not isinstance(certain(self.ev.value(frame, number)), Collection) else []
 
     def _float(self, frame: Frame, number: int, depth: int) -> int | None:
-        """Where a number surely becomes a float."""
+        """The operation where a number certainly becomes a float; None if there is none."""
         function = self.ev.function(frame)
         operation = function.operations[number]
         if depth == 0:

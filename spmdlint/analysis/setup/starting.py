@@ -1,7 +1,7 @@
-"""How a program starts: what it computes before the processes know one another, and how often they are told.
+"""How a program starts: what it computes before the processes are connected, and how often they are connected.
 
-Each function has a *trace*: what it surely does in order, as far as it concerns the start. Traces nest: that of a
-call, and that of the import of a module of the project, stand where the call or the import does.
+Each function has a *trace*: what it certainly does in order, as far as it concerns the start. Traces nest: the trace of
+a call, and that of the import of a project module, is inserted at the call or import.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import EXIT, FAILURE
 
 MAX_EVENTS = 12
-"""Events kept of one function; the first ones decide."""
+"""The most events kept for one function; the first ones decide."""
 
 
 class Event(Struct, frozen=True):
     """Something that concerns the start, and the calls and imports that lead to it, outermost first.
 
-    ``sure``: it happens whenever the code runs that was asked about.
+    ``sure``: it happens whenever the queried code runs.
     """
 
     kind: Literal["work", "initialize", "shutdown"]
@@ -60,7 +60,7 @@ class LateInitialize(Struct, frozen=True):
 
 
 class RepeatedInitialize(Struct, frozen=True):
-    """A second call on one way, a call in a loop, or one that only some processes make, because of ``reason``."""
+    """A second call on a path, a call in a loop, or one that only some processes make, because of ``reason``."""
 
     again: Event
     first: Event | None = None
@@ -82,7 +82,7 @@ class Starting:
     # -- findings
 
     def late(self) -> Iterator[LateInitialize]:
-        """Calls of initialize that come after work; each once, with the first work before it."""
+        """Calls of initialize after work; each once, with the first work before it."""
         told: set[Site] = set()
         for ref in self._entries():
             events = self._whole(ref)
@@ -97,7 +97,7 @@ class Starting:
                         told.add(event.path[-1])
                         yield LateInitialize(first, event)
                     if event.sure:
-                        break  # what comes now comes after it
+                        break  # anything from here on comes after it
 
     def repeated(self) -> Iterator[RepeatedInitialize]:
         """Second calls, calls in loops, and calls under a condition that varies."""
@@ -119,7 +119,7 @@ class Starting:
                     yield found
 
     def _entries(self) -> Iterator[FunctionRef]:
-        """The functions to look at: those that come to initialize."""
+        """The functions to examine: those that reach a call of initialize."""
         for ref in sorted(self._upstream):
             if any(event.kind == "initialize" for event in self.trace(self.ev.free_frame(ref))):
                 yield ref
@@ -129,7 +129,7 @@ class Starting:
         return upstream(self.ev.project, self.reach, self.known.initialize)
 
     def _whole(self, ref: FunctionRef) -> tuple[Event, ...]:
-        """What a function does, after its module if nothing in the program calls it: the module has run by then."""
+        """The trace of a function, after its module's if nothing calls it: the module has run by then."""
         own = self.trace(self.ev.free_frame(ref))
         called = any(edge.caller.ref != ref for edge in self.reach.callers.get(ref, ()))
         if ref.index == 0 or called or self.ev.project.function(ref).parent != 0 or self._runs_elsewhere(ref):
@@ -139,7 +139,7 @@ class Starting:
         return (*before, *(event for event in own if ran.isdisjoint(self._imported(event))))
 
     def _runs_elsewhere(self, ref: FunctionRef) -> bool:
-        """Does a decorator send a function to a process of its own, in which its module has not run: `ray.remote`."""
+        """Whether a decorator runs a function in a separate process, in which its module has not run: `ray.remote`."""
         module = self.ev.free_frame(FunctionRef(ref.path, 0))
         made = module.code.made_at.get(ref.index, ())
         for _, call in module.code.of_kind(s.Call):
@@ -168,7 +168,7 @@ class Starting:
 
     @staticmethod
     def _around(function: s.Function, block: int) -> set[int]:
-        """The blocks that lie on a way from a block back to it, on which nothing fails."""
+        """The blocks on a cycle through a block on which nothing fails."""
 
         def steps(start: int) -> set[int]:
             found: set[int] = set()
@@ -214,7 +214,7 @@ class Starting:
     # -- traces
 
     def trace(self, frame: Frame) -> tuple[Event, ...]:
-        """What a function does, in order."""
+        """The trace of a function: its events in order."""
         return self._memo.once(frame, lambda: self._trace(frame))
 
     def _trace(self, frame: Frame) -> tuple[Event, ...]:
@@ -232,7 +232,7 @@ class Starting:
                 for event in self._at(frame, number):
                     sure = event.sure and block in certain_blocks
                     if not ran.isdisjoint(imports := self._imported(event)):
-                        continue  # a module runs when it is imported first
+                        continue  # a module runs when it is first imported
                     if event.kind == "work" and (not sure or (found and found[-1].kind == "work")):
                         continue  # the first one is enough
                     found.append(replace(event, sure=sure))
@@ -242,7 +242,7 @@ class Starting:
         return tuple(found)
 
     def _imported(self, event: Event) -> set[tuple[Site, ...]]:
-        """The ways on from each import that leads to an event: equal for two that are one run of a module."""
+        """The rest of the path after each import that leads to an event: equal for two events of one module run."""
         path = event.path
         operations = (self.ev.project.function(site.ref).operations[site.number] for site in path)
         return {path[n + 1 :] for n, operation in enumerate(operations) if isinstance(operation, s.Import)}
@@ -310,7 +310,7 @@ class Starting:
 
 
 def _comes_later(one: Sequence[Site], other: Sequence[Site]) -> bool:
-    """Does what two calls of one function lead to come about there in the order of the second way first."""
+    """Whether, of two calls of one function, the event of the first call comes later there than that of the second."""
     if one[-1].ref == other[-1].ref:
         return one[-1].number > other[-1].number
     parts = next((pair for pair in zip(one[1:], other[1:], strict=False) if pair[0] != pair[1]), None)
@@ -321,7 +321,7 @@ _ERRORS = ("RuntimeError", "ValueError")
 
 
 def _as_script(module: Frame) -> frozenset[int]:
-    """The blocks of a module that only run where it is the program: below ``if __name__ == "__main__"``."""
+    """The blocks of a module that run only if it is the program: under ``if __name__ == "__main__"``."""
     found: set[int] = set()
     operations = module.code.operations
     for number, block in enumerate(module.code.function.blocks):

@@ -1,4 +1,4 @@
-"""Where the lists and names that a collective or spec is given are written, and the way from there."""
+"""Where the lists and names that are passed to a collective or spec are written, and the steps from there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spmdlint.program import summary as s
 
 
 class Written(Property):
-    """Is a display, a comprehension, or made by a library's function, there."""
+    """Whether a value is a display or a comprehension, or made by a library function, at an operation."""
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -29,7 +29,7 @@ class Written(Property):
 
 
 class Spelled(Property):
-    """Is a name, or a tuple that holds it, spelled as a literal there."""
+    """Whether a name, or a tuple that holds it, is spelled as a literal at an operation."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -61,7 +61,7 @@ class Places:
         self._lists = Origins(calls.ev, calls, reach, Written())
 
     def of_list(self, site: Site) -> tuple[Reason, ...]:
-        """The steps from where the list that a collective at a site is given is written; none if it is there."""
+        """The steps from where the list passed to a collective is written to the call; none if written in the call."""
         frame, call = self.ev.free_frame(site.ref), self._call(site)
         for _, given in says_who(self.ev, frame, call) if call is not None else ():
             found = self._lists.of(frame, given)
@@ -70,12 +70,12 @@ class Places:
         return ()
 
     def made(self, site: Site, given: int) -> Site | None:
-        """Where the list that an operation at a site is given is made."""
+        """The site where the list passed to an operation is made."""
         found = self._lists.of(self.ev.free_frame(site.ref), given)
         return found.source.site if found is not None else None
 
     def argument(self, site: Site, parameter: str) -> Site | None:
-        """What the call at a site is given under a name; of a decorator, what makes the decorator."""
+        """The value that a call passes as a keyword; for a decorator, that of the call that makes the decorator."""
         call = self._call(site)
         while call is not None:
             value = next((each.value for each in call.arguments if each.keyword == parameter), None)
@@ -85,11 +85,11 @@ class Places:
         return None
 
     def of_name(self, site: Site, name: str) -> tuple[Reason, ...]:
-        """The steps from where the axis name that a call at a site names is spelled; none if it is there."""
+        """The steps from where the axis name in a call is spelled to the call; none if it is spelled in the call."""
         frame, call = self.ev.free_frame(site.ref), self._call(site)
         callee = certain(self.ev.value(frame, call.function)) if call is not None else None
         if isinstance(callee, Applied) and callee.site != site:
-            # A layer, or a partial of a collective: the name was given when that was made.
+            # A layer, or a partial of a collective: the name was passed when that was made.
             return self.of_name(callee.site, name)
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
         if call is None or known is None:
