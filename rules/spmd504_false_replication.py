@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program
+    from spmdlint.rule import Program, Unreduced
 
 
 class FalseReplication(Rule):
@@ -17,7 +17,7 @@ class FalseReplication(Rule):
 
     Determines along which mesh axes the values in the bodies of `shard_map` vary, as JAX's `check_vma` does, through
     functions, branches and loops. Reports an output that varies along an axis that its out spec does not name: on every
-    path through the body, or on one of two. Also reports such an output of a `pmap` under `out_axes=None`, and an
+    path through the body, or on one of two. With the check on, the result of `all_gather` varies too. Also reports such an output of a `pmap` under `out_axes=None`, and an
     argument that comes from the process index although its spec names no axis.
 
     ## Why it matters
@@ -97,6 +97,9 @@ class FalseReplication(Rule):
             place = program.place(found.spec)
             way = " on one path through it" if found.mixed else ""
             says = "out_axes=None says" if found.spec == found.map else "The spec says"
+            if found.gathered:
+                yield self._gathered(program, found)
+                continue
             if found.checked:
                 then = "JAX raises, unless only a branch's predicate varies, which its check ignores"
             else:
@@ -114,6 +117,25 @@ class FalseReplication(Rule):
                     f"{found.axis!r}, but it varies{way}: {then}."
                 ),
                 place=place,
-                help=f"Reduce it over {found.axis!r} (psum, pmean, all_gather), or name the axis in the out spec.",
+                help=f"Reduce it over {found.axis!r} (psum, pmean), or name the axis in the out spec.",
                 related=tuple(related),
             )
+
+    def _gathered(self, program: Program, found: Unreduced) -> Diagnostic:
+        """A gathered output, whose copies agree although JAX's check does not know it."""
+        assert found.spec is not None
+        related = [Related(program.place(found.map), f"This is the {found.library} of {found.body!r}.")]
+        if found.origin is not None:
+            related.insert(0, Related(program.place(found.origin), "This gathers it."))
+        return self.finding(
+            message=(
+                f"The spec says that this output of {found.body!r} is the same on all devices along {found.axis!r}, but "
+                "JAX's check takes the result of all_gather as varying: JAX raises when it traces the call."
+            ),
+            place=program.place(found.spec),
+            help=(
+                "Turn the check off for this map (check_vma=False, check_rep=False before JAX 0.7), or name the axis in "
+                "the out spec and gather outside of it."
+            ),
+            related=tuple(related),
+        )

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.inputs.seeds import VaryingSeed as VaryingSeed
     from spmdlint.analysis.inputs.shares import ShuffledShare as ShuffledShare
     from spmdlint.analysis.inputs.wholebatch import WholeBatch as WholeBatch
+    from spmdlint.analysis.meshtypes.bodies import Unreduced as Unreduced
     from spmdlint.analysis.order.listed import ListingLoop as ListingLoop
     from spmdlint.analysis.order.listed import ListingNumbers as ListingNumbers
     from spmdlint.analysis.order.listed import ListingShare as ListingShare
