@@ -17,8 +17,9 @@ class FalseReplication(Rule):
 
     Determines along which mesh axes the values in the bodies of `shard_map` vary, as JAX's `check_vma` does, through
     functions, branches and loops. Reports an output that varies along an axis that its out spec does not name: on every
-    path through the body, or on one of two. With the check on, the result of `all_gather` varies too. Also reports such an output of a `pmap` under `out_axes=None`, and an
-    argument that comes from the process index although its spec names no axis.
+    path through the body, or on one of two. With the check on, the result of `all_gather` varies too. Also reports such
+    an output of a `pmap` under `out_axes=None`, and an argument that comes from the process index although its spec
+    names no axis.
 
     ## Why it matters
 
@@ -129,13 +130,13 @@ class FalseReplication(Rule):
             related.insert(0, Related(program.place(found.origin), "This gathers it."))
         return self.finding(
             message=(
-                f"The spec says that this output of {found.body!r} is the same on all devices along {found.axis!r}, but "
-                "JAX's check takes the result of all_gather as varying: JAX raises when it traces the call."
+                f"The spec says that this output of {found.body!r} is the same on all devices along {found.axis!r}, "
+                "but JAX's check takes the result of all_gather as varying: JAX raises when it traces the call."
             ),
             place=program.place(found.spec),
             help=(
-                "Turn the check off for this map (check_vma=False, check_rep=False before JAX 0.7), or name the axis in "
-                "the out spec and gather outside of it."
+                "Turn the check off for this map (check_vma=False, check_rep=False before JAX 0.7), or name the axis "
+                "in the out spec and gather outside of it."
             ),
             related=tuple(related),
         )

@@ -50,6 +50,11 @@ class Run:
     def verdict(self) -> tuple[str | None, str | None]:
         return self.report.get("verdict"), self.report.get("kind")
 
+    @property
+    def remarks(self) -> list[str]:
+        """Whatever the checks and the launcher wrote, by lines."""
+        return [line for line in self.output.splitlines() if "spmdlint" in line]
+
     def line(self, process: int) -> int | None:
         return self.report["processes"][str(process)]["line"]
 

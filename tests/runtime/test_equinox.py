@@ -60,7 +60,7 @@ def training(fault: str | None = None) -> str:
 def test_a_training_step_is_silent_and_right(tmp_path: Path) -> None:
     run = rehearse(tmp_path, training(), devices=2)
     assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
-    assert "spmdlint" not in run.output, run.output
+    assert run.remarks == [f"spmdlint: clean: {run.report['message']}"], run.output
     ends = [line.partition("ended with ")[2] for line in run.output.splitlines() if "ended with" in line]
     assert len(ends) == 2, run.output
     assert len(set(ends)) == 1, "the same loss on both"

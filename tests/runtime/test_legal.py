@@ -11,7 +11,7 @@ from tests.runtime.jobs import Run, rehearse
 
 def is_clean(run: Run) -> None:
     assert (run.status, run.report.get("verdict")) == (0, "clean"), run.output
-    assert "spmdlint" not in run.output, run.output
+    assert run.remarks == [f"spmdlint: clean: {run.report['message']}"], run.output
 
 
 BEGINNING = """
