@@ -64,7 +64,13 @@ class BadPermutation(Rule):
             if found.site in told:
                 continue
             told.add(found.site)
-            if isinstance(found.device, str):
+            if found.role == "pair":
+                message = (
+                    "This permutation lists single devices, but ppermute takes (source, destination) pairs: JAX raises "
+                    "a TypeError."
+                )
+                way_out = "Write the pairs: [(i, (i + 1) % n) for i in range(n)]."
+            elif isinstance(found.device, str):
                 message = (
                     f"All pairs of this permutation have the same {found.role}, {found.device}, for any number of "
                     "devices."

@@ -13,7 +13,8 @@ class BadPermutation(Struct, frozen=True):
     """A permutation with two pairs of one ``role``, or with a device outside an axis of ``size``.
 
     ``tried`` is the number of devices for which ``device`` was found, if the permutation is wrong for every other
-    number as well. ``device`` may be a variable's name.
+    number as well. ``device`` may be a variable's name. A ``role`` of "pair" means that the permutation lists single
+    devices, such as ``device``, in place of pairs.
     """
 
     site: Site
@@ -54,6 +55,9 @@ def pairs(known: Known, given: Values | None) -> list[tuple[int | None, int | No
 
 def repeated(site: Site, known: Known, given: Values | None) -> BadPermutation | None:
     """Two pairs that share a source or a destination, or a list of sources that is not a permutation."""
+    single = None if known.sources else _single(given)
+    if single is not None:
+        return BadPermutation(site, single, "pair")
     ends = pairs(known, given)
     for position, role in enumerate(("source", "destination")):
         numbers = [end[position] for end in ends or ()]
@@ -113,3 +117,8 @@ def _elements(given: Values | None) -> list[Values] | None:
 def _number(values: Values) -> int | None:
     known = constant(values)
     return known.value if known is not None and type(known.value) is int else None
+
+
+def _single(given: Values | None) -> int | None:
+    """A device that is listed by itself, not as the end of a pair."""
+    return next((number for each in _elements(given) or () if (number := _number(each)) is not None), None)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from spmdlint.analysis.evaluation.elements import elements, entries
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, constant
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Reason
 from spmdlint.program import summary as s
+
+_CALLS = 3  # calls above one another through which a tuple is passed
 
 
 def of_element(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) -> Reason | Literal["continue"] | None:
@@ -21,8 +24,21 @@ def of_element(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) 
         base, index = operation.base, known.value
     places = list(elements(origins.ev, frame, base, index))
     if not places:
+        given = _passed(origins, frame, base, _CALLS)
+        places = [place for where, number in given for place in elements(origins.ev, where, number, index)]
+    if not places:
         return CONTINUE
     return next((found for place in places if (found := _of_place(origins, frame, base, *place)) is not None), None)
+
+
+def _passed(origins: Origins, frame: Frame, base: int, depth: int) -> Iterator[tuple[Frame, int]]:
+    """The arguments that callers pass, if a tuple is a parameter, which they may have been passed themselves."""
+    operation = frame.code.operations[frame.code.root_of(base)]
+    if not isinstance(operation, s.Parameter) or depth == 0:
+        return
+    for where, number in origins.passed_for(frame, operation.name):
+        yield where, number
+        yield from _passed(origins, where, number, depth - 1)
 
 
 def of_entry(origins: Origins, frame: Frame, base: int, key: str) -> Reason | None:

@@ -13,7 +13,6 @@ from typing import Literal
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
-from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.choices import taken
 from spmdlint.analysis.evaluation.elements import changed_fields, fields
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -30,6 +29,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance import setelsewhere
 from spmdlint.analysis.variance.alone import Alone
+from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.defaults import default_values, factories
 from spmdlint.analysis.variance.fallbacks import (
     parameters_asked,
@@ -199,11 +199,10 @@ class Origins:
     def _is_passed(self, frame: Frame, name: str) -> bool:
         """Whether the call that is being followed passes a value for a parameter."""
         context = self._walk.asks(frame)
-        call = context.caller.code.operations[context.number] if context is not None else None
-        if context is None or not isinstance(call, s.Call):
+        if context is None:
             return False
-        given = self._passed(frame, name, call, context.caller)
-        return given is not None and passes_value(self.ev, context.caller, given)
+        given = self._argument(frame, name, context.caller.code.operations[context.number], context.caller)
+        return given is not None and passes_value(self.ev, *given)
 
     def _load(self, frame: Frame, number: int, operation: s.Load) -> Reason | None:
         function = frame.code.function
@@ -452,27 +451,34 @@ class Origins:
         context = self._walk.asks(frame)
         if context is not None:
             call = self.ev.function(context.caller).operations[context.number]
-            given = self._passed(frame, operation.name, call, context.caller) if isinstance(call, s.Call) else None
+            given = self._argument(frame, operation.name, call, context.caller)
             if given is None:
                 return None
             with self._walk.outside(context):
-                found = self.of(context.caller, given)
+                found = self.of(*given)
             text = f"it is passed as {operation.name!r}"
             return self.step(context.caller, context.number, text, found) if found is not None else None
         edges = self._calls_of(frame.ref)
         if len(edges) > MAX_MADE and self.ev.code(frame.ref).function.name == "__init__":
             return None
         for edge in edges:
-            caller = self.ev.function(edge.caller)
-            call = caller.operations[edge.number]
-            if not isinstance(call, s.Call):
-                continue
-            given = self._passed(frame, operation.name, call, edge.caller)
-            if given is not None:
-                found = self.of(edge.caller, given)
-                if found is not None:
-                    return self.step(edge.caller, edge.number, f"it is passed as {operation.name!r}", found)
+            given = self._argument(frame, operation.name, edge.caller.code.operations[edge.number], edge.caller)
+            found = self.of(*given) if given is not None else None
+            if found is not None:
+                return self.step(edge.caller, edge.number, f"it is passed as {operation.name!r}", found)
         return None
+
+    def passed_for(self, frame: Frame, name: str) -> Iterator[tuple[Frame, int]]:
+        """The arguments for a parameter: of the call that is followed, or of all calls that are known."""
+        context = self._walk.asks(frame)
+        calls = [(edge.caller, edge.number) for edge in self._calls_of(frame.ref)]
+        for caller, number in calls if context is None else [(context.caller, context.number)]:
+            given = self._argument(frame, name, caller.code.operations[number], caller)
+            if given is not None:
+                yield given
+
+    def _argument(self, frame: Frame, name: str, call: s.Operation, caller: Frame) -> tuple[Frame, int] | None:
+        return argument_for(self.ev, frame, name, call, caller) if isinstance(call, s.Call) else None
 
     def _calls_of(self, ref: FunctionRef) -> list[CallEdge]:
         """The calls of a function, each once: regardless of who calls the caller, where it certainly makes the call."""
@@ -484,13 +490,3 @@ class Origins:
                 once.setdefault((edge.site, None if edge.site in free else edge.caller), edge)
             self._entries[ref] = list(once.values())
         return self._entries[ref]
-
-    def _passed(self, frame: Frame, name: str, call: s.Call, caller: Frame) -> int | None:
-        positional = [f.name for f in self.ev.function(frame).formals if f.kind in ("positional-only", "standard")]
-        callees = self.ev.value(caller, call.function)
-        # A class passes its new object as the first argument, and so does an object that is called.
-        bound = any(
-            isinstance(v, (ClassValue, Instance)) or (isinstance(v, FunctionValue) and v.receiver is not None)
-            for v in callees
-        )
-        return passed(call, name, tuple(positional[bound:]))
