@@ -18,7 +18,8 @@ class UntiledGather(Rule):
     Finds calls of `multihost_utils.process_allgather` without `tiled=True` whose argument is sharded along an axis of a
     mesh over all devices: made by `jax.device_put` or `jax.make_array_from_...` with such a sharding, or returned by a
     `jit` or `shard_map` that declares it. Also finds calls in a branch that is taken only if the array's
-    `is_fully_addressable` is false, and calls whose result is reshaped to the shape of the array that was gathered.
+    `is_fully_addressable` is false, calls whose result is reshaped to the shape of the gathered array, and calls
+    for parameters or state in the branch for several processes, if the branch for one uses them as they are.
 
     ## Why it matters
 
@@ -84,6 +85,13 @@ class UntiledGather(Rule):
                     "Pass tiled=True if this is a global array: every process then gets the whole array. If each "
                     "process has its own array, take one row of the gathered result, or the mean of its rows."
                 )
+            elif found.plain:
+                said = f"{found.reader} without tiled=True stacks what the processes have"
+                fact = (
+                    f"but {at} uses the same state as it is where there is one process: with several processes, each "
+                    "array has an axis more, and JAX raises for arrays that span processes."
+                )
+                made = "Here it is used as it is."
             else:
                 said = f"The condition at {at} says that this array has parts on other processes"
                 made = "This is tested here."

@@ -20,6 +20,7 @@ class Reading(Struct, frozen=True):
     local: frozenset[str]
     over_all: frozenset[str]
     arrays_of: frozenset[str]
+    states: frozenset[str]
     gatherers: Mapping[str, str]
     makers: Mapping[str, tuple[str, int]]
     from_mesh: Mapping[str, tuple[int, int]]
@@ -37,7 +38,7 @@ def _named(name: str, names: frozenset[str]) -> bool:
 def reading() -> Reading:
     """The table that comes with the linter."""
     table = read_file("reading.toml")["reading"]
-    sets = ("readers", "harmless", "methods", "devices", "local", "over_all", "arrays_of")
+    sets = ("readers", "harmless", "methods", "devices", "local", "over_all", "arrays_of", "states")
     makers = {name: (keyword, position) for name, (keyword, position) in table["makers"].items()}
     from_mesh = {name: (mesh, specs) for name, (mesh, specs) in table["from_mesh"].items()}
     return Reading(

@@ -32,6 +32,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.meshtypes.specs import names_of
 from spmdlint.analysis.setup.addressable import said_to_span
+from spmdlint.analysis.setup.onearm import plain_for_one_process
 from spmdlint.analysis.setup.reshaped import reshaped_as_before
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.windows import resolved
@@ -48,7 +49,7 @@ class WholeRead(Struct, frozen=True):
     """A read of an array that spans processes: the site, the reader, and where the array is made.
 
     Without ``axes``, ``made`` is a condition that says that the array spans processes, or, if it is ``reshaped``, the
-    operation that gives the array its old shape.
+    operation that gives the array its old shape, or, if it is ``plain``, its use as it is where there is one process.
     """
 
     site: Site
@@ -56,6 +57,7 @@ class WholeRead(Struct, frozen=True):
     made: Site
     axes: tuple[str, ...]
     reshaped: bool = False
+    plain: bool = False
 
 
 class Reads:
@@ -115,6 +117,10 @@ class Reads:
         reshaped = reshaped_as_before(self.ev, frame, number, call)
         if reshaped is not None:
             yield WholeRead(Site(frame.ref, number), reader, Site(frame.ref, reshaped), (), reshaped=True)
+            return
+        plain = plain_for_one_process(self.ev, self._control, frame, number, call, self.known.states)
+        if plain is not None:
+            yield WholeRead(Site(frame.ref, number), reader, Site(frame.ref, plain), (), plain=True)
 
     def _at(self, frame: Frame, number: int) -> Iterator[WholeRead]:
         read = self._read(frame, number)
