@@ -146,7 +146,7 @@ class Variance(Property):
         """Why an exception caught here varies: it is raised for this process's own data, or on one process only."""
         for own in self.raised.raises(frame, number):
             found = self._decides(origins, frame, own, 0)
-            if found is not None and found.kind in ("data", "named", "identity"):
+            if found is not None and found.kind in ("data", "named", "identity", "group"):
                 return origins.step(frame, own.way[0].at, "whether this raises depends on it", found)
         return None
 
@@ -373,7 +373,7 @@ class Variance(Property):
             return None
         if name == "builtins.len":
             own = self._by_own_method(origins, frame, number, arguments[0], "__len__") if arguments else None
-            return self.length.any_of(frame, arguments) or own
+            return self._counted(frame, number, self.length.any_of(frame, arguments)) or own
         if name == "builtins.dict" and arguments:
             return origins.of(frame, arguments[0]) or self._zipped(origins, frame, arguments[0])
         if known is not None and known.reads:
@@ -386,6 +386,13 @@ class Variance(Property):
             found = origins.any_of(frame, arguments) or summary_of_lengths(self.lengths, frame, name, arguments)
             return found or origins.any_of(frame, put_into(frame, arguments))
         return CONTINUE
+
+    @staticmethod
+    def _counted(frame: Frame, number: int, found: Reason | None) -> Reason | None:
+        """How many elements of its own a process has is data, and does not tell which process it is."""
+        if found is None or found.kind != "identity":
+            return found
+        return Reason(Site(frame.ref, number), "this is how many of them this process has", "data", found)
 
     @staticmethod
     def _by_own_method(origins: Origins, frame: Frame, number: int, given: int, name: str) -> Reason | None:
