@@ -93,9 +93,9 @@ class SeedsThatVary(Rule):
         return self._diagnostic(program, found.site, found.reason, what, way_out)
 
     def _replica(self, program: Program, site: Site, reason: Reason) -> Diagnostic:
-        what = "Each process replicates a different value"
+        what = "Each process passes a different value here, and JAX takes it for the same one on all of them"
         way_out = (
-            "JAX assumes that it is the same on all devices. Draw it with a seed that is the same on every process, or "
+            "The devices then disagree silently. Draw it with a seed that is the same on every process, or "
             "agree on one with multihost_utils.broadcast_one_to_all."
         )
         return self._diagnostic(program, site, reason, what, way_out)

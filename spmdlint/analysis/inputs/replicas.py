@@ -8,7 +8,7 @@ from spmdlint.analysis.callgraph.eager import names_no_axis
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
@@ -23,6 +23,7 @@ def own_replicas(
 ) -> Iterator[tuple[Site, Reason]]:
     """The calls that give each device a copy of something random, with the reason of the first such array in it.
 
+    A map over the devices of all processes takes an array of the host's for one that all processes have.
     `jax.device_put` with a spec that names no axis counts in programs whose processes know one another; copying to the
     devices of one process counts with ``preview``.
     """
@@ -30,6 +31,10 @@ def own_replicas(
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             callee = certain(evaluator.value(frame, call.function))
+            if isinstance(callee, Applied) and multi.written_for(ref.path):
+                reason = _of_host_arrays(evaluator, content, frame, callee, call)
+                if reason is not None:
+                    yield Site(ref, number), reason
             if not isinstance(callee, External) or not call.arguments:
                 continue
             copies = preview and callee.name in table.rows.replicate
@@ -40,6 +45,22 @@ def own_replicas(
                 if reason is not None and reason.kind in _BY_CHANCE:
                     yield Site(ref, number), reason
                     break
+
+
+def _of_host_arrays(
+    evaluator: Evaluator, content: Origins, frame: Frame, mapped: Applied, call: s.Call
+) -> Reason | None:
+    """Why an array made by NumPy differs that a map with specs is passed."""
+    known = evaluator.knowledge.get(mapped.name)
+    if known is None or known.kind != "map" or not known.specs or not known.spans:
+        return None
+    for argument in call.arguments:
+        made = certain(evaluator.value(frame, argument.value))
+        if isinstance(made, Applied) and made.name.startswith("numpy."):
+            reason = content.of(frame, argument.value)
+            if reason is not None and reason.kind in _BY_CHANCE:
+                return reason
+    return None
 
 
 def _replicates(evaluator: Evaluator, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:

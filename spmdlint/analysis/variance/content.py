@@ -66,8 +66,8 @@ STAMP = "stamp"
 _WRITERS = frozenset(("strftime", "isoformat", "ctime"))
 _LISTERS = frozenset(f"builtins.{name}" for name in "sorted list tuple reversed".split())
 _CARRYING = tuple(
-    "base64. bisect. copy. datetime. hashlib. itertools. json. numpy. jax.numpy. jax.random. math. operator. "
-    "optax. os.path. random.Random re. zlib.".split(),
+    "base64. binascii. bisect. copy. datetime. hashlib. itertools. json. numpy. jax.numpy. jax.random. math. operator. "
+    "optax. os.path. random.Random re. statistics. struct. zlib.".split(),
 )
 # Attributes that are the same everywhere, even of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
