@@ -15,6 +15,7 @@ from spmdlint.program import summary as s
 
 _DEPTH = 10
 _PUT = "jax.device_put"
+_HOST_ARRAYS = ("numpy.array", "numpy.asarray", "numpy.stack", "numpy.concatenate", "numpy.random.")
 _BY_CHANCE = ("clock", "entropy", "host")
 
 
@@ -56,7 +57,7 @@ def _of_host_arrays(
         return None
     for argument in call.arguments:
         made = certain(evaluator.value(frame, argument.value))
-        if isinstance(made, Applied) and made.name.startswith("numpy."):
+        if isinstance(made, Applied) and made.name.startswith(_HOST_ARRAYS):
             reason = content.of(frame, argument.value)
             if reason is not None and reason.kind in _BY_CHANCE:
                 return reason
