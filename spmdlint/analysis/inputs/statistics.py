@@ -14,16 +14,20 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
+    ClassValue,
     Collection,
     Constant,
     External,
     Frame,
     FunctionValue,
     Site,
+    Value,
     Values,
+    certain,
 )
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
@@ -65,12 +69,34 @@ class Statistics:
         if known is None or not known.by_hand:
             return
         for function in self.calls.functions_in(known, use.applied.arguments):
-            refs = self._run_by(function.ref) if isinstance(function, FunctionValue) else []
+            body = self._unwrapped(function)
+            refs = self._run_by(body.ref) if isinstance(body, FunctionValue) else []
             asked = next((Site(ref, number) for ref in refs for number in self._asks(ref)), None)
             for ref in refs if asked is not None else ():
                 for number in self._kept(ref):
                     if asked is not None:
                         yield OwnStatistics(Site(ref, number), asked, use.site)
+            for ref in refs if asked is None else ():
+                for number, returned in self._put_in_records(ref):
+                    yield OwnStatistics(Site(ref, number), Site(ref, returned), use.site)
+
+    def _put_in_records(self, ref: FunctionRef) -> Iterator[tuple[int, int]]:
+        """New statistics that a new state of the project's own class gets, and the call that has returned them.
+
+        A model that is no library's returns them itself; it is known to do so by the name and the field.
+        """
+        frame = self.ev.free_frame(ref)
+        for _, call in frame.code.of_kind(s.Call):
+            cls = certain(self.ev.value(frame, call.function))
+            fields = self.ev.objects.field_names(cls) if isinstance(cls, ClassValue) else None
+            if fields is None or STATISTICS not in fields:
+                continue
+            value = passed(call, STATISTICS, tuple(fields))
+            if value is not None and self._is_result(ref, value):
+                item = frame.code.operations[resolved(self.ev, frame, value)]
+                made = frame.code.operations[item.value] if isinstance(item, s.Item) else None
+                if isinstance(item, s.Item) and isinstance(made, s.Call):
+                    yield value, item.value
 
     def _run_by(self, body: FunctionRef) -> list[FunctionRef]:
         """A function, the functions defined in it, and those that they call, in the order of the text."""
@@ -166,6 +192,13 @@ class Statistics:
     def _is_map(self, callee: object) -> bool:
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, (External, Applied)) else None
         return known is not None and known.kind in ("map", "transform", "collective", "currying")
+
+    def _unwrapped(self, function: Value) -> Value | None:
+        """The function of a partial; any other function itself."""
+        known = self.ev.knowledge.get(function.name) if isinstance(function, Applied) else None
+        if not isinstance(function, Applied) or known is None or known.kind != "currying":
+            return function
+        return certain(function.arguments.positional[0]) if function.arguments.positional else None
 
     def _derives(self, callee: object) -> bool:
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
