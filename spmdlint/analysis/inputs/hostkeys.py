@@ -7,9 +7,11 @@ is folded into it. If anything else is done to it, or if it comes from a caller,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from msgspec import Struct
 
+from spmdlint.analysis.callgraph.upstream import imported
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.receivers import is_receiver
@@ -87,7 +89,10 @@ def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> I
 
 
 def _calls_by_name(evaluator: Evaluator, method: FunctionRef) -> list[tuple[Frame, int, s.Call]]:
-    """The calls of what has a method's name and is not known to be something else; those of its file, if any."""
+    """The calls of a method by its name that are not known to call something else.
+
+    Those of its own file, if there are any, or of files that import it.
+    """
     name = frozenset((evaluator.project.function(method).name,))
     found: list[tuple[Frame, int, s.Call]] = []
     for ref in evaluator.project.functions():
@@ -99,7 +104,20 @@ def _calls_by_name(evaluator: Evaluator, method: FunctionRef) -> list[tuple[Fram
             other = any(isinstance(callee, (External, FunctionValue)) for callee in callees)
             if own or (attribute and not other):
                 found.append((frame, number, call))
-    return [each for each in found if each[0].ref.path == method.path] or found
+    return [each for each in found if each[0].ref.path == method.path] or [
+        each for each in found if _imports(evaluator, each[0].ref.path, method.path)
+    ]
+
+
+def _imports(evaluator: Evaluator, path: Path, module: Path) -> bool:
+    """Whether a file imports a module of the project."""
+    importer = evaluator.project.modules[path]
+    return any(
+        module in imported(evaluator.project, importer, operation)
+        for function in importer.summary.functions
+        for operation in function.operations
+        if isinstance(operation, s.Import)
+    )
 
 
 def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[tuple[Frame, int, int]]:

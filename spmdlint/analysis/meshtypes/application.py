@@ -25,6 +25,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes import derivatives, transforms
 from spmdlint.analysis.meshtypes.alternatives import chosen_freely
 from spmdlint.analysis.meshtypes.collectives import collective
+from spmdlint.analysis.meshtypes.contractions import over_letters, over_matrices, summand
 from spmdlint.analysis.meshtypes.optimizers import straightened, updated_by
 from spmdlint.analysis.meshtypes.passed import Passed, passed_by, with_first
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, cut_out, drawn, shared_draws
@@ -55,6 +56,8 @@ MAX_ALTERNATIVES = 4
 """The most functions that a call may choose from; with more, its result is unknown."""
 MAX_SCOPES = 1000
 """The most calls followed in one mapped body, with different types or call sites; beyond, results are unknown."""
+_EINSUM = frozenset(("jax.numpy.einsum",))
+_MATMUL = frozenset(("jax.numpy.dot", "jax.numpy.matmul", "jax.lax.dot"))
 _LEAST = 1e-3
 """A lower bound up to this only prevents a division by zero or a rounding error."""
 
@@ -302,6 +305,12 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
     whole = len(passed.types) == 1 and not any(n in ("axis", "where") for n, _ in passed.keywords)
     if typed == "mean" and passed.keyword("where") is not None:
         return typer.combine("joined", passed.all(), site)
+    if name in _EINSUM and len(passed.types) > 1:
+        operands = [flat(each) for each in passed.types[1:]]
+        return summand(typer.combine(typed, operands, site), over_letters(passed.values.positional[0], operands), site)
+    if name in _MATMUL and len(passed.types) == 2:
+        operands = [flat(each) for each in passed.types]
+        return summand(typer.combine(typed, operands, site), over_matrices(*operands), site)
     return typer.combine(typed, passed.all(), site, whole=whole)
 
 

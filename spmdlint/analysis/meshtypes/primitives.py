@@ -28,7 +28,7 @@ from spmdlint.analysis.meshtypes.states import (
 from spmdlint.knowledge.typing import Typed
 
 EVERY_AXIS = ""
-Hazard = Literal["twice", "added", "bent", "ratio", "shared", "stacked", "predicate"]
+Hazard = Literal["twice", "added", "bent", "ratio", "shared", "stacked", "predicate", "contracted"]
 
 
 class Event(Struct, frozen=True, eq=False):
@@ -112,29 +112,12 @@ def _linear_in(typed: Typed, helds: Sequence[Held]) -> bool:
     return False
 
 
+_KEEPS_SUMMANDS = frozenset(("linear", "sum", "sumlike", "product"))
 _OF_DERIVATIVES = frozenset(("gradient", "applied", "magnified", "bent", "ratio"))
 
 
 def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site: Site) -> frozenset[Mark]:
-    found: set[Mark] = set()
-    for leaf in operands:
-        for mark in leaf.marks:
-            others = [other for other in operands if other is not leaf]
-            if mark.fact in _OF_DERIVATIVES:
-                # A step adds a gradient to parameters, which a map over rows types as different on each device.
-                step = typed == "sumlike" and mark.fact in ("gradient", "applied")
-                if step or all(_belongs(other, mark.axis) for other in others):
-                    found.add(mark)
-            elif mark.fact == "drawn":
-                if typed in ("linear", "sumlike", "product", "nonlinear", "joined", "quotient") and not any(
-                    leaf.state(axis) in ALIKE for axis in _differing(others)
-                ):
-                    found.add(mark)
-            elif (mark.fact != "added" or typed == "linear") and (
-                all(other.literal or other.marked(mark.fact, mark.axis) for other in others)
-                or (typed == "quotient" and leaf is operands[0] and _is_scaled(mark, others))
-            ):
-                found.add(mark)
+    found = {mark for leaf in operands for mark in leaf.marks if _stays(mark, leaf, operands, typed)}
     for axis, held in states.items():
         if held.state not in DIFFERENT:
             continue
@@ -151,6 +134,26 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
         if typed == "sumlike" and gradients and any(not leaf.marks and not leaf.literal for leaf in operands):
             found.add(Mark("applied", axis, site))
     return frozenset(found)
+
+
+def _stays(mark: Mark, leaf: Leaf, operands: Sequence[Leaf], typed: Typed) -> bool:
+    """Whether what has happened to an operand is true of the result as well."""
+    others = [other for other in operands if other is not leaf]
+    if mark.fact in _OF_DERIVATIVES:
+        # A step adds a gradient to parameters, which a map over rows types as different on each device.
+        step = typed == "sumlike" and mark.fact in ("gradient", "applied")
+        return step or all(_belongs(other, mark.axis) for other in others)
+    if mark.fact == "drawn":
+        return typed in ("linear", "sumlike", "product", "nonlinear", "joined", "quotient") and not any(
+            leaf.state(axis) in ALIKE for axis in _differing(others)
+        )
+    if mark.fact == "contracted" and typed not in _KEEPS_SUMMANDS:
+        return False  # divided, it is a mean of its own
+    if mark.fact == "added" and typed != "linear":
+        return False
+    if all(other.literal or other.marked(mark.fact, mark.axis) for other in others):
+        return True
+    return typed == "quotient" and leaf is operands[0] and _is_scaled(mark, others)
 
 
 def _is_scaled(mark: Mark, others: Sequence[Leaf]) -> bool:
@@ -280,6 +283,9 @@ def _events(leaf: Leaf, axis: str, name: str, site: Site) -> Iterable[Event]:
     bent = leaf.marked("bent", axis)
     if bent is not None:
         yield Event("bent", site, axis, name, bent, rows=leaf.rows)
+    contracted = leaf.marked("contracted", axis)
+    if contracted is not None and name == "pmean":
+        yield Event("contracted", site, axis, name, contracted, rows=leaf.rows)
     ratio = leaf.marked("ratio", axis)
     if ratio is not None and name == "pmean":
         yield Event("ratio", site, axis, name, ratio, rows=leaf.rows)
@@ -309,7 +315,7 @@ def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
 def drawn(key: Leaf, site: Site) -> Leaf:
     """Random numbers drawn from a key."""
     derived = frozenset(mark for mark in key.marks if mark.fact == "derived")
-    return replace(key, marks=derived | {Mark("drawn", EVERY_AXIS, site)}, literal=False)
+    return replace(key, marks=derived | {Mark("drawn", EVERY_AXIS, site)}, literal=False, layout=None)
 
 
 def cut_out(whole: Leaf) -> Leaf:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
@@ -55,7 +56,8 @@ def _one(evaluator: Evaluator, value: object) -> Type:
     named = names_of(evaluator, value)
     if named is None or not isinstance(value, Applied):
         return UNKNOWN
-    return leaf_of([(name, Held("varying", value.site)) for name in named], "invariant", frozenset())
+    leaf = leaf_of([(name, Held("varying", value.site)) for name in named], "invariant", frozenset())
+    return replace(leaf, layout=tuple(frozenset(_spelled(entry) or ()) for entry in value.arguments.positional))
 
 
 def names_of(evaluator: Evaluator, value: object) -> frozenset[str] | None:

@@ -35,7 +35,10 @@ Fact = Literal[
     "derived",
     "repeated",
     "added",
+    "contracted",
 ]
+Layout: TypeAlias = tuple[frozenset[str], ...]
+"""For each dimension of an array, the axes that split it."""
 
 ALIKE = frozenset(("invariant", "replicated"))
 DIFFERENT = frozenset(("partial", "varying"))
@@ -52,6 +55,7 @@ class Mark(Struct, frozen=True):
     - *bent*: a non-linear function of a partial value; *ratio*: the quotient of two partial ones; *inverse*: a value
       that is the same everywhere divided by a partial one;
     - *drawn*: random numbers from a key that is the same on all devices; *derived*: that key, from another key;
+    - *contracted*: a product that sums over a dimension which is split over the axis;
     - *repeated*: made, or not made, depending on a predicate. Of collectives, not of values.
     """
 
@@ -76,8 +80,8 @@ class Held(Struct, frozen=True, eq=False):
 class Leaf(Struct, frozen=True):
     """The type of an array, or of all arrays in a pytree: by axis, with a default for the axes not named.
 
-    ``literal``: it is made of constants alone. ``rows``: the arguments of a map over rows that it is made from, by
-    position.
+    ``literal``: it is made of constants alone. ``layout``: of an argument as it is passed, by its spec. ``rows``: the
+    arguments of a map over rows that it is made from, by position.
     """
 
     default: State = "unknown"
@@ -85,6 +89,7 @@ class Leaf(Struct, frozen=True):
     marks: frozenset[Mark] = frozenset()
     literal: bool = False
     rows: frozenset[int] = frozenset()
+    layout: Layout | None = None
 
     def held(self, axis: str) -> Held:
         return next((held for name, held in self.axes if name == axis), Held(self.default))

@@ -17,6 +17,7 @@ from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import External, Instance, Site, certain, constant
 from spmdlint.analysis.meshtypes import application
 from spmdlint.analysis.meshtypes.alternatives import may_count, told_apart
+from spmdlint.analysis.meshtypes.contractions import is_turned, over_matrices, summand, without_layout
 from spmdlint.analysis.meshtypes.primitives import Event, computed, cut_out, shared_draws, with_bias
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.states import (
@@ -183,7 +184,9 @@ class Typer:
         if operation.operator == "@":
             # A random matrix shared by all devices is a layer's weights, not noise.
             self.paths.setdefault(site, tuple(self.calling))
-            return computed(typed, [flat(left), flat(right)], site)
+            product = computed(typed, [flat(left), flat(right)], site)
+            turned = is_turned(scope.frame.code.operations, operation.left)
+            return summand(product, over_matrices(flat(left), flat(right)) if not turned else frozenset(), site)
         found = self.combine(typed, [flat(left), flat(right)], site)
         if operation.operator == "+":
             if self._adds_to_product(scope, operation.left, operation.right):
@@ -257,7 +260,7 @@ class Typer:
             return ALL_ALIKE
         if base == ALL_ALIKE and isinstance(certain(self.ev.value(scope.frame, operation.base)), Instance):
             return ALL_ALIKE
-        return base
+        return without_layout(base) if isinstance(base, Leaf) else base
 
     def _subscript(self, scope: Scope, operation: s.Subscript, site: Site) -> Type:
         base = self.type(scope, operation.base)
