@@ -124,8 +124,8 @@ def _outcome(
         return kept
     # The analyses are imported here because that takes half a second, which a run with nothing new does not need.
     with timings.phase("link"):
+        from spmdlint.analysis.load import load
         from spmdlint.analysis.sampling import analysed
-        from spmdlint.program.load import load
 
         program = load(survey, config)
     with timings.sampled(analysed):
@@ -178,7 +178,7 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
         UsageError: the path does not exist or does not parse, or has no such line, or the configuration is invalid.
 
     """
-    from spmdlint.program.load import load
+    from spmdlint.analysis.load import load
 
     asked, config = config, override(config, {"preview": True})
     with uncollected():

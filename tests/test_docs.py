@@ -102,3 +102,10 @@ def test_every_page_is_reached_from_the_first():
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^([\w/-]+)$", index, re.MULTILINE))
     assert {path.stem for path in DOCS.glob("*.md")} - {"index"} <= listed
+
+
+def test_the_architecture_names_every_module_of_the_analysis() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    analysis = DOCS.parent / "spmdlint/analysis"
+    modules = {path.name for path in analysis.rglob("*.py")} - {"__init__.py"}
+    assert {name for name in modules if f"`{name}`" not in text and f"/{name}`" not in text} == set()

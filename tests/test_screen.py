@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from spmdlint.analysis.load import load
 from spmdlint.config import Config
-from spmdlint.program.load import load
 from spmdlint.program.survey import Surveyor
 from spmdlint.rule import load_rules
 

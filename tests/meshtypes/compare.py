@@ -36,10 +36,10 @@ def of_jax(text: str, count: int) -> str:
 
 def of_linter(text: str) -> str:
     """What the types of the linter say of it."""
+    from spmdlint.analysis.load import load
     from spmdlint.analysis.meshtypes.bodies import Bodies
     from spmdlint.config import Config
     from spmdlint.files.read import Source
-    from spmdlint.program.load import load
     from spmdlint.program.survey import Surveyor
 
     path = Path("/generated.py")

@@ -243,10 +243,9 @@ class Shape(Property):
             if name == "reshape":
                 rest = self._size(origins, frame, arguments[0]) if _has_rest(function, arguments[1:]) else None
                 return self.content.any_of(frame, arguments[1:]) or rest
-            if name in ("resize", "broadcast_to"):
-                return self._made(origins, frame, number, self.content.any_of(frame, arguments[1:2]))
-            if name in ("repeat", "tile"):
-                return self.content.any_of(frame, arguments[1:2]) or origins.of(frame, arguments[0])
+            if name in ("repeat", "tile", "resize", "broadcast_to"):
+                count = self._made(origins, frame, number, self.content.any_of(frame, arguments[1:2]))
+                return count or (origins.of(frame, arguments[0]) if name in ("repeat", "tile") else None)
             if name in ("sum", "mean", "max", "min", "all", "any", "prod", "size", "int32", "int64", "float32"):
                 return None
             return origins.any_of(frame, arguments)
