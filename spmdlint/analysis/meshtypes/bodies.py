@@ -296,7 +296,9 @@ class Bodies:
         own = not self.table.rows.own_models.isdisjoint(axis.lower().split("_"))
         for leaf in leaves_of(result) if not own else ():
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
-            if gradient is not None and applied is not None and rows.of_step(leaf.rows):
+            if gradient is None or applied is None or not rows.of_step(leaf.rows):
+                continue
+            if not self._replicas.made_apart(sites, leaf.rows):
                 name = use.applied.name.rpartition(".")[2]
                 body = self._name(function)
                 yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)

@@ -6,12 +6,24 @@ step, unless the host puts different keys into them afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.bindings import by_position
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.standard import COPIES
-from spmdlint.analysis.evaluation.values import ClassValue, External, Frame, FunctionValue, Value, certain
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Called,
+    ClassValue,
+    External,
+    Frame,
+    FunctionValue,
+    Site,
+    Value,
+    certain,
+)
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -37,6 +49,31 @@ class Replicas:
         return frozenset(
             n for n, kind in enumerate(kinds) if isinstance(kind, ClassValue) and kind.ref in self._classes
         )
+
+    def made_apart(self, sites: Iterable[Site], positions: frozenset[int]) -> bool:
+        """Whether a call of a map passes a model of its own to each device: ``pmap(init)(jax.random.split(key, n))``.
+
+        Such models are trained apart, and their gradients are not to be reduced.
+        """
+        for site in sites:
+            frame = self.ev.free_frame(site.ref)
+            call = frame.code.operations[site.number]
+            given = by_position(call) if isinstance(call, s.Call) else []
+            for position in positions:
+                if position < len(given) and any(map(self._is_made_apart, self.ev.value(frame, given[position]))):
+                    return True
+        return False
+
+    def _is_made_apart(self, value: Value) -> bool:
+        if not isinstance(value, Called) or not isinstance(value.function, Applied):
+            return False
+        known = self.ev.knowledge.get(value.function.name)
+        frame = self.ev.free_frame(value.site.ref)
+        call = frame.code.operations[value.site.number]
+        if known is None or not known.by_hand or not isinstance(call, s.Call):
+            return False
+        keys = (certain(self.ev.value(frame, argument.value)) for argument in call.arguments)
+        return any(isinstance(each, Applied) and each.name in self.table.rows.split for each in keys)
 
     @cached_property
     def _classes(self) -> frozenset[FunctionRef]:
