@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.history import History, judge, read_history
+from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.recording import read, read_programs
 from spmdlint.runtime_checks.report import Report
 from spmdlint.runtime_checks.sentences import name_processes
+
+INCOMPLETE_STATUS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,20 @@ class Recorded:
 
 @dataclass(slots=True)
 class Comparison:
-    """``report`` if a difference is seen; ``earlier`` if there is one in the lost part; ``notes`` in any case."""
+    """``report`` if a difference is seen; ``earlier`` if there is one in the lost part; ``notes`` in any case.
+
+    ``absent``: the processes that made calls with others, and of which there is no recording.
+    """
 
     report: Report | None = None
     earlier: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    absent: set[int] = field(default_factory=set)
+
+    @property
+    def status(self) -> int:
+        """The exit status: an incomplete comparison without a difference proves nothing."""
+        return DIVERGED_STATUS if self.differs else INCOMPLETE_STATUS if self.absent else 0
 
     @property
     def differs(self) -> bool:
@@ -59,6 +71,7 @@ def compare(recorded: Recorded) -> Comparison:
     for key, group in sorted(members.items(), key=lambda item: item[1]):
         inside = {process: histories[process] for process in group if process in histories}
         absent = [process for process in group if process not in histories]
+        found.absent.update(absent)
         if absent:
             found.notes.append(f"There is no recording of {name_processes(absent)}.")
         _compare_lost(key, group, inside, found)

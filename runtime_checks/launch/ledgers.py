@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from spmdlint.runtime_checks.offline import compare, load
-from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.report import as_text
 from spmdlint.runtime_checks.sentences import name_processes
 
@@ -25,7 +24,7 @@ def explain(folder: Path) -> int:
     for sentence in (*found.earlier, *found.notes):
         sys.stdout.write(f"{sentence}\n")
     if found.differs:
-        return DIVERGED_STATUS
+        return found.status
     if len(recorded.rows) > 1:
         sys.stdout.write(f"The last calls of {name_processes(recorded.rows)} agree as far as they are recorded.\n")
     for process, rows in recorded.rows.items():
@@ -33,4 +32,4 @@ def explain(folder: Path) -> int:
         for _group, members, index, _prefix, _digest, function, filename, line, _others in rows[-LAST:]:
             place = f"{filename}:{line}" if filename else "an unknown line"
             sys.stdout.write(f"    call {index} of {name_processes(members)}: {function}  at {place}\n")
-    return 0
+    return found.status

@@ -34,7 +34,6 @@ def main(options: argparse.Namespace) -> int:
 def _diff(folder: Path, form: str) -> int:
     from spmdlint.runtime_checks.launch.ledgers import explain
     from spmdlint.runtime_checks.offline import compare, load
-    from spmdlint.runtime_checks.options import DIVERGED_STATUS
 
     if form == "text":
         return explain(folder)
@@ -50,7 +49,7 @@ def _diff(folder: Path, form: str) -> int:
         "notes": found.notes,
     }
     sys.stdout.write(json.dumps(told, indent=2) + "\n")
-    return DIVERGED_STATUS if found.differs else SUCCESS
+    return found.status
 
 
 def _trace(folder: Path, path: Path | None) -> int:

@@ -107,7 +107,8 @@ def test_records_that_share_no_call_are_not_compared(tmp_path, pair, capsys):
 def test_a_process_without_a_record_is_named(tmp_path, capsys):
     Process(tmp_path, 0).make(STEP, 3)
     status, data = diff(tmp_path, capsys)
-    assert (status, data["notes"]) == (0, ["There is no recording of process 1."])
+    assert (status, data["notes"]) == (2, ["There is no recording of process 1."])
+    assert told(capsys, "diff", str(tmp_path))[0] == 2
 
 
 @pytest.mark.parametrize("argv", [("diff",), ("diff", "--output-format", "json"), ("trace",)])

@@ -111,5 +111,5 @@ def test_records_of_a_crash_are_explained(tmp_path: Path, capsys: pytest.Capture
     )
     assert told in capsys.readouterr().out
     (tmp_path / "1.ledger").unlink()
-    assert explain(tmp_path) == 0
+    assert explain(tmp_path) == 2
     assert "call 10 of processes 0-1: save  at /home/me/train.py:4" in capsys.readouterr().out

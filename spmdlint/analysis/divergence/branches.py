@@ -49,8 +49,8 @@ _FAILS = "one branch ends in an exception, which stops the job"
 MAX_STEPS = {"completion": 8, "thread": 8, "callback": 8, "signal": 8, "clock": 5, "host": 5}
 """The most steps over which what depends on time, or on the host's hardware, is followed, by the kind of the source.
 
-What is merely not there yet on one process is there on all in the end; what a clock or the free memory has decided often
-no longer matters.
+What is merely not there yet on one process is there on all in the end; what a clock or the free memory has decided
+often no longer matters.
 """
 MAX_ENTERED = 8
 """The most ways of entering one function, with different functions to call, that are checked."""
