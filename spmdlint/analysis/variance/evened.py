@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.bindings import passed_to
-from spmdlint.analysis.evaluation.code import LINKS
+from spmdlint.analysis.evaluation.code import LINKS, operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame
 from spmdlint.analysis.variance.origins import Origins, Reason
@@ -19,6 +19,7 @@ SHARDERS = frozenset(("shard",))
 _LISTS = frozenset(("builtins.list", "builtins.sorted", "builtins.tuple"))
 _ARRANGING = frozenset("reshape ravel flatten tolist astype copy".split())
 _PARTS = ("data", "ragged", "named")
+_EXAMPLES = frozenset("examples samples records rows images sequences documents".split())
 _CALLERS = 2  # levels of callers that may pass a list on before it is shared out
 _RESIZERS = frozenset(("concatenate", "take", "repeat", "skip"))
 
@@ -41,6 +42,8 @@ def shares_what_divides(origins: Origins, frame: Frame, operation: s.Call) -> bo
 
 def extended(origins: Origins, frame: Frame, base: int) -> bool:
     """Whether a data set is made longer or shorter on purpose before it is shared out, so that it may well divide."""
+    if refuses_a_remainder(frame):
+        return True
     function = origins.ev.function(frame)
     pending, seen = [base], {base}
     while pending:
@@ -60,6 +63,26 @@ def extended(origins: Origins, frame: Frame, base: int) -> bool:
         pending += [n for n in found if n not in seen]
         seen.update(found)
     return False
+
+
+def refuses_a_remainder(frame: Frame) -> bool:
+    """Whether a function raises unless the examples divide evenly: ``if num_examples % device_count(): raise``."""
+    function, operations = frame.code.function, frame.code.operations
+    raising = {function.block_of[number] for number, _ in frame.code.of_kind(s.Raise)}
+    for block in function.blocks if raising else ():
+        if block.test is not None and any(edge.kind == "true" and edge.target in raising for edge in block.edges):
+            for each in (block.test, *operands(operations[block.test])):
+                divided = operations[frame.code.root_of(each)]
+                if isinstance(divided, s.Binary) and divided.operator == "%" and _counts_examples(frame, divided.left):
+                    return True
+    return False
+
+
+def _counts_examples(frame: Frame, number: int) -> bool:
+    """Whether a number is that of all examples, by its name."""
+    operation = frame.code.operations[number]
+    words = operation.name.lower().split("_") if isinstance(operation, (s.Load, s.Attribute)) else []
+    return bool(words) and words[-1] in _EXAMPLES
 
 
 def divided(origins: Origins, split: Applied) -> bool:
