@@ -15,8 +15,8 @@ import pytest
 import tomli
 
 from spmdlint import knowledge
+from spmdlint.analysis import load as loading
 from spmdlint.files import store
-from spmdlint.program import load as loading
 from spmdlint.program import survey, workers, written
 from spmdlint.program.lower import lower
 
