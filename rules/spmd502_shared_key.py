@@ -117,12 +117,8 @@ class SharedKey(Rule):
             )
 
     def _drawn(self, program: Program) -> Iterator[Diagnostic]:
-        told = set()
-        for found in program.bodies.met():
+        for found in program.bodies.once("shared", "stacked"):
             event = found.event
-            if event.hazard not in ("shared", "stacked") or event.mark.site in told:
-                continue
-            told.add(event.mark.site)
             place = program.place(event.mark.site)
             at = program.where(event.site, place.path)
             meet = "combine them" if event.site == event.mark.site else f"combine them at {at}"

@@ -79,12 +79,8 @@ class DoubleReduction(Rule):
     name = "double-reduction"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        told = set()
-        for found in program.bodies.met():
+        for found in program.bodies.once("twice", at="operation", harmless=program.preview):
             event = found.event
-            if event.hazard != "twice" or (event.harmless and not program.preview) or event.site in told:
-                continue
-            told.add(event.site)
             place = program.place(event.site)
             at = program.where(event.mark.site, place.path)
             if event.mark.fact == "magnified":

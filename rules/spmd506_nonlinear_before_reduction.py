@@ -66,13 +66,9 @@ class NonlinearBeforeReduction(Rule):
     severity = "warning"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        told = set()
-        for found in program.bodies.met():
+        for found in program.bodies.once("bent", "added"):
             event = found.event
             biased = event.hazard == "added"
-            if (event.hazard != "bent" and not biased) or event.mark.site in told:
-                continue
-            told.add(event.mark.site)
             place = program.place(event.mark.site)
             at = program.where(event.site, place.path)
             message = (

@@ -61,12 +61,8 @@ class UnequalMeans(Rule):
     severity = "warning"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        told = set()
-        for found in program.bodies.met():
+        for found in program.bodies.once("ratio"):
             event = found.event
-            if event.hazard != "ratio" or event.mark.site in told:
-                continue
-            told.add(event.mark.site)
             place = program.place(event.mark.site)
             at = program.where(event.site, place.path)
             yield self.finding(

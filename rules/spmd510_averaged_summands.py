@@ -62,12 +62,8 @@ class AveragedSummands(Rule):
     name = "averaged-summands"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
-        told = set()
-        for found in program.bodies.met():
+        for found in program.bodies.once("contracted", at="operation"):
             event = found.event
-            if event.hazard != "contracted" or event.site in told:
-                continue
-            told.add(event.site)
             place = program.place(event.site)
             product = program.place(event.mark.site)
             yield self.finding(

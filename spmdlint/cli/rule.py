@@ -10,7 +10,7 @@ from spmdlint.cli.commands import SUCCESS
 from spmdlint.errors import UsageError
 from spmdlint.output.rules import as_object, listing, page
 from spmdlint.rule import load_rules
-from spmdlint.selection import matches, suggestion
+from spmdlint.selection import ALL, matches, suggestion
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     """Write the description."""
     rules = load_rules()
-    family = rules if options.rule is None else [r for r in rules if r.code in matches(options.rule, rules)]
+    codes = matches(options.rule if options.rule is not None else ALL, rules)
+    family = [rule for rule in rules if rule.code in codes]
     if options.rule is None or len(family) > 1:
         as_json: object = [as_object(rule) for rule in family]
         text = listing(family)

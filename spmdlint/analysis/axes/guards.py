@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.code import inputs
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.control import Control
@@ -33,10 +33,7 @@ def _names(frame: Frame, number: int, *, asked: bool = False) -> Iterator[str]:
         return
     if isinstance(operation, s.Compare) and set(operation.operators) <= {"is", "is not"}:
         return
-    inner = operands(operation)
-    if isinstance(operation, s.Call):
-        inner = tuple(argument.value for argument in operation.arguments)
     if isinstance(operation, (s.Call, s.Compare)):
         asked = False
-    for value in inner:
+    for value in inputs(operation):
         yield from _names(frame, value, asked=asked)

@@ -326,6 +326,13 @@ def operands(operation: s.Operation) -> tuple[int, ...]:
     return found(operation) if found is not None else ()
 
 
+def inputs(operation: s.Operation) -> tuple[int, ...]:
+    """The values that an operation is made from: the arguments of a call, the operands of any other operation."""
+    if isinstance(operation, s.Call):
+        return tuple(argument.value for argument in operation.arguments)
+    return operands(operation)
+
+
 _OPERANDS: dict[type, Callable[[Any], tuple[int, ...]]] = {
     s.Attribute: lambda o: (o.base,),
     s.Subscript: lambda o: (o.base, o.index),

@@ -92,11 +92,11 @@ class Statistics:
             if fields is None or STATISTICS not in fields:
                 continue
             value = passed(call, STATISTICS, tuple(fields))
-            if value is not None and self._is_result(ref, value):
-                item = frame.code.operations[resolved(self.ev, frame, value)]
-                made = frame.code.operations[item.value] if isinstance(item, s.Item) else None
-                if isinstance(item, s.Item) and isinstance(made, s.Call):
-                    yield value, item.value
+            item = frame.code.operations[resolved(self.ev, frame, value)] if value is not None else None
+            if value is None or not isinstance(item, s.Item) or not self._is_result(ref, value):
+                continue
+            if isinstance(frame.code.operations[item.value], s.Call):
+                yield value, item.value
 
     def _run_by(self, body: FunctionRef) -> list[FunctionRef]:
         """A function, the functions defined in it, and those that they call, in the order of the text."""

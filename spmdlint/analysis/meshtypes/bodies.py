@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes import application, transforms
 from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
 from spmdlint.analysis.meshtypes.passed import Passed
-from spmdlint.analysis.meshtypes.primitives import Event, side_by_side
+from spmdlint.analysis.meshtypes.primitives import Event, Hazard, side_by_side
 from spmdlint.analysis.meshtypes.replicas import Replicas
 from spmdlint.analysis.meshtypes.rows import Rows, carried, copied_first, replicated
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
@@ -156,6 +157,18 @@ class Bodies:
             if (not is_symbol(met.event.mark.axis) or (met.map, met.event.mark.site) not in named)
             and (met.event.hazard != "ratio" or not reduces_on_another_arm(self.ev, met.event.mark.site))
         ]
+
+    def once(self, *hazards: Hazard, at: Literal["mark", "operation"] = "mark", harmless: bool = True) -> Iterator[Met]:
+        """These hazards, each the first of its place: what led to it, or the operation at which it is met.
+
+        Without ``harmless``, those that change no value are left out.
+        """
+        seen: set[Site] = set()
+        for met in self.met():
+            site = met.event.mark.site if at == "mark" else met.event.site
+            if met.event.hazard in hazards and (harmless or not met.event.harmless) and site not in seen:
+                seen.add(site)
+                yield met
 
     def mapped(self) -> list[Mapped]:
         """The maps over rows whose bodies are known."""

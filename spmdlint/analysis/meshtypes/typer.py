@@ -181,18 +181,19 @@ class Typer:
         if isinstance(left, Row) and isinstance(right, Row) and operation.operator == "+":
             return Row(left.elements + right.elements)
         typed: Typed = _ARITHMETIC.get(operation.operator, "nonlinear" if operation.operator == "**" else "joined")
+        operands = [flat(left), flat(right)]
         if operation.operator == "@":
             # A random matrix shared by all devices is a layer's weights, not noise.
             self.paths.setdefault(site, tuple(self.calling))
-            product = computed(typed, [flat(left), flat(right)], site)
+            product = computed(typed, operands, site)
             turned = is_turned(scope.frame.code.operations, operation.left)
-            return summand(product, over_matrices(flat(left), flat(right)) if not turned else frozenset(), site)
-        found = self.combine(typed, [flat(left), flat(right)], site)
+            return product if turned else summand(product, over_matrices(*operands), site)
+        found = self.combine(typed, operands, site)
         if operation.operator == "+":
             if self._adds_to_product(scope, operation.left, operation.right):
-                found = with_bias(flat(left), flat(right), found, site)
+                found = with_bias(operands[0], operands[1], found, site)
             elif self._adds_to_product(scope, operation.right, operation.left):
-                found = with_bias(flat(right), flat(left), found, site)
+                found = with_bias(operands[1], operands[0], found, site)
         return found
 
     def _adds_to_product(self, scope: Scope, product: int, added: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.code import inputs
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.several import on_several
 from spmdlint.analysis.evaluation.values import Frame
@@ -43,11 +43,10 @@ def _instead(ev: Evaluator, control: Control, frame: Frame, gather: int) -> Iter
         here, other = (branch.yes, branch.no) if several else (branch.no, branch.yes)
         if several is None or block not in here:
             continue
-        stores = [(n, store) for n, store in code.of_kind(s.Store) if gather in _made_of(frame, store.value, _DEPTH)]
-        names = {store.name for n, store in stores if code.function.block_of[n] in here}
-        for number, store in code.of_kind(s.Store):
-            if store.name in names and code.function.block_of[number] in other:
-                yield store.value
+        stores = [(code.function.block_of[number], store) for number, store in code.of_kind(s.Store)]
+        inside = (store for at, store in stores if at in here)
+        names = {store.name for store in inside if gather in _made_of(frame, store.value, _DEPTH)}
+        yield from (store.value for at, store in stores if at in other and store.name in names)
     for _, choice in code.of_kind(s.IfExp):
         several = on_several(ev, frame, choice.test)
         here_value, other_value = (choice.body, choice.orelse) if several else (choice.orelse, choice.body)
@@ -61,8 +60,5 @@ def _made_of(frame: Frame, number: int, depth: int) -> Iterator[int]:
     operation = frame.code.operations[number]
     if depth == 0 or isinstance(operation, (s.IfExp, s.Load)):
         return
-    given = operands(operation)
-    if isinstance(operation, s.Call):
-        given = tuple(argument.value for argument in operation.arguments)
-    for each in given:
+    for each in inputs(operation):
         yield from _made_of(frame, each, depth - 1)

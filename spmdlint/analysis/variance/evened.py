@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.code import LINKS, operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame
+from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
@@ -118,11 +118,10 @@ def _padded(origins: Origins, frame: Frame, base: int, depth: int) -> bool:
 def _passed_padded(origins: Origins, frame: Frame, name: str, depth: int) -> bool:
     """Whether every call that enters a function in this frame passes such a list for a parameter."""
     edges = [edge for edge in origins.reach.callers.get(frame.ref, ()) if edge.target.frame is frame]
-    bound = origins.ev.project.enclosing_class(frame.ref) is not None
     for edge in edges:
         call = edge.caller.code.operations[edge.number]
-        given = passed_to(frame.code.function, call, name, bound=bound) if isinstance(call, s.Call) else None
-        if given is None or not _padded(origins, edge.caller, given, depth):
+        given = argument_for(origins.ev, frame, name, call, edge.caller) if isinstance(call, s.Call) else None
+        if given is None or not _padded(origins, *given, depth):
             return False
     return bool(edges)
 

@@ -6,7 +6,7 @@ each process. A test of a name or path for its ending, or of an entry for its pr
 
 from __future__ import annotations
 
-from spmdlint.analysis.evaluation.code import operands
+from spmdlint.analysis.evaluation.code import inputs
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
 from spmdlint.analysis.variance.emptiness import filters
@@ -69,7 +69,4 @@ def _made_of(frame: Frame, number: int, element: int, depth: int) -> bool:
     operation = frame.code.operations[root]
     if root == element or depth == 0:
         return depth > 0
-    given = operands(operation)
-    if isinstance(operation, s.Call):
-        given = tuple(argument.value for argument in operation.arguments)
-    return any(_made_of(frame, each, element, depth - 1) for each in given)
+    return any(_made_of(frame, each, element, depth - 1) for each in inputs(operation))
