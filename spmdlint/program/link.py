@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from spmdlint.program.summary import Call, Const, Function, Load, StoreAttribute, Summary
+from spmdlint.program.summary import Attribute, Call, Const, Function, Import, Load, StoreAttribute, Summary
 
 
 class FunctionRef(Struct, frozen=True, order=True, cache_hash=True, gc=False):
@@ -18,7 +18,7 @@ class FunctionRef(Struct, frozen=True, order=True, cache_hash=True, gc=False):
     index: int
 
 
-class Module(Struct):
+class Module(Struct, dict=True):
     """A file of the project with the dotted name that it may be imported by.
 
     ``folder`` is what Python puts on its path for a script there: the nearest enclosing folder without `__init__.py`.
@@ -33,6 +33,19 @@ class Module(Struct):
     @property
     def top(self) -> Function:
         return self.summary.functions[0]
+
+    @cached_property
+    def imports(self) -> tuple[Import, ...]:
+        """The imports anywhere in the file, except of all names of a module."""
+        return tuple([o for function in self.summary.functions for o in function.operations if type(o) is Import])
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The names of the attributes that the file reads, and of what it imports: most questions end with these."""
+        read = {o.name for function in self.summary.functions for o in function.operations if type(o) is Attribute}
+        for each in self.imports:
+            read.update(each.module.split("."), (each.name or "",))
+        return frozenset(read)
 
 
 class Project(Struct, dict=True):

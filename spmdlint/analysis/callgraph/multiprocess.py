@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from spmdlint.analysis.callgraph.spreading import starts
+from spmdlint.analysis.callgraph.spreading import starts, starts_processes
 from spmdlint.program import summary as s
 from spmdlint.program.link import Project
 
@@ -17,6 +17,7 @@ _SIGNS = frozenset(
 # Single-process code uses these names as well, for its devices and for the parts of an array on them.
 _WEAK = frozenset(("local_devices", "addressable_shards", "addressable_data"))
 _OF_ARRAYS = _WEAK | {name for name in _SIGNS if name.startswith("make_array_")}
+_WORDS = _SIGNS | {"initialize", "mpi4py"}  # a file without any of these has no sign
 _SERVICE = "multihost_utils"
 _COUNTS = frozenset(("process_count", "host_count"))
 
@@ -83,8 +84,10 @@ class MultiProcess:
     def says(self, path: Path) -> bool:
         """Whether a file itself names such a thing."""
         if path not in self._known:
-            functions = self.project.modules[path].summary.functions
-            self._known[path] = any(_sign(f, operation) for f in functions for operation in f.operations)
+            module = self.project.modules[path]
+            self._known[path] = not module.words.isdisjoint(_WORDS) and any(
+                _sign(function, o) for function in module.summary.functions for o in function.operations
+            )
         return self._known[path]
 
     def needs(self, path: Path) -> bool:
@@ -104,8 +107,7 @@ class MultiProcess:
         return self.always or uses or self._any_around(path, self._starts)
 
     def _starts(self, path: Path) -> bool:
-        functions = self.project.modules[path].summary.functions
-        return any(starts(function, operation) for function in functions for operation in function.operations)
+        return starts_processes(self.project.modules[path])
 
     def tests_one_process(self, path: Path) -> bool:
         """Whether a file is a test, by its name, that names arrays over devices at most, but no processes."""
@@ -154,16 +156,14 @@ class MultiProcess:
     def _imports(self, path: Path) -> Iterator[tuple[Path, str | None]]:
         """The files that a file imports, each with the imported name, or None for a whole module."""
         module = self.project.modules[path]
-        for function in module.summary.functions:
-            for operation in function.operations:
-                if isinstance(operation, s.Import):
-                    dotted = self.project.absolute(module, operation.module, operation.level)
-                    whole = self.project.find_module(f"{dotted}.{operation.name}", module)
-                    if whole is not None:
-                        yield whole, None
-                    other = self.project.find_module(dotted, module)
-                    if other is not None:
-                        yield other, operation.name
+        for each in module.imports:
+            dotted = self.project.absolute(module, each.module, each.level)
+            whole = self.project.find_module(f"{dotted}.{each.name}", module)
+            if whole is not None:
+                yield whole, None
+            other = self.project.find_module(dotted, module)
+            if other is not None:
+                yield other, each.name
 
 
 def _asks(operation: s.Operation) -> bool:

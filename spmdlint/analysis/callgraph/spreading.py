@@ -6,11 +6,12 @@ from functools import cached_property
 from pathlib import Path
 
 from spmdlint.program import summary as s
-from spmdlint.program.link import Project
+from spmdlint.program.link import Module, Project
 
 # Parts of names, in any library, of what puts an array on devices of several processes, or computes there.
 _SPREADING = ("shard", "partitionspec", "partitioner", "pmap", "xmap", "pjit", "make_array", "host_local_array")
 _MESHES = frozenset("make_mesh get_mesh set_mesh use_mesh device_mesh create_device_mesh mesh_utils".split())
+_STARTING = frozenset(("initialize", "mpi4py"))
 _OTHERS = frozenset(("torch", "tensorflow", "paddle"))
 _OURS = frozenset(("jax", "flax", "mpi4py"))
 # JAX's own names for these; a project may give them to its own functions as well.
@@ -38,8 +39,7 @@ class Spreading:
         """
         component = self.project.component[path]
         if component not in self._starting:
-            functions = self._functions(component)
-            self._starting[component] = any(starts(f, o) for f in functions for o in f.operations)
+            self._starting[component] = any(map(starts_processes, self._modules(component)))
         return self._starting[component] and not self._names(component)
 
     def maps_alone(self, path: Path) -> bool:
@@ -50,8 +50,8 @@ class Spreading:
     def _names(self, component: int) -> frozenset[str]:
         """The names in the files of a component that put arrays on several processes, or may do so."""
         if component not in self._known:
-            operations = (o for f in self._functions(component) for o in f.operations)
-            self._known[component] = frozenset(name for o in operations for name in _words(o) if self._spreads(name))
+            words = frozenset().union(*(module.words for module in self._modules(component)))
+            self._known[component] = frozenset(filter(self._spreads, words))
         return self._known[component]
 
     def _spreads(self, name: str) -> bool:
@@ -62,23 +62,29 @@ class Spreading:
             return False
         return word == "mesh" or any(part in word for part in _SPREADING)
 
-    def _functions(self, component: int) -> list[s.Function]:
-        summaries = (m.summary for p, m in self.project.modules.items() if self.project.component[p] == component)
-        return [function for summary in summaries if not _of_others(summary) for function in summary.functions]
+    def _modules(self, component: int) -> list[Module]:
+        found = [m for path, m in self.project.modules.items() if self.project.component[path] == component]
+        return [module for module in found if not _of_others(module)]
 
     @cached_property
     def _own(self) -> frozenset[str]:
         """The names that the project itself defines: whether they spread arrays depends on what they use."""
         functions = [f for module in self.project.modules.values() for f in module.summary.functions]
-        fields = {o.name for f in functions for o in f.operations if isinstance(o, s.StoreAttribute)}
+        fields = {o.name for f in functions for o in f.operations if type(o) is s.StoreAttribute}
         return frozenset(fields.union((f.name for f in functions), (path.stem for path in self.project.modules)))
 
 
-def _of_others(summary: s.Summary) -> bool:
+def _of_others(module: Module) -> bool:
     """Whether a file is written for a different array library, whose names for such things say nothing about JAX."""
-    imports = (o for function in summary.functions for o in function.operations if isinstance(o, s.Import))
-    packages = {operation.module.partition(".")[0] for operation in imports}
+    packages = {each.module.partition(".")[0] for each in module.imports}
     return not packages.isdisjoint(_OTHERS) and packages.isdisjoint(_OURS)
+
+
+def starts_processes(module: Module) -> bool:
+    """Whether a file starts JAX's processes itself, or is started by MPI."""
+    if module.words.isdisjoint(_STARTING):
+        return False
+    return any(starts(function, o) for function in module.summary.functions for o in function.operations)
 
 
 def starts(function: s.Function, operation: s.Operation) -> bool:
@@ -89,9 +95,3 @@ def starts(function: s.Function, operation: s.Operation) -> bool:
         return False
     base = function.operations[operation.base]
     return isinstance(base, (s.Attribute, s.Load)) and base.name == "distributed"
-
-
-def _words(operation: s.Operation) -> tuple[str, ...]:
-    if isinstance(operation, s.Import):
-        return (*operation.module.split("."), operation.name or "")
-    return (operation.name,) if isinstance(operation, s.Attribute) else ()

@@ -301,7 +301,7 @@ class Bodies:
         typer, result, rows = self._rows(use, function, axis, copies)
         self._keep(typer, use, rows)
         first = copied_first(self.ev, self.table, sites) if sites else self._replicas.taken_by(function)
-        if not first <= copies:
+        if not rows.keys.isdisjoint(first - copies):
             # At least in the first step they are the same everywhere, and so are draws from a key among them.
             again, _, rows_left = self._rows(use, function, axis, copies | first)
             self._keep(again, use, rows_left, only="shared")

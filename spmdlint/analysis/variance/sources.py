@@ -134,9 +134,8 @@ class Sources:
     def _imported(self, path: Path) -> frozenset[str]:
         """The top-level names of the modules that a file imports."""
         if path not in self._imports:
-            functions = self.ev.project.modules[path].summary.functions
-            found = {o.module.split(".")[0] for f in functions for o in f.operations if isinstance(o, s.Import)}
-            self._imports[path] = frozenset(found)
+            imports = self.ev.project.modules[path].imports
+            self._imports[path] = frozenset(each.module.split(".")[0] for each in imports)
         return self._imports[path]
 
     def of_name(self, frame: Frame, number: int) -> Reason | None:
