@@ -19,7 +19,7 @@ class SetOrder(Rule):
     ## What it does
 
     Finds code that depends on the iteration order of a set (literals, `set()`, comprehensions, set operators and
-    methods, sets returned by other functions and files, and lists made from them):
+    methods, sets returned by other functions and files, values annotated as `set[str]`, and lists made of these):
 
     - loops whose body makes a parallel call, splits a random key, or is traced by JAX;
     - collectives over a tuple of axis names made from a set, and a `PartitionSpec` that shards one dimension along such

@@ -45,17 +45,17 @@ class Annotations:
 
     def of_parameter(self, frame: Frame, name: str) -> Values | None:
         """An object of the class that a parameter is annotated with; None unless that is one certain class."""
-        written = self._written(frame, name)
+        written = self.written(frame, name)
         return self.of(*written) if written is not None else None
 
     def class_of_parameter(self, frame: Frame, name: str) -> Value | None:
         """The class that a parameter is annotated with; the object may also belong to a subclass of it."""
-        written = self._written(frame, name)
+        written = self.written(frame, name)
         return self._named(*written) if written is not None else None
 
     @staticmethod
-    def _written(frame: Frame, parameter: str) -> tuple[Frame, int] | None:
-        """The frame and operation that evaluate the annotation of a parameter."""
+    def written(frame: Frame, parameter: str) -> tuple[Frame, int] | None:
+        """The frame and operation that evaluate the annotation of a parameter, or of the result: ``"return"``."""
         outer = frame.outer
         made = outer.code.made_functions.get(frame.ref.index) if outer is not None else None
         for name, number in made.annotations if made is not None else ():

@@ -12,6 +12,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import NUMBER_MAKERS, numbers, numbers_added
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, External, Frame, Site, certain
+from spmdlint.analysis.order.annotated import set_by_annotation
 from spmdlint.analysis.order.fields import order_of_field
 from spmdlint.analysis.order.filling import order_of_filling, order_of_generator
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -71,6 +72,10 @@ class SetOrder(Property):
                 return Reason(site, f".{operation.name} is a set", "set")
             return order_of_field(origins, frame, number, "{name} is filled in the order of the set") or CONTINUE
         return CONTINUE
+
+    def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
+        """Why a value of which nothing else is known is a set."""
+        return set_by_annotation(origins.ev, frame, number)
 
     @staticmethod
     def _element(origins: Origins, frame: Frame, number: int, operation: s.Item | s.Next) -> Reason | None:

@@ -109,6 +109,8 @@ class SetLoops:
 
     def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[SetLoop]:
         """One process's share of what is listed in set order."""
+        if isinstance(frame.code.operations[operation.index], s.Const):
+            return
         # Fewer values are in set order than differ between processes, so this is asked first.
         reason = self.order.of(frame, operation.base)
         if reason is not None:
