@@ -29,7 +29,7 @@ class MissingReduction(Rule):
     - numbers that come from the rows of a process's own devices (outputs of a `pmap`, `addressable_shards`) and that
       only some processes report: a metric computed on process 0 covers the examples of process 0;
     - calls in a mapped body that leave a helper's `axis_name` at None, so that it reduces nothing, although the body
-      reduces elsewhere;
+      reduces elsewhere, and such calls in a function that takes an `axis_name` itself and never uses it;
     - running statistics (`batch_stats`) that a `pmap` keeps for each device and that nothing in the program averages.
 
     ## Why it matters
@@ -91,6 +91,7 @@ class MissingReduction(Rule):
         yield from self._on_the_host(program)
         yield from self._of_one_process(program)
         yield from self._left_out(program)
+        yield from self._not_handed_on(program)
         yield from self._kept_apart(program)
 
     def _kept_apart(self, program: Program) -> Iterator[Diagnostic]:
@@ -133,6 +134,23 @@ class MissingReduction(Rule):
                     Related(program.place(found.sibling), f"The body reduces over {found.axis!r} here."),
                     Related(program.place(found.map), "This runs the body."),
                 ),
+            )
+
+    def _not_handed_on(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.axes_not_handed_on():
+            place = program.place(found.site)
+            yield Diagnostic(
+                code=self.code,
+                name=self.name,
+                severity="warning",
+                message=(
+                    f"This leaves {found.parameter!r} at None, so {found.library} "
+                    f"({program.where(found.collective, place.path)}) is skipped, although "
+                    f"{program.function_name(found.site)}() takes {found.parameter!r} itself and never uses it."
+                ),
+                place=place,
+                help=f"Hand it on: {found.parameter}={found.parameter}; otherwise the result is that of one device.",
+                related=(Related(program.place(found.collective), "This is skipped."),),
             )
 
     def _of_one_process(self, program: Program) -> Iterator[Diagnostic]:

@@ -94,7 +94,7 @@ class Ending:
         self._told.set()
         if self._folder is not None:
             self._folder.put_report(self.verdict.as_data())
-            words = f"spmdlint: {self.verdict.verdict} ({self.verdict.kind}): {self.verdict.message}\n"
+            words = f"spmdlint: {self.verdict.verdict}: see the report at the end of this run.\n"
         elif self._options.mode == "background" and not self._mine:
             # The full report appears once per job, not a thousand times in one log.
             named = {"spmdlint": self.verdict.verdict, "kind": self.verdict.kind, "index": self.verdict.index}

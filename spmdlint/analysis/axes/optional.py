@@ -1,4 +1,7 @@
-"""Reductions that a helper makes only if it is passed an axis, which a mapped function does not pass."""
+"""Reductions that a helper makes only if it is passed an axis, which a mapped function does not pass.
+
+A function that takes the axis itself and does not hand it on needs no map to be wrong.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,15 @@ class LeftOut(Struct, frozen=True):
     sibling: Site
 
 
+class NotHandedOn(Struct, frozen=True):
+    """Such a call in a function that takes a parameter of that name and never uses it."""
+
+    site: Site
+    parameter: str
+    collective: Site
+    library: str
+
+
 class OptionalAxes:
     """Examines the calls inside every map whose body reduces over the map's axis elsewhere."""
 
@@ -62,6 +74,38 @@ class OptionalAxes:
                             told.add(site)
                             here = region.map.site
                             yield LeftOut(site, parameter, collective, library, axis, here, region.use.site)
+
+    def not_handed_on(self) -> Iterator[NotHandedOn]:
+        """The calls by functions whose own axis parameter is never used."""
+        for ref in self.ev.project.functions():
+            formals = [formal.name for formal in self.ev.project.function(ref).formals]
+            unused = [name for name in formals if "axis" in name and not self._uses(ref, name)]
+            if unused:
+                yield from self._leaving(self.ev.free_frame(ref), unused)
+
+    def _leaving(self, frame: Frame, unused: list[str]) -> Iterator[NotHandedOn]:
+        for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+            callee = certain(self.ev.value(frame, call.function))
+            if not isinstance(callee, FunctionValue) or any(argument.star for argument in call.arguments):
+                continue
+            inner = self.ev.entered_frame(callee, self.ev.arguments(frame, call), frame.depth + 1)
+            left = self._left_out(inner) if inner is not None else None
+            if inner is None or left is None or self._is_passed(inner, callee, call, left[0]):
+                continue
+            if left[0] in unused:
+                yield NotHandedOn(Site(frame.ref, number), *left)
+
+    def _uses(self, ref: FunctionRef, name: str) -> bool:
+        """Whether a function, or one that is defined in it, reads a name, or deletes it: then it is left out on purpose."""
+        functions = self.ev.project.modules[ref.path].summary.functions
+        inside = {ref.index}
+        for function in functions[ref.index :]:  # those that are defined in a function come after it
+            if function.parent in inside:
+                inside.add(function.index)
+            code = self.ev.code(self.ev.project.ref(ref.path, function.index)) if function.index in inside else None
+            if code is not None and (code.loads.get(name) or any(o.name == name for _, o in code.of_kind(s.Delete))):
+                return True
+        return False
 
     def _reduced(self, region: Region) -> str | None:
         """The only axis of a map, if the use is a collective over it."""

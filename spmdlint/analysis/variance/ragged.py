@@ -21,6 +21,7 @@ from spmdlint.program import summary as s
 _WHO = frozenset("process_index process_count host_id host_count rank world_size".split())
 _TEXT = "the lengths of the examples differ between processes"
 
+_REQUESTS = frozenset(("prompts", "requests"))
 _SUMMARIES = frozenset("max min sum sorted amax amin nanmax percentile quantile".split())
 _LISTERS = frozenset("array asarray list tuple fromiter stack".split())
 
@@ -37,7 +38,7 @@ class Lengths(Property):
         if isinstance(operation, s.Collected):
             listed = operation.kind != "set" and is_length_of_one(ev, frame, operation)
             listed = listed and not shared_out_later(self.content, frame, operation)
-            listed = listed and not _outputs(ev, frame, operation)
+            listed = listed and not _outputs(ev, frame, operation) and not _is_requested(frame, operation)
             listed = listed and not _lines_for_all(self.content, frame, operation)
             return Reason(Site(frame.ref, number), _TEXT, "ragged") if listed else None
         if isinstance(operation, (s.Load, s.Store, s.Parameter)):
@@ -80,6 +81,13 @@ def _outputs(ev: Evaluator, frame: Frame, collected: s.Collected) -> bool:
     given = [argument.value for put in puts if isinstance(put, s.Call) for argument in put.arguments]
     compiled = {n for n, call in frame.code.of_kind(s.Call) if _is_compiled(ev, frame, call)} if given else set()
     return bool(compiled) and all(made_of(ev, frame, number, compiled) for number in given)
+
+
+def _is_requested(frame: Frame, collected: s.Collected) -> bool:
+    """Whether the rows are what users ask a server for, judging by their name: it shows all processes the same."""
+    loops = [frame.code.operations[loop] for loop in collected.loops]
+    rows = [frame.code.operations[loop.iterable] for loop in loops if isinstance(loop, s.Next)]
+    return any(isinstance(each, (s.Load, s.Attribute)) and each.name in _REQUESTS for each in rows)
 
 
 def _lines_for_all(content: Origins, frame: Frame, collected: s.Collected) -> bool:
