@@ -60,7 +60,7 @@ class BadPermutation(Rule):
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
         certain = (*program.specs.permutations(), *program.regions.permutations())
-        for found in (*certain, *program.tried_permutations()):
+        for found in (*certain, *program.trials.permutations()):
             if found.site in told:
                 continue
             told.add(found.site)

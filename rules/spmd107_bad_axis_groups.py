@@ -49,8 +49,8 @@ class BadAxisGroups(Rule):
 
     ## Limits
 
-    Groups that depend on the number of devices at run time are not evaluated. The axis size of a `pmap` comes from its
-    argument and is not known.
+    Groups that depend on the number of devices at run time are tried with sizes from three to eight, and reported if
+    two of them overlap for all of these. The axis size of a `pmap` comes from its argument and is not known.
     """
 
     code = "SPMD107"
@@ -58,11 +58,16 @@ class BadAxisGroups(Rule):
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
         told = set()
-        for found in (*program.specs.groups(), *program.regions.groups()):
+        for found in (*program.specs.groups(), *program.regions.groups(), *program.trials.groups()):
             if found.site in told:
                 continue
             told.add(found.site)
-            if found.repeated is not None:
+            if found.tried is not None:
+                message = (
+                    "Two of the axis_index_groups contain the same device, whatever their size "
+                    f"(with size {found.tried}: device {found.repeated})."
+                )
+            elif found.repeated is not None:
                 message = f"The axis_index_groups contain device {found.repeated} twice."
             elif found.missing is not None:
                 message = f"The axis_index_groups leave out device {found.missing}."

@@ -14,7 +14,6 @@ from spmdlint.analysis.axes.inside import Inside
 from spmdlint.analysis.axes.meshrank import MeshRanks, WrongRank
 from spmdlint.analysis.axes.missing import MissingAxis, missing_axes
 from spmdlint.analysis.axes.optional import LeftOut, NotHandedOn, OptionalAxes
-from spmdlint.analysis.axes.permutations import BadPermutation
 from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.axes.scattered import UntiledScatter, untiled_scatters
 from spmdlint.analysis.axes.specs import Specs
@@ -391,9 +390,10 @@ class Program:
         """Where the lists that are passed to collectives are written."""
         return Places(self.calls, self.reach)
 
-    def tried_permutations(self) -> Iterator[BadPermutation]:
-        """Permutations that are wrong for any number of devices, which is not known."""
-        return Trials(self.evaluator, self.specs, self.written).permutations()
+    @cached_property
+    def trials(self) -> Trials:
+        """Permutations and groups that are wrong for any number of devices, which is not known."""
+        return Trials(self.evaluator, self.specs, self.written)
 
     def mesh_ranks(self) -> Iterator[WrongRank]:
         """Meshes whose number of names differs from their number of dimensions."""

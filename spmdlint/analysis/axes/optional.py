@@ -96,7 +96,7 @@ class OptionalAxes:
                 yield NotHandedOn(Site(frame.ref, number), *left)
 
     def _uses(self, ref: FunctionRef, name: str) -> bool:
-        """Whether a function, or one that is defined in it, reads a name, or deletes it: then it is left out on purpose."""
+        """Whether a function, or one that is defined in it, reads a name or deletes it (on purpose, then)."""
         functions = self.ev.project.modules[ref.path].summary.functions
         inside = {ref.index}
         for function in functions[ref.index :]:  # those that are defined in a function come after it

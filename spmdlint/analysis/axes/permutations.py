@@ -28,7 +28,7 @@ class BadGroups(Struct, frozen=True):
     """Groups that are not a partition of the axis, or that have different sizes.
 
     They hold ``repeated`` twice, leave ``missing`` out, have ``uneven`` sizes, or hold ``count`` devices of an axis of
-    ``size``.
+    ``size``. ``tried`` is the size of groups for which ``repeated`` was found, if they overlap for every size.
     """
 
     site: Site
@@ -37,6 +37,7 @@ class BadGroups(Struct, frozen=True):
     count: int = 0
     size: int | None = None
     uneven: tuple[int, int] | None = None
+    tried: int | None = None
 
 
 def pairs(known: Known, given: Values | None) -> list[tuple[int | None, int | None]] | None:

@@ -1,11 +1,12 @@
-"""Tries permutations for an axis of unknown size with several sizes: wrong for all of them is wrong."""
+"""Tries permutations and groups for an axis of unknown size with several sizes: wrong for all of them is wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.axes.permutations import BadPermutation, repeated
+from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated
 from spmdlint.analysis.axes.specs import Specs
+from spmdlint.analysis.callgraph.reach import MapUse
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.comprehension import collected
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -42,16 +43,42 @@ class Trials:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or known.permutation is None:
                 continue
-            call = self.ev.function(use.frame).operations[use.site.number]
-            given = passed(call, known.permutation, known.positional) if isinstance(call, s.Call) else None
-            made = self.places.made(use.site, given) if given is not None else None
-            if made is None or given is None:
+            for frame, made in self._made(use, known, known.permutation):
+                tried = (self._tried(use.site, known, each, frame) for each in self._arms(made))
+                bad = next((each for each in tried if each is not None), None)
+                if bad is not None:
+                    yield bad
+
+    def groups(self) -> Iterator[BadGroups]:
+        """Groups of which two hold the same device, whatever their size."""
+        for use in self.specs.applications:
+            known = self.ev.knowledge.get(use.applied.name)
+            if known is None or known.groups is None:
                 continue
-            frame = self._frame(use.frame, given, made)
-            tried = (self._tried(use.site, known, each, frame) for each in self._arms(made))
-            bad = next((each for each in tried if each is not None), None)
-            if bad is not None:
-                yield bad
+            for frame, made in self._made(use, known, known.groups):
+                bad = self._overlapping(use.site, made.number, frame)
+                if bad is not None:
+                    yield bad
+
+    def _made(self, use: MapUse, known: Known, parameter: str) -> Iterator[tuple[Frame, Site]]:
+        """Where the argument for a parameter is written as a list, and the frame in which it is."""
+        call = self.ev.function(use.frame).operations[use.site.number]
+        given = passed(call, parameter, known.positional) if isinstance(call, s.Call) else None
+        made = self.places.made(use.site, given) if given is not None else None
+        if made is not None and given is not None:
+            yield self._frame(use.frame, given, made), made
+
+    def _overlapping(self, site: Site, made: int, frame: Frame) -> BadGroups | None:
+        operation = frame.code.operations[made]
+        if not isinstance(operation, s.Collected) or operation.kind == "dict":
+            return None
+        unknown = self._unknown(frame, operation)
+        split = [groups(self._of_size(frame, operation, unknown, size)) for size in SIZES] if unknown else []
+        found = [no_partition(site, [n for group in each for n in group]) for each in split if each is not None]
+        if len(found) < len(SIZES) or any(bad is None or bad.repeated is None for bad in found):
+            return None
+        first = found[0]
+        return BadGroups(site, repeated=first.repeated, tried=SIZES[0]) if first is not None else None
 
     def _arms(self, made: Site) -> list[int]:
         """A list, and the values that other arms of a branch store under the same name, or return, in its place."""
@@ -106,7 +133,8 @@ class Trials:
             if constant(self.ev.value(frame, end)) is None:
                 numbers = range(len(frame.code.operations))
                 return frozenset(number for number in numbers if self._same(frame, end, number))
-        return None
+        inner = frame.code.operations[operation.element]
+        return self._unknown(frame, inner) if isinstance(inner, s.Collected) else None
 
     def _kept(self, frame: Frame, operation: s.Collected) -> tuple[str, str] | None:
         """A name that is one end of every pair, whichever device it refers to, and the role of that end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spmdlint.analysis.evaluation.values import Collection, Frame, FunctionValue, Site, constant
+from spmdlint.analysis.evaluation.values import Frame, Site, constant
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 
@@ -25,26 +25,9 @@ def of_comparison(
         return None  # whether an object was seen before is the same everywhere, whatever its id
     if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
         return found
-    if operation.operators[0] in ("in", "not in"):
-        if not _is_own_group(content, frame, operation.operands[-1]):
-            return None
-    elif _asks_for_first(content, frame, operation):
+    if operation.operators[0] not in ("in", "not in") and _asks_for_first(content, frame, operation):
         return found
     return Reason(Site(frame.ref, number), "it separates a group of processes from the others", "group", found)
-
-
-def _is_own_group(content: Origins, frame: Frame, number: int) -> bool:
-    """Whether a group of processes is written out, or computed by a call of the program here.
-
-    A function that is passed a group of processes is, as far as anyone can tell, called in that group only.
-    """
-    if all(isinstance(value, Collection) for value in content.ev.value(frame, number)):
-        return True
-    made = frame.code.operations[frame.code.root_of(number)]
-    if isinstance(made, s.Call):
-        callees = content.ev.value(frame, made.function)
-        return bool(callees) and all(isinstance(callee, FunctionValue) for callee in callees)
-    return isinstance(made, s.Collected)
 
 
 def _asks_for_first(content: Origins, frame: Frame, operation: s.Compare) -> bool:
