@@ -46,7 +46,8 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
             return found
     if _differs(records, "devices"):
         return Difference("arguments", "devices", " in its devices: " + sides(records, lambda r: str(r.get("devices"))))
-    return Difference("program", "module", " in its lowered program, though its arguments agree")
+    agree = ", though its arguments agree" if _same_arguments(records) else ""
+    return Difference("program", "module", f" in its lowered program{agree}")
 
 
 def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
@@ -57,6 +58,13 @@ def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
 def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
     known = [record.get(name) for record in records.values() if record.get(name) is not None]
     return any(value != known[0] for value in known[1:])
+
+
+def _same_arguments(records: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether the arguments look alike on all processes that know them, whichever call they come from."""
+    known = [record.get("arguments") for record in records.values() if record.get("arguments") is not None]
+    forms = [[{name: value for name, value in each.items() if name != "origin"} for each in given or ()] for given in known]
+    return all(form == forms[0] for form in forms)
 
 
 def _keys(records: Mapping[int, Mapping[str, Any]]) -> str:

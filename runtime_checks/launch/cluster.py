@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import inspect
 import os
 import signal
 import sys
@@ -14,6 +16,8 @@ COORDINATOR = "SPMDLINT_COORDINATOR"
 COUNT = "SPMDLINT_PROCESS_COUNT"
 LAUNCHER = "SPMDLINT_LAUNCHER"
 _PR_SET_PDEATHSIG = 1
+_WHERE = ("coordinator_address", "num_processes", "process_id", "cluster_detection_method", "coordinator_bind_address")
+"""The parameters of ``jax.distributed.initialize`` that say which job a process joins, and as which process."""
 
 
 def die_with_launcher() -> None:
@@ -61,7 +65,36 @@ def join_cluster() -> None:
     types = clusters.ClusterEnv._cluster_types
     types.remove(Rehearsal)
     types.insert(0, Rehearsal)
+    _use_launchers_numbers()
     _use_launchers_service()
+
+
+def _use_launchers_numbers() -> None:
+    """Leave out where the program says it belongs: in the real job these arguments differ from process to process."""
+    from jax._src import distributed
+
+    real = distributed.State.initialize
+    signature = inspect.signature(real)
+
+    @functools.wraps(real)
+    def initialize(state: Any, *args: Any, **named: Any) -> Any:
+        given = signature.bind(state, *args, **named).arguments
+        _say_which(given.get("process_id"), given.get("num_processes"))
+        kept = {name: value for name, value in given.items() if name not in _WHERE}
+        return real(kept.pop("self"), **kept)
+
+    distributed.State.initialize = initialize
+
+
+def _say_which(process: object, count: object) -> None:
+    """Tell the user if the program would join as another process, or with another number of them."""
+    ours, all_ours = os.environ[PROCESS_VARIABLE], os.environ[COUNT]
+    if (process is not None and str(process) != ours) or (count is not None and str(count) != all_ours):
+        asked = f"process {process if process is not None else '?'} of {count if count is not None else '?'}"
+        sys.stderr.write(
+            f"spmdlint: jax.distributed.initialize() was called for {asked}; in this rehearsal it is process {ours} of "
+            f"{all_ours}.\n"
+        )
 
 
 class _ServiceElsewhere:

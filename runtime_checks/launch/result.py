@@ -74,6 +74,10 @@ def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: C
             f"{processes} ended, but none of them called jax.distributed.initialize(), so each ran as a separate job "
             "and nothing was compared. Call it before the first computation."
         )
+    silent = [number for number in joined if states.get(number) is None]
+    if silent:
+        ended = "without Python's exit, as by os._exit(): how many parallel calls they made is not known"
+        return "clean", f"{name_processes(silent)} ended {ended}, and those that were compared agreed."
     counts = [sum(dict(state.get("counts") or {}).values()) for state in states.values() if state is not None]
     if not any(counts):
         return "clean", f"{processes} ended; they made no parallel calls."

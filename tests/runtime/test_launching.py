@@ -44,6 +44,29 @@ def test_how_much_was_compared_is_said(tmp_path: Path) -> None:
     assert run.report["message"] == "processes 0-1 made the same 3 parallel calls.", run.output
 
 
+def test_processes_that_end_without_a_word_are_not_said_to_have_made_no_calls(tmp_path: Path) -> None:
+    program = "step = jax.jit(jnp.sum)\nvalue(step(everywhere([1, 2])))\nsys.stdout.flush()\nos._exit(0)\n"
+    run = rehearse(tmp_path, "import os\n" + program)
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert run.report["message"].startswith("processes 0-1 ended without Python's exit, as by os._exit()"), run.output
+
+
+EXPLICIT = """import jax
+jax.distributed.initialize("10.1.2.3:1234", num_processes=4, process_id=1)
+print("process", jax.process_index(), "of", jax.process_count())
+"""
+
+
+def test_the_launchers_numbers_take_the_place_of_the_programs(tmp_path: Path) -> None:
+    (tmp_path / "explicit.py").write_text(EXPLICIT)
+    run = rehearse(tmp_path, tmp_path / "explicit.py")
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    for process in (0, 1):
+        assert f"[{process}] process {process} of 2" in run.output
+        told = f"was called for process 1 of 4; in this rehearsal it is process {process} of 2."
+        assert f"[{process}] spmdlint: jax.distributed.initialize() {told}" in run.output
+
+
 def test_a_module_needs_no_double_dash(tmp_path: Path) -> None:
     (tmp_path / "shown.py").write_text("import sys\nprint('module', sys.argv[1:])\n")
     done = launched(tmp_path, "-n", "1", "-m", "shown", "--steps", "3", "-m", "x")
