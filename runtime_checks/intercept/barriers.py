@@ -1,4 +1,7 @@
-"""Barriers by name: barriers with different names run an identical program, so the names are compared separately."""
+"""Barriers by name, and the values that JAX is asked to compare.
+
+Barriers with different names run an identical program, and so does ``assert_equal`` of different values.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
-from spmdlint.runtime_checks.named import announce, barrier_members
+from spmdlint.runtime_checks.named import announce, barrier_members, value_words
 
 _NAME = re.compile(r"^sync_global_devices name mismatch \('(.*)'\)$", re.S)
 
@@ -23,11 +26,38 @@ def install_device_barriers(observer: Observer, patches: Patches) -> None:
             found = _NAME.match(str(fail_message))
             if found is not None:
                 announce(observer.session, "sync_global_devices", name=found[1])
+            else:
+                _announce_value(observer, in_tree)
             return original(in_tree, fail_message)
 
         return assert_equal
 
     patches.replace(utils, "assert_equal", make)
+
+
+def _announce_value(observer: Observer, tree: Any) -> None:
+    """Agree on a value before JAX compares it, which raises without saying which process called from where."""
+    import jax
+
+    try:
+        words = value_words(jax.tree_util.tree_map(_as_compared, tree))
+    except (TypeError, ValueError):
+        return  # global arrays, or what JAX refuses as well
+    announce(observer.session, "assert_equal", name="multihost_utils.assert_equal", value=words)
+
+
+def _as_compared(leaf: Any) -> Any:
+    """A leaf as JAX compares it: in the precision that is enabled, and without the sign of a zero."""
+    import jax
+    import numpy as np
+
+    if not getattr(leaf, "is_fully_addressable", True):
+        raise ValueError("a global array")
+    held = np.asarray(leaf)
+    if held.dtype.kind not in "biufc":
+        raise TypeError(f"values of type {held.dtype}")
+    held = held.astype(jax.dtypes.canonicalize_dtype(held.dtype))
+    return held + held.dtype.type(0) if held.dtype.kind in "fc" else held
 
 
 def install_client_barriers(observer: Observer, patches: Patches) -> None:

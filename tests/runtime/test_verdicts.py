@@ -67,6 +67,7 @@ def test_equal_work_is_clean_and_local_work_is_nobodys_business(tmp_path: Path) 
 KINDS = """
 import json
 from collections import OrderedDict
+from jax.experimental import multihost_utils
 from jax.experimental.multihost_utils import sync_global_devices
 from spmdlint import runtime_checks
 
@@ -88,6 +89,10 @@ def setup():
 def seed():
     return runtime_checks.assert_equal(me, name="the seed")
 
+def seed_for_jax():
+    multihost_utils.assert_equal({"rates": np.array([0.5, -0.0 if me else 0.0])})  # equal, as the two zeros are
+    return multihost_utils.assert_equal({"seed": me, "rate": 0.1}, "the seeds differ")
+
 def barrier():
     return sync_global_devices(f"save {me}")
 
@@ -105,7 +110,7 @@ def keys():
     params = OrderedDict((name, jnp.full(4, float(len(name)))) for name in names)
     return jax.jit(lambda params, x: list(params.values())[0].sum() * jnp.sum(x))(params, everywhere([1, 2]))
 
-for case in (dtype, program, setup, seed, barrier, pmap, callable_object, keys):
+for case in (dtype, program, setup, seed, seed_for_jax, barrier, pmap, callable_object, keys):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
         case()
@@ -129,6 +134,7 @@ def test_each_kind(tmp_path: Path) -> None:
         "program": "program",
         "setup": "setup",
         "seed": "value",
+        "seed_for_jax": "value",
         "barrier": "arguments",
         "pmap": "arguments",
         "callable_object": "program",
