@@ -110,7 +110,8 @@ def absent_from_start(absent: Mapping[int, Mapping[str, Any]], waiting: Mapping[
         f"{name_processes(absent)} ended before jax.distributed.initialize(), and {name_processes(waiting)} "
         f"{'waits' if len(waiting) == 1 else 'wait'} in it."
     )
-    return diverged("missing", message, None, processes)
+    raised = any(told.get("state") == "raised" for told in absent.values())
+    return diverged("missing", message, None, processes, "raised" if raised else None)
 
 
 def _process(state: Mapping[str, Any] | None, status: int | None) -> ProcessReport:
