@@ -314,6 +314,8 @@ class Effects:
         if known is not None:
             for function in self.calls.functions_in(known, callee.arguments):
                 ref = getattr(function, "ref", None)
+                if isinstance(function, Free):
+                    return function.name  # of the parameter or field, which is all that the source says
                 if ref is not None:
                     name = self.ev.project.function(ref).name
                     return f"a lambda under {callee.name}" if name == "<lambda>" else name

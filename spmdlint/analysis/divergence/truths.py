@@ -30,7 +30,7 @@ def always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
     if isinstance(operation, s.Call):
         callees = evaluator.value(frame, operation.function)
         return bool(callees) and all(map(_is_kept, callees))
-    return isinstance(operation, (s.Const, s.FString))
+    return isinstance(operation, s.FString) or (isinstance(operation, s.Const) and bool(operation.value))
 
 
 def _is_kept(callee: Value) -> bool:

@@ -86,7 +86,21 @@ def call(typer: Typer, scope: Scope, number: int, operation: s.Call) -> Type:
     function = flat(made)
     if isinstance(method, s.Load) and function.default != "unknown" and not function.literal and function != ALL_ALIKE:
         return of_model(typer, [function], passed, site)
+    if isinstance(method, s.Load) and _applies_a_model(typer, passed):
+        return _applied(typer, [], passed, site)
     return anything(typer, passed, site)
+
+
+def _applies_a_model(typer: Typer, passed: Passed) -> bool:
+    """Whether an unknown function is passed keys as a library model's ``apply`` is, under the name ``apply_fn``."""
+    return len(passed.types) > 1 and any(name in typer.table.methods.keys for name, _ in passed.keywords)
+
+
+def _applied(typer: Typer, model: list[Leaf], passed: Passed, site: Site) -> Type:
+    """The result of a model's ``apply``: with several arguments, the first are its variables, copies of one value."""
+    if len(passed.types) > 1:
+        typer.copies.update(flat(passed.types[0]).rows)
+    return of_model(typer, model, passed, site)
 
 
 def _one_of(typer: Typer, scope: Scope, operation: s.Call, passed: Passed, site: Site) -> Type | None:
@@ -357,9 +371,7 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
     if name in ("items", "values", "keys", "get", "copy", "pop"):
         return _of_mapping(base, name, passed)
     if name in typer.table.methods.apply:
-        if len(passed.types) > 1:
-            typer.copies.update(flat(passed.types[0]).rows)
-        return of_model(typer, [flat(base)], passed, site)
+        return _applied(typer, [flat(base)], passed, site)
     if name in typer.table.methods.update and _has_gradients(passed) and not _has_own_parts(typer, scope, callee):
         for given in map(flat, passed.types[1:]):
             if len(given.rows) == 1:

@@ -282,7 +282,13 @@ class Typer:
     def _tree(self, scope: Scope, operation: s.Operation) -> Type:
         if isinstance(operation, s.Display):
             inside = [self.type(scope, n) for n in operation.elements]
-            if operation.starred or operation.kind == "set":
+            spread = [t for p, t in enumerate(inside) if p in operation.starred]
+            if spread and all(isinstance(each, Row) for each in spread) and operation.kind != "set":
+                rows = [
+                    t.elements if isinstance(t, Row) and p in operation.starred else (t,) for p, t in enumerate(inside)
+                ]
+                return Row(tuple(each for row in rows for each in row))
+            if spread or operation.kind == "set":
                 parts = [element_of(t) if p in operation.starred else t for p, t in enumerate(inside)]
                 return Many(either_type(parts, told_apart=False))
             return Row(tuple(inside))
