@@ -25,7 +25,15 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes import derivatives, transforms
 from spmdlint.analysis.meshtypes.alternatives import chosen_freely
 from spmdlint.analysis.meshtypes.collectives import collective
-from spmdlint.analysis.meshtypes.contractions import over_letters, over_matrices, summand
+from spmdlint.analysis.meshtypes.contractions import (
+    is_elementwise,
+    laid_out,
+    layout_of_letters,
+    over_letters,
+    over_matrices,
+    reduced,
+    summand,
+)
 from spmdlint.analysis.meshtypes.optimizers import straightened, updated_by
 from spmdlint.analysis.meshtypes.passed import Passed, passed_by, with_first
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, cut_out, drawn, shared_draws
@@ -321,11 +329,19 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         return typer.combine("joined", passed.all(), site)
     if name in _EINSUM and len(passed.types) > 1:
         operands = [flat(each) for each in passed.types[1:]]
-        return summand(typer.combine(typed, operands, site), over_letters(passed.values.positional[0], operands), site)
+        equation = passed.values.positional[0]
+        product = summand(typer.combine(typed, operands, site), over_letters(equation, operands), site)
+        return replace(product, layout=layout_of_letters(equation, operands))
     if name in _MATMUL and len(passed.types) == 2:
         operands = [flat(each) for each in passed.types]
         return summand(typer.combine(typed, operands, site), over_matrices(*operands), site)
-    return typer.combine(typed, passed.all(), site, whole=whole)
+    found = typer.combine(typed, passed.all(), site, whole=whole)
+    if is_elementwise(name):
+        return laid_out(found, passed.all())
+    if typed in ("sum", "mean") and passed.types:
+        over = passed.values.keyword("axis") or next(iter(passed.values.positional[1:2]), None)
+        return reduced(found, flat(passed.types[0]), over, passed.values.keyword("keepdims"), site)
+    return found
 
 
 def _guards(name: str, passed: Passed) -> bool:
@@ -388,6 +404,11 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
         return anything(typer, with_first(passed, base), site)
     whole = not passed.types and not any(n in ("axis", "where") for n, _ in passed.keywords)
     found = typer.combine(typed, [flat(base), *passed.all()], site, whole=whole)
+    if is_elementwise(name):
+        found = laid_out(found, [flat(base), *passed.all()])
+    elif typed in ("sum", "mean"):
+        over = passed.values.keyword("axis") or next(iter(passed.values.positional[:1]), None)
+        found = reduced(found, flat(base), over, passed.values.keyword("keepdims"), site)
     return with_spread(typer.ev, scope, found, site)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.values import Site
 
@@ -291,7 +292,7 @@ def element_of(each: Type) -> Type:
         return each.element
     if isinstance(each, Row):
         return either_type(list(each.elements), told_apart=False) if each.elements else BOTTOM
-    return each if isinstance(each, Leaf) else flat(each)
+    return without_layout(flat(each))
 
 
 def item_of(each: Type, key: object) -> Type:
@@ -302,4 +303,9 @@ def item_of(each: Type, key: object) -> Type:
         return each.get(key) or UNKNOWN
     if isinstance(each, Many):
         return each.element
-    return flat(each)
+    return without_layout(flat(each))
+
+
+def without_layout(leaf: Leaf) -> Leaf:
+    """A leaf whose dimensions are no longer those of the argument, such as an element of it."""
+    return replace(leaf, layout=None) if leaf.layout is not None else leaf

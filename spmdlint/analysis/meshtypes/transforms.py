@@ -33,6 +33,7 @@ from spmdlint.analysis.meshtypes.states import (
     element_of,
     flat,
     leaf_of,
+    without_layout,
 )
 from spmdlint.analysis.meshtypes.symbols import bound_axes
 from spmdlint.analysis.meshtypes.typer import Typer
@@ -162,7 +163,7 @@ def applied(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed,
 def _scan(typer: Typer, scope: Scope, body: Value, passed: Passed, site: Site) -> Type:
     start = passed.get(1, "init") or UNKNOWN
     given = passed.get(2, "xs") or LITERAL
-    xs = element_of(given) if isinstance(given, Many) else given
+    xs = element_of(given) if isinstance(given, Many) else changed(given, without_layout)
     collected: list[Type] = []
 
     def step(carry: Type) -> Type:

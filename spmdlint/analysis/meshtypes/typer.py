@@ -17,7 +17,7 @@ from spmdlint.analysis.evaluation.memo import Memo
 from spmdlint.analysis.evaluation.values import External, Instance, Site, certain, constant
 from spmdlint.analysis.meshtypes import application
 from spmdlint.analysis.meshtypes.alternatives import may_count, told_apart
-from spmdlint.analysis.meshtypes.contractions import is_turned, over_matrices, summand, without_layout
+from spmdlint.analysis.meshtypes.contractions import is_turned, laid_out, over_matrices, summand
 from spmdlint.analysis.meshtypes.primitives import Event, computed, cut_out, shared_draws, with_bias
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.states import (
@@ -37,6 +37,7 @@ from spmdlint.analysis.meshtypes.states import (
     element_of,
     flat,
     item_of,
+    without_layout,
 )
 from spmdlint.knowledge.typing import Typed, Typing
 from spmdlint.program import summary as s
@@ -188,7 +189,7 @@ class Typer:
             product = computed(typed, operands, site)
             turned = is_turned(scope.frame.code.operations, operation.left)
             return product if turned else summand(product, over_matrices(*operands), site)
-        found = self.combine(typed, operands, site)
+        found = laid_out(self.combine(typed, operands, site), operands)
         if operation.operator == "+":
             if self._adds_to_product(scope, operation.left, operation.right):
                 found = with_bias(operands[0], operands[1], found, site)
