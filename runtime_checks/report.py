@@ -55,9 +55,8 @@ ADVICE_ON: Mapping[str, str] = {
     "a host name or a random number.",
     "static": "Give this argument the same value everywhere: choose it on one process and broadcast it "
     "(multihost_utils.broadcast_one_to_all), or read it from the configuration.",
-    "died": "Find out what ended it: for an exit status, its own last output; for signal 9, the kernel's log (out of "
-    "memory) or the scheduler's (a preemption); for signal 6 or 11, a crash in native code, which `python -X faulthandler` "
-    "shows.",
+    "died": "Find out what ended it: its last output for an exit status, the kernel's log (out of memory) or the "
+    "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
     "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of a success flag), or let the exception end the job.",
     "devices": "Build the mesh from jax.devices() in the same order on every process.",

@@ -62,8 +62,8 @@ def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
 
 def _same_arguments(records: Mapping[int, Mapping[str, Any]]) -> bool:
     """Whether the arguments look alike on all processes that know them, whichever call they come from."""
-    known = [record.get("arguments") for record in records.values() if record.get("arguments") is not None]
-    forms = [[{name: value for name, value in each.items() if name != "origin"} for each in given or ()] for given in known]
+    known = [record["arguments"] for record in records.values() if record.get("arguments") is not None]
+    forms = [[{**each, "origin": None} for each in given] for given in known]
     return all(form == forms[0] for form in forms)
 
 
