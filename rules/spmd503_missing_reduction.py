@@ -7,7 +7,7 @@ from spmdlint.diagnostics import Diagnostic, Related, sentence
 from spmdlint.rule import Rule
 
 if TYPE_CHECKING:
-    from spmdlint.rule import Program
+    from spmdlint.rule import LeftOut, Program
 
 _MORE = 8
 """The maximum number of further places that a finding points to."""
@@ -91,7 +91,6 @@ class MissingReduction(Rule):
         yield from self._on_the_host(program)
         yield from self._of_one_process(program)
         yield from self._left_out(program)
-        yield from self._not_handed_on(program)
         yield from self._kept_apart(program)
 
     def _kept_apart(self, program: Program) -> Iterator[Diagnostic]:
@@ -116,42 +115,40 @@ class MissingReduction(Rule):
             )
 
     def _left_out(self, program: Program) -> Iterator[Diagnostic]:
-        for found in program.optional_axes():
-            place = program.place(found.site)
-            at = program.where(found.collective, place.path)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity="warning",
-                message=(
-                    f"This leaves {found.parameter!r} at None, so {found.library} ({at}) is skipped, although the "
-                    f"body runs under {found.axis!r} and reduces over it elsewhere."
-                ),
-                place=place,
-                help=f"Pass {found.parameter}={found.axis!r}; otherwise the result is that of one device.",
+        for found in program.optional_axes.found():
+            yield self._skipped(
+                program,
+                found.left,
+                although=f"the body runs under {found.axis!r} and reduces over it elsewhere",
+                way_out=f"Pass {found.left.parameter}={found.axis!r}",
                 related=(
-                    Related(program.place(found.collective), "This is skipped."),
                     Related(program.place(found.sibling), f"The body reduces over {found.axis!r} here."),
                     Related(program.place(found.map), "This runs the body."),
                 ),
             )
-
-    def _not_handed_on(self, program: Program) -> Iterator[Diagnostic]:
-        for found in program.axes_not_handed_on():
-            place = program.place(found.site)
-            yield Diagnostic(
-                code=self.code,
-                name=self.name,
-                severity="warning",
-                message=(
-                    f"This leaves {found.parameter!r} at None, so {found.library} "
-                    f"({program.where(found.collective, place.path)}) is skipped, although "
-                    f"{program.function_name(found.site)}() takes {found.parameter!r} itself and never uses it."
-                ),
-                place=place,
-                help=f"Hand it on: {found.parameter}={found.parameter}; otherwise the result is that of one device.",
-                related=(Related(program.place(found.collective), "This is skipped."),),
+        for left in program.optional_axes.not_handed_on():
+            name, parameter = program.function_name(left.site), left.parameter
+            yield self._skipped(
+                program,
+                left,
+                although=f"{name}() takes {parameter!r} itself and never uses it",
+                way_out=f"Hand it on: {parameter}={parameter}",
             )
+
+    def _skipped(
+        self, program: Program, left: LeftOut, although: str, way_out: str, related: tuple[Related, ...] = ()
+    ) -> Diagnostic:
+        place = program.place(left.site)
+        call = f"{left.library} ({program.where(left.collective, place.path)})"
+        return Diagnostic(
+            code=self.code,
+            name=self.name,
+            severity="warning",
+            message=f"This leaves {left.parameter!r} at None, so {call} is skipped, although {although}.",
+            place=place,
+            help=f"{way_out}; otherwise the result is that of one device.",
+            related=(Related(program.place(left.collective), "This is skipped."), *related),
+        )
 
     def _of_one_process(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.local_numbers():

@@ -24,6 +24,7 @@ from spmdlint.errors import UsageError
 if TYPE_CHECKING:
     from spmdlint.analysis.axes.free import Unbound as Unbound
     from spmdlint.analysis.axes.missing import MissingAxis as MissingAxis
+    from spmdlint.analysis.axes.optional import LeftOut as LeftOut
     from spmdlint.analysis.axes.specs import AxisNotInMesh as AxisNotInMesh
     from spmdlint.analysis.axes.specs import MissingFunction as MissingFunction
     from spmdlint.analysis.divergence.branches import Divergence as Divergence

@@ -13,7 +13,7 @@ from spmdlint.analysis.axes.free import FreeAxes, Unbound
 from spmdlint.analysis.axes.inside import Inside
 from spmdlint.analysis.axes.meshrank import MeshRanks, WrongRank
 from spmdlint.analysis.axes.missing import MissingAxis, missing_axes
-from spmdlint.analysis.axes.optional import LeftOut, NotHandedOn, OptionalAxes
+from spmdlint.analysis.axes.optional import OptionalAxes
 from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.axes.scattered import UntiledScatter, untiled_scatters
 from spmdlint.analysis.axes.specs import Specs
@@ -369,13 +369,10 @@ class Program:
         """Collectives and constraints, and the maps around them."""
         return Regions(Inside(self.calls, self.reach), self.specs, self.reach)
 
-    def optional_axes(self) -> Iterator[LeftOut]:
-        """Reductions that helpers leave out because a body does not pass them its axis."""
-        yield from OptionalAxes(self.calls, self.regions.regions()).found()
-
-    def axes_not_handed_on(self) -> Iterator[NotHandedOn]:
-        """The same where a function has a parameter for the axis, which it never uses."""
-        yield from OptionalAxes(self.calls, self.regions.regions()).not_handed_on()
+    @cached_property
+    def optional_axes(self) -> OptionalAxes:
+        """Reductions that helpers leave out because they are not passed an axis that their caller has."""
+        return OptionalAxes(self.calls, self.regions.regions())
 
     @cached_property
     def own_parts(self) -> tuple[OwnPart, ...]:

@@ -31,24 +31,21 @@ _NONE = frozenset((Constant(None),))
 
 
 class LeftOut(Struct, frozen=True):
-    """A call inside a map that leaves an axis parameter None; ``collective`` is what the helper would have called."""
+    """A call that leaves an axis parameter None; ``collective`` is what the helper would have called."""
 
     site: Site
     parameter: str
     collective: Site
     library: str
+
+
+class LeftOutInMap(Struct, frozen=True):
+    """Such a call inside a map over an axis, over which ``sibling`` reduces."""
+
+    left: LeftOut
     axis: str
     map: Site
     sibling: Site
-
-
-class NotHandedOn(Struct, frozen=True):
-    """Such a call in a function that takes a parameter of that name and never uses it."""
-
-    site: Site
-    parameter: str
-    collective: Site
-    library: str
 
 
 class OptionalAxes:
@@ -59,7 +56,7 @@ class OptionalAxes:
         self.calls = calls
         self.regions = regions
 
-    def found(self) -> Iterator[LeftOut]:
+    def found(self) -> Iterator[LeftOutInMap]:
         """Each such call once."""
         told: set[Site] = set()
         for region in self.regions:
@@ -69,13 +66,12 @@ class OptionalAxes:
                 continue
             for function in self.calls.functions_in(known, region.map.applied.arguments):
                 for target in self.calls.targets(function, Arguments(), region.map.frame.depth + 1, arrays=True):
-                    for site, parameter, collective, library in self._in(target.frame, _DEPTH, set()):
-                        if site not in told:
-                            told.add(site)
-                            here = region.map.site
-                            yield LeftOut(site, parameter, collective, library, axis, here, region.use.site)
+                    for left in self._in(target.frame, _DEPTH, set()):
+                        if left.site not in told:
+                            told.add(left.site)
+                            yield LeftOutInMap(left, axis, region.map.site, region.use.site)
 
-    def not_handed_on(self) -> Iterator[NotHandedOn]:
+    def not_handed_on(self) -> Iterator[LeftOut]:
         """The calls by functions whose own axis parameter is never used."""
         for ref in self.ev.project.functions():
             formals = [formal.name for formal in self.ev.project.function(ref).formals]
@@ -83,7 +79,7 @@ class OptionalAxes:
             if unused:
                 yield from self._leaving(self.ev.free_frame(ref), unused)
 
-    def _leaving(self, frame: Frame, unused: list[str]) -> Iterator[NotHandedOn]:
+    def _leaving(self, frame: Frame, unused: list[str]) -> Iterator[LeftOut]:
         for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
             callee = certain(self.ev.value(frame, call.function))
             if not isinstance(callee, FunctionValue) or any(argument.star for argument in call.arguments):
@@ -93,7 +89,7 @@ class OptionalAxes:
             if inner is None or left is None or self._is_passed(inner, callee, call, left[0]):
                 continue
             if left[0] in unused:
-                yield NotHandedOn(Site(frame.ref, number), *left)
+                yield LeftOut(Site(frame.ref, number), *left)
 
     def _uses(self, ref: FunctionRef, name: str) -> bool:
         """Whether a function, or one that is defined in it, reads a name or deletes it (on purpose, then)."""
@@ -116,7 +112,7 @@ class OptionalAxes:
         given = certain(self.ev.argument(region.use.applied, known.axes) or frozenset())
         return axis if given == Constant(axis) else None
 
-    def _in(self, frame: Frame, depth: int, seen: set[Frame]) -> Iterator[tuple[Site, str, Site, str]]:
+    def _in(self, frame: Frame, depth: int, seen: set[Frame]) -> Iterator[LeftOut]:
         if depth == 0 or frame in seen:
             return
         seen.add(frame)
@@ -127,7 +123,7 @@ class OptionalAxes:
             for target in self.calls.targets(callee, self.ev.arguments(frame, operation), frame.depth + 1):
                 left = self._left_out(target.frame) if target.way == "call" else None
                 if left is not None and not self._is_passed(target.frame, callee, operation, left[0]):
-                    yield Site(frame.ref, number), *left
+                    yield LeftOut(Site(frame.ref, number), *left)
                 yield from self._in(target.frame, depth - 1, seen)
 
     def _is_passed(self, frame: Frame, callee: Value, call: s.Call, parameter: str) -> bool:

@@ -43,11 +43,11 @@ class Trials:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or known.permutation is None:
                 continue
-            for frame, made in self._made(use, known, known.permutation):
-                tried = (self._tried(use.site, known, each, frame) for each in self._arms(made))
-                bad = next((each for each in tried if each is not None), None)
-                if bad is not None:
-                    yield bad
+            frame, made = self._made(use, known, known.permutation)
+            tried = (self._tried(use.site, known, each, frame) for each in self._arms(made)) if made is not None else ()
+            bad = next((each for each in tried if each is not None), None)
+            if bad is not None:
+                yield bad
 
     def groups(self) -> Iterator[BadGroups]:
         """Groups of which two hold the same device, whatever their size."""
@@ -55,18 +55,19 @@ class Trials:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or known.groups is None:
                 continue
-            for frame, made in self._made(use, known, known.groups):
-                bad = self._overlapping(use.site, made.number, frame)
-                if bad is not None:
-                    yield bad
+            frame, made = self._made(use, known, known.groups)
+            bad = self._overlapping(use.site, made.number, frame) if made is not None else None
+            if bad is not None:
+                yield bad
 
-    def _made(self, use: MapUse, known: Known, parameter: str) -> Iterator[tuple[Frame, Site]]:
-        """Where the argument for a parameter is written as a list, and the frame in which it is."""
+    def _made(self, use: MapUse, known: Known, parameter: str) -> tuple[Frame, Site | None]:
+        """Where the argument for a parameter is written as a list, None if it is not, and the frame in which it is."""
         call = self.ev.function(use.frame).operations[use.site.number]
         given = passed(call, parameter, known.positional) if isinstance(call, s.Call) else None
         made = self.places.made(use.site, given) if given is not None else None
-        if made is not None and given is not None:
-            yield self._frame(use.frame, given, made), made
+        if made is None or given is None:
+            return use.frame, None
+        return self._frame(use.frame, given, made), made
 
     def _overlapping(self, site: Site, made: int, frame: Frame) -> BadGroups | None:
         operation = frame.code.operations[made]

@@ -68,11 +68,15 @@ class Annotations:
         frame = self.ev.free_frame(free.ref)
         if self.ev.function(frame).kind != "class":
             return self.class_of_parameter(frame, free.name)
-        for number in self.ev.function(frame).stores.get(free.name, ()):
-            stored = frame.code.operations[number]
-            if isinstance(stored, (s.Declare, s.Store)) and stored.annotation is not None:
-                return self._named(frame, stored.annotation)
-        return None
+        annotation = self.of_field(frame, free.name)
+        return self._named(frame, annotation) if annotation is not None else None
+
+    @staticmethod
+    def of_field(body: Frame, name: str) -> int | None:
+        """The operation that evaluates the annotation of a field in the body of a class."""
+        stores = (body.code.operations[number] for number in body.code.function.stores.get(name, ()))
+        annotations = (each.annotation for each in stores if isinstance(each, (s.Declare, s.Store)))
+        return next((annotation for annotation in annotations if annotation is not None), None)
 
     def of(self, frame: Frame, number: int) -> Values | None:
         """An object of the class that an annotation names; None unless it names a single certain class."""

@@ -112,12 +112,7 @@ def _calls_by_name(evaluator: Evaluator, method: FunctionRef) -> list[tuple[Fram
 def _imports(evaluator: Evaluator, path: Path, module: Path) -> bool:
     """Whether a file imports a module of the project."""
     importer = evaluator.project.modules[path]
-    return any(
-        module in imported(evaluator.project, importer, operation)
-        for function in importer.summary.functions
-        for operation in function.operations
-        if isinstance(operation, s.Import)
-    )
+    return any(module in imported(evaluator.project, importer, each) for each in importer.imports)
 
 
 def _creations(evaluator: Evaluator, cls: FunctionRef, field: str) -> Iterator[tuple[Frame, int, int]]:

@@ -57,6 +57,7 @@ from spmdlint.analysis.meshtypes.states import (
     rows_of,
 )
 from spmdlint.analysis.meshtypes.typer import Typer, from_here
+from spmdlint.knowledge.typing import Typed
 from spmdlint.program import summary as s
 
 MAX_DEPTH = 16
@@ -336,11 +337,24 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         operands = [flat(each) for each in passed.types]
         return summand(typer.combine(typed, operands, site), over_matrices(*operands), site)
     found = typer.combine(typed, passed.all(), site, whole=whole)
+    return _with_layout(found, name, typed, passed.all(), passed.values, site, axis=1)
+
+
+def _with_layout(
+    found: Leaf,
+    name: str,
+    typed: Typed,
+    operands: list[Leaf],
+    values: Arguments,
+    site: Site,
+    axis: int,
+) -> Leaf:
+    """The result of a function or method with what is known of its dimensions; ``axis`` is that argument's position."""
     if is_elementwise(name):
-        return laid_out(found, passed.all())
-    if typed in ("sum", "mean") and passed.types:
-        over = passed.values.keyword("axis") or next(iter(passed.values.positional[1:2]), None)
-        return reduced(found, flat(passed.types[0]), over, passed.values.keyword("keepdims"), site)
+        return laid_out(found, operands)
+    if typed in ("sum", "mean") and operands:
+        over = values.keyword("axis") or next(iter(values.positional[axis : axis + 1]), None)
+        return reduced(found, operands[0], over, values.keyword("keepdims"), site)
     return found
 
 
@@ -403,12 +417,9 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
     if typed is None or not known_array or not _is_array_method(name):
         return anything(typer, with_first(passed, base), site)
     whole = not passed.types and not any(n in ("axis", "where") for n, _ in passed.keywords)
-    found = typer.combine(typed, [flat(base), *passed.all()], site, whole=whole)
-    if is_elementwise(name):
-        found = laid_out(found, [flat(base), *passed.all()])
-    elif typed in ("sum", "mean"):
-        over = passed.values.keyword("axis") or next(iter(passed.values.positional[:1]), None)
-        found = reduced(found, flat(base), over, passed.values.keyword("keepdims"), site)
+    operands = [flat(base), *passed.all()]
+    found = typer.combine(typed, operands, site, whole=whole)
+    found = _with_layout(found, name, typed, operands, passed.values, site, axis=0)
     return with_spread(typer.ev, scope, found, site)
 
 

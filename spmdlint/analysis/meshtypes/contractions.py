@@ -8,7 +8,7 @@ second matrix of a tensor-parallel layer; so is a sum or mean over such a dimens
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
@@ -38,16 +38,9 @@ def over_letters(equation: Values, operands: Sequence[Leaf]) -> frozenset[str]:
 
     A letter that comes first in all operands numbers examples: what is summed over them is averaged as often as not.
     """
-    known = constant(equation)
-    text = known.value.replace(" ", "") if known is not None and isinstance(known.value, str) else ""
-    if not _EQUATION.fullmatch(text):
-        return frozenset()
-    given, _, result = text.partition("->")
-    terms = given.split(",")
-    if len(terms) != len(operands):
-        return frozenset()
+    terms, result = _terms(equation, operands)
     found: set[str] = set()
-    for term, operand in zip(terms, operands, strict=True):
+    for term, operand in zip(terms, operands, strict=False):
         if operand.layout is None or len(operand.layout) != len(term):
             continue
         for letter, axes in zip(term, operand.layout, strict=True):
@@ -58,11 +51,8 @@ def over_letters(equation: Values, operands: Sequence[Leaf]) -> frozenset[str]:
 
 def layout_of_letters(equation: Values, operands: Sequence[Leaf]) -> Layout | None:
     """How the result of ``einsum`` is split; None if that is not known."""
-    known = constant(equation)
-    text = known.value.replace(" ", "") if known is not None and isinstance(known.value, str) else ""
-    given, _, result = text.partition("->")
-    terms = given.split(",")
-    if not _EQUATION.fullmatch(text) or len(terms) != len(operands):
+    terms, result = _terms(equation, operands)
+    if not terms:
         return None
     split: dict[str, frozenset[str]] = {}
     for term, operand in zip(terms, operands, strict=True):
@@ -73,6 +63,15 @@ def layout_of_letters(equation: Values, operands: Sequence[Leaf]) -> Layout | No
         for letter, axes in zip(term, operand.layout, strict=False):  # a spec may leave out the last dimensions
             split[letter] = split.get(letter, frozenset()) | axes
     return tuple(split.get(letter, frozenset()) for letter in result)
+
+
+def _terms(equation: Values, operands: Sequence[Leaf]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result; no terms if the equation is not known, or not written in full."""
+    known = constant(equation)
+    text = known.value.replace(" ", "") if known is not None and isinstance(known.value, str) else ""
+    given, _, result = text.partition("->")
+    terms = given.split(",")
+    return (terms, result) if _EQUATION.fullmatch(text) and len(terms) == len(operands) else ([], "")
 
 
 def laid_out(result: Leaf, operands: Sequence[Leaf]) -> Leaf:
@@ -92,12 +91,8 @@ def reduced(result: Leaf, operand: Leaf, over: Values | None, keeps: Values | No
     if operand.layout is None or numbers is None:
         return result
     split = frozenset().union(*(axes for number, axes in enumerate(operand.layout) if number in numbers))
-    states = [
-        (axis, Held("partial", site) if axis in split and held.state == "varying" else held)
-        for axis, held in result.axes
-    ]
     left = tuple(axes for number, axes in enumerate(operand.layout) if number not in numbers)
-    return replace(result, axes=tuple(states), layout=left if keeps is None else None)
+    return replace(result, axes=_partial(result, split, site), layout=left if keeps is None else None)
 
 
 def _numbers(values: Values | None) -> frozenset[int] | None:
@@ -128,6 +123,13 @@ def summand(product: Leaf, axes: frozenset[str], site: Site) -> Leaf:
     split = {axis for axis in axes if product.state(axis) == "varying"}
     if not split:
         return product
-    states = [(axis, Held("partial", site) if axis in split else held) for axis, held in product.axes]
+    states = _partial(product, split, site)
     marks = product.marks | {Mark("contracted", axis, site) for axis in split}
     return leaf_of(states, product.default, marks, product.literal, product.rows)
+
+
+def _partial(leaf: Leaf, axes: Set[str], site: Site) -> tuple[tuple[str, Held], ...]:
+    """The states of a leaf, with a share along each of these axes along which it varies."""
+    return tuple(
+        (axis, Held("partial", site) if axis in axes and held.state == "varying" else held) for axis, held in leaf.axes
+    )

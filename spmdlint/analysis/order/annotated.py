@@ -42,10 +42,9 @@ def _of_field(ev: Evaluator, frame: Frame, read: s.Attribute) -> tuple[Frame, in
     base = certain(ev.value(frame, read.base))
     for cls in ev.objects.lineage(base.cls) if isinstance(base, Instance) else ():
         body = ev.free_frame(cls.ref)
-        for number in body.code.function.stores.get(read.name, ()):
-            declared = body.code.operations[number]
-            if isinstance(declared, (s.Declare, s.Store)) and declared.annotation is not None:
-                return body, declared.annotation
+        annotation = ev.objects.annotations.of_field(body, read.name)
+        if annotation is not None:
+            return body, annotation
     return None
 
 
