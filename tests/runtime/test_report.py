@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 from spmdlint.runtime_checks.launch.findings import join
+from spmdlint.runtime_checks.launch.result import absent_from_start
 from spmdlint.runtime_checks.report import (
     ADVICE,
+    ADVICE_ON,
     EXPLAINED_BY,
     ProcessReport,
     as_text,
@@ -61,6 +63,26 @@ def test_calls_from_several_lines_are_all_named() -> None:
         ": process 0 calls <lambda> at train.py:30; process 1 calls <lambda> at train.py:33",
     )
     assert compare({number: {**record, "module": "a"} for number, record in lambdas.items()}) is None
+
+
+def test_arguments_are_said_to_agree_only_if_they_do() -> None:
+    spread = {"path": "w", "shape": [4], "dtype": "float32", "spec": "P() over (data: 2)", "origin": "output 0 of init"}
+    on_host = {**spread, "spec": None, "origin": None}
+    record = {"function": "step", "defined_at": "train.py:3", "module": "a", "arguments": [spread]}
+    elsewhere = {**record, "module": "b", "arguments": [{**spread, "origin": None}]}
+    found = compare({0: record, 1: elsewhere})
+    assert found is not None
+    assert (found.kind, found.words) == ("program", " in its lowered program, though its arguments agree")
+    found = compare({0: record, 1: {**elsewhere, "arguments": [on_host]}})
+    assert found is not None
+    assert found.words != " in its lowered program, though its arguments agree"
+
+
+def test_who_raised_before_the_start_is_told_to_fix_the_exception() -> None:
+    raised = {"state": "raised", "filename": "/a/train.py", "line": 3, "detail": "RuntimeError: no licence"}
+    waiting = {1: {"filename": "/a/train.py", "line": 5}}
+    assert absent_from_start({0: raised}, waiting).advice == ADVICE_ON["raised"]
+    assert absent_from_start({0: {**raised, "state": "finished"}}, waiting).advice == ADVICE["missing"]
 
 
 def test_of_many_arguments_those_that_differ_come_first() -> None:
