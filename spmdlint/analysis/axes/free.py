@@ -26,6 +26,7 @@ from spmdlint.analysis.evaluation.values import (
     Arguments,
     Frame,
     FunctionValue,
+    Member,
     Site,
     Value,
     certain,
@@ -44,7 +45,8 @@ MAX_NEEDS = 24
 class Need(Struct, frozen=True):
     """An axis that a collective needs, with the calls that lead to it, outermost first.
 
-    ``assumed``: the name is the default of a settings field, which may well hold a different one.
+    ``assumed``: the name is the default of a settings field, which may well hold a different one. ``layer``: it is a
+    layer of a library that communicates.
     """
 
     axis: str
@@ -52,6 +54,7 @@ class Need(Struct, frozen=True):
     site: Site
     path: tuple[Site, ...] = ()
     assumed: bool = False
+    layer: bool = False
 
     def met_by(self, binds: Axes) -> bool:
         """Whether these axes include it, or may include it."""
@@ -120,7 +123,12 @@ class FreeAxes:
             needs.extend(self._layer(callee, arguments, site))
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
             needs.extend(replace(need, path=(site, *need.path)) for need in self.left_over(target))
-        return needs
+        return [need for need in needs if not need.layer] if self._initializes(callee) else needs
+
+    def _initializes(self, callee: Value) -> bool:
+        """Whether a call creates parameters: a library's layers do not communicate meanwhile."""
+        known = self.ev.knowledge.get(callee.name) if isinstance(callee, Member) else None
+        return known is not None and known.initializes
 
     def _of_libraries(self, callee: Value, arguments: Arguments, site: Site) -> Iterator[Need]:
         """The axes needed by a collective that is called here: by name, or through a partial or a map of it."""
@@ -147,7 +155,7 @@ class FreeAxes:
         answer = self._switch(layer, known, switch, arguments) if switch is not None else None
         if not axes.open and answer == (known.when is not None):
             for name in sorted(axes.names):
-                yield Need(name, layer.name.rsplit(".", 1)[-1], site)
+                yield Need(name, layer.name.rsplit(".", 1)[-1], site, layer=True)
 
     def _switch(self, layer: Applied, known: Known, switch: str, arguments: Arguments) -> bool | None:
         """The switch of a layer, passed to the call or to the layer itself; None if it is not known."""
