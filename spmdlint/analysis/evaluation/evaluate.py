@@ -16,6 +16,7 @@ from spmdlint.analysis.evaluation.code import FIXED, NEVER_DECIDED, NO_ROOT
 from spmdlint.analysis.evaluation.comparing import compared
 from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
+from spmdlint.analysis.evaluation.meshes import AXIS_NAMES, axis_names_of, name_at
 from spmdlint.analysis.evaluation.names import Names
 from spmdlint.analysis.evaluation.objects import Objects
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -271,7 +272,7 @@ class Evaluator(Frames):
                 found = one(External(self.knowledge.outside(f"{base.name}.{name}")))
                 self._members[base.name, name] = found
             return found
-        modelled = standard.attribute(self, base, name)
+        modelled = axis_names_of(self, base) if name == AXIS_NAMES else standard.attribute(self, base, name)
         if modelled is not None:
             return modelled
         if isinstance(base, ModuleValue):
@@ -295,14 +296,19 @@ class Evaluator(Frames):
         index = constant(self.value(frame, operation.index))
 
         def step(base: Value) -> Values:
-            return any_element(base) if index is None else element_at(base, index.value)
+            return any_element(base) if index is None else self._element(base, index.value)
 
         return self.each(self.value(frame, operation.base), step)
 
     def _item(self, frame: Frame, number: int, operation: s.Item) -> Values:
         if operation.star:
             return ANYTHING
-        return self.each(self.value(frame, operation.value), lambda base: element_at(base, operation.index))
+        return self.each(self.value(frame, operation.value), lambda base: self._element(base, operation.index))
+
+    @staticmethod
+    def _element(base: Value, index: object) -> Values:
+        named = name_at(base, index) if isinstance(base, Free) else None
+        return element_at(base, index) if named is None else named
 
     def _next(self, frame: Frame, number: int, operation: s.Next) -> Values:
         return self.each(self.value(frame, operation.iterable), standard.iterated)

@@ -1,7 +1,8 @@
 """Axis names that are parameters: the same parameter names the same axis, whatever its value will be.
 
 A function that makes a training step usually takes the name of its axis. Within it, a spec, a map and a collective that
-are all passed that parameter mean one axis, which is represented by the parameter's name in angle brackets.
+are all passed that parameter mean one axis, which is represented by the parameter's name in angle brackets. The same
+goes for a place in the names of a mesh that is a parameter: ``mesh.axis_names[0]``.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from collections.abc import Set
 
 from spmdlint.analysis.axes.axisnames import Axes
 from spmdlint.analysis.callgraph.calls import Calls
+from spmdlint.analysis.evaluation.meshes import AXIS_NAMES
 from spmdlint.analysis.evaluation.values import Applied, Collection, Free, Value, Values, certain
 
 
 def symbol(value: Value | None) -> str | None:
-    """The symbol for an axis name that a parameter holds; None if the value is not a parameter."""
-    return f"<{value.name}>" if isinstance(value, Free) else None
+    """The symbol for an axis name that a parameter holds; None if the value is not a parameter, or holds all names."""
+    return f"<{value.name}>" if isinstance(value, Free) and not value.name.endswith(f".{AXIS_NAMES}") else None
 
 
 def is_symbol(axis: str) -> bool:
