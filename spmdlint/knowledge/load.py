@@ -38,8 +38,8 @@ class Known(Struct, frozen=True):
       which change it later;
     - *forward*: a method that passes the arguments after its ``parameters`` to ``method`` of the same object, without
       the keywords in ``drops``; for an object that a library made from functions, to these functions, or to that method
-      of each, with another value inserted for that method's parameter ``inserts``; with ``initializes``, a library's layers do
-      not communicate while it runs;
+      of each, with another value inserted for that method's parameter ``inserts``; with ``initializes``, a library's
+      layers do not communicate while it runs;
     - *copy*: a method that returns the same object with different fields;
     - *record*: makes an object with its parameters as attributes;
     - *context*: sets its mesh for the code after it or in its block.

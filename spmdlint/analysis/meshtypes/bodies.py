@@ -27,6 +27,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.meshtypes import application, transforms
+from spmdlint.analysis.meshtypes.dimensions import misplaced_under
 from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import Event, Hazard, side_by_side
@@ -236,6 +237,7 @@ class Bodies:
         found = claims(self.ev, out, result)
         for claim in found:
             typer.tell(side_by_side(claim.given, claim.named, claim.spec))
+            typer.tell(misplaced_under(claim.given, claim.layout, claim.spec, typer.splitting))
         self._keep(typer, use, None)
         return typer, found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spmdlint.analysis.evaluation.values import Applied, Constant, Site, constant
+from spmdlint.analysis.meshtypes.dimensions import misplaced_by, rearranged, splits
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import moved, place_on_axis, reduced
 from spmdlint.analysis.meshtypes.scopes import Scope
@@ -46,7 +47,15 @@ def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pass
         return UNKNOWN
     if rule == "permute":
         typer.sent.update(names)
-    return changed(value, lambda leaf: moved(leaf, names, rule, site))
+
+    if splits(name):
+        typer.splitting.add(site)
+
+    def move(leaf: Leaf) -> Leaf:
+        typer.tell(misplaced_by(leaf, name, names, passed.values, site))
+        return rearranged(leaf, moved(leaf, names, rule, site), name, names, passed.values, site)
+
+    return changed(value, move)
 
 
 def _is_none(values: object) -> bool:

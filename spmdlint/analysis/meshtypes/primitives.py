@@ -28,13 +28,14 @@ from spmdlint.analysis.meshtypes.states import (
 from spmdlint.knowledge.typing import Typed
 
 EVERY_AXIS = ""
-Hazard = Literal["twice", "added", "bent", "ratio", "shared", "stacked", "predicate", "contracted"]
+Hazard = Literal["twice", "added", "bent", "ratio", "shared", "stacked", "predicate", "contracted", "misplaced"]
 
 
 class Event(Struct, frozen=True, eq=False):
     """A hazard at an operation; ``mark`` says what led to it. ``harmless``: it costs time, but changes no value.
 
-    ``rows``: the arguments of a map over rows that it concerns. ``origin``: where it began to vary.
+    ``rows``: the arguments of a map over rows that it concerns. ``origin``: where it began to vary. ``dimensions``: the
+    one that is named, and the one that the axis splits.
     """
 
     hazard: Hazard
@@ -45,9 +46,10 @@ class Event(Struct, frozen=True, eq=False):
     harmless: bool = False
     rows: frozenset[int] = frozenset()
     origin: Site | None = None
+    dimensions: tuple[int, int] | None = None
 
     def _compared(self) -> tuple[object, ...]:
-        return self.hazard, self.site, self.axis, self.name, self.mark, self.harmless, self.rows
+        return self.hazard, self.site, self.axis, self.name, self.mark, self.harmless, self.rows, self.dimensions
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Event) and self._compared() == other._compared()

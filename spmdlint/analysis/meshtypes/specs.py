@@ -22,6 +22,7 @@ from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
     UNKNOWN,
     Held,
+    Layout,
     Leaf,
     Many,
     Pullback,
@@ -41,6 +42,7 @@ class Claim(Struct, frozen=True):
     spec: Site
     named: frozenset[str]
     given: Leaf
+    layout: Layout = ()
 
 
 def spec_type(evaluator: Evaluator, values: Values) -> Type:
@@ -57,7 +59,12 @@ def _one(evaluator: Evaluator, value: object) -> Type:
     if named is None or not isinstance(value, Applied):
         return UNKNOWN
     leaf = leaf_of([(name, Held("varying", value.site)) for name in named], "invariant", frozenset())
-    return replace(leaf, layout=tuple(frozenset(_spelled(entry) or ()) for entry in value.arguments.positional))
+    return replace(leaf, layout=layout_of(value))
+
+
+def layout_of(spec: Applied) -> Layout:
+    """The axes that a partition spec names for each dimension; it may leave out the last dimensions."""
+    return tuple(frozenset(_spelled(entry) or ()) for entry in spec.arguments.positional)
 
 
 def names_of(evaluator: Evaluator, value: object) -> frozenset[str] | None:
@@ -121,7 +128,7 @@ def claims(evaluator: Evaluator, values: Values, given: Type) -> list[Claim]:
         named = names_of(evaluator, value)
         if named is None or not isinstance(value, Applied):
             return []
-        return [Claim(value.site, named, leaf) for leaf in _under(part)]
+        return [Claim(value.site, named, leaf, layout_of(value)) for leaf in _under(part)]
 
     return _claims(values, given, of_spec)
 

@@ -37,6 +37,7 @@ Fact = Literal[
     "repeated",
     "added",
     "contracted",
+    "placed",
 ]
 Layout: TypeAlias = tuple[frozenset[str], ...]
 """For each dimension of an array, the axes that split it."""
@@ -57,7 +58,8 @@ class Mark(Struct, frozen=True):
       that is the same everywhere divided by a partial one;
     - *drawn*: random numbers from a key that is the same on all devices; *derived*: that key, from another key;
     - *contracted*: a product that sums over a dimension which is split over the axis;
-    - *repeated*: made, or not made, depending on a predicate. Of collectives, not of values.
+    - *repeated*: made, or not made, depending on a predicate; *placed*: splits another dimension than a collective or
+      a spec says. Of these, not of values.
     """
 
     fact: Fact
@@ -81,7 +83,7 @@ class Held(Struct, frozen=True, eq=False):
 class Leaf(Struct, frozen=True):
     """The type of an array, or of all arrays in a pytree: by axis, with a default for the axes not named.
 
-    ``literal``: it is made of constants alone. ``layout``: of an argument as it is passed, by its spec. ``rows``: the
+    ``literal``: it is made of constants alone. ``layout``: as far as specs and collectives tell. ``rows``: the
     arguments of a map over rows that it is made from, by position.
     """
 

@@ -148,7 +148,7 @@ def applied(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed,
         return _branches(typer, scope, functions, passed.types[2:], passed.types[:1], site)
     if rule == "rows":
         xs = passed.get(1, "xs") or UNKNOWN
-        return run(typer, scope, functions[0], (xs,), site)
+        return changed(run(typer, scope, functions[0], (changed(xs, without_layout),), site), without_layout)
     if rule == "tree":
         return _over_tree(typer, scope, functions[0], passed.types[1:], site)
     if rule == "paths":
@@ -175,7 +175,7 @@ def _scan(typer: Typer, scope: Scope, body: Value, passed: Passed, site: Site) -
         return result.elements[0]
 
     carry = _settle(start, step, typer, site)
-    return Row((carry, collected[-1]))
+    return Row((carry, changed(collected[-1], without_layout)))  # in the result, the iterations come first
 
 
 def _settle(start: Type, step: object, typer: Typer, site: Site) -> Type:

@@ -18,6 +18,7 @@ from spmdlint.analysis.evaluation.values import External, Instance, Site, certai
 from spmdlint.analysis.meshtypes import application
 from spmdlint.analysis.meshtypes.alternatives import may_count, told_apart
 from spmdlint.analysis.meshtypes.contractions import is_turned, laid_out, over_matrices, summand
+from spmdlint.analysis.meshtypes.dimensions import of_product
 from spmdlint.analysis.meshtypes.primitives import Event, computed, cut_out, shared_draws, with_bias
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.states import (
@@ -56,7 +57,8 @@ class Typer:
     """Types one mapped body.
 
     ``events`` are the hazards found on the way; ``paths`` the calls in the body that lead to an operation, when it was
-    first typed; ``sent`` the axes along which the body permutes; ``reduced`` the arguments that each sum or mean over
+    first typed; ``sent`` the axes along which the body permutes; ``splitting`` the collectives that split a dimension;
+    ``reduced`` the arguments that each sum or mean over
     devices is made from. Of the arguments of a map over rows, ``copies`` are those that the body treats as a model,
     ``derived`` those among them that it takes derivatives by, and ``keys`` those that random numbers are drawn from.
     ``vectorised`` counts the `vmap` transformations around the code being typed.
@@ -69,6 +71,7 @@ class Typer:
         self.region = region
         self.events: dict[Event, None] = {}
         self.sent: set[str] = set()
+        self.splitting: set[Site] = set()
         self.reduced: set[frozenset[int]] = set()
         self.scopes = 0
         self.vectorised = 0
@@ -187,8 +190,9 @@ class Typer:
             # A random matrix shared by all devices is a layer's weights, not noise.
             self.paths.setdefault(site, tuple(self.calling))
             product = computed(typed, operands, site)
-            turned = is_turned(scope.frame.code.operations, operation.left)
-            return product if turned else summand(product, over_matrices(*operands), site)
+            if not is_turned(scope.frame.code.operations, operation.left):
+                product = summand(product, over_matrices(*operands), site)
+            return replace(product, layout=of_product(*operands))
         found = laid_out(self.combine(typed, operands, site), operands)
         if operation.operator == "+":
             if self._adds_to_product(scope, operation.left, operation.right):

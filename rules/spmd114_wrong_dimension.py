@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spmdlint.diagnostics import Diagnostic, Related
+from spmdlint.rule import Rule
+
+if TYPE_CHECKING:
+    from spmdlint.rule import Program
+
+
+class WrongDimension(Rule):
+    """A collective or a spec takes an axis to split a different dimension than it does.
+
+    ## What it does
+
+    Follows in the body of a `shard_map` which dimension of an array each axis splits: the specs say it of arguments,
+    and `psum_scatter`, `all_gather` and `all_to_all` with `tiled=True` change it. Reports a collective that puts the
+    parts together along a different dimension, such as an `all_to_all` that repeats the first one where it should
+    reverse it, and an output whose spec names the axis at a different dimension.
+
+    ## Why it matters
+
+    The parts are put together in the wrong place. The result has the wrong shape or, if dimensions happen to fit,
+    wrong contents: rows of different examples next to one another. JAX checks which axes an output varies over, but not
+    along which dimension.
+
+    ## Example
+
+    ```python
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((8,), ("model",))
+
+    def project(x, kernel):
+        return jax.lax.psum_scatter(x @ kernel, "model", scatter_dimension=0, tiled=True)
+
+    run = jax.shard_map(
+        project, mesh=mesh, in_specs=(P(None, "model"), P("model", None)), out_specs=P(None, "model")
+    )
+    ```
+
+    ## Use instead
+
+    ```python
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((8,), ("model",))
+
+    def project(x, kernel):
+        return jax.lax.psum_scatter(x @ kernel, "model", scatter_dimension=1, tiled=True)
+
+    run = jax.shard_map(
+        project, mesh=mesh, in_specs=(P(None, "model"), P("model", None)), out_specs=P(None, "model")
+    )
+    ```
+
+    ## Limits
+
+    Dimensions are known until the array is reshaped, transposed or indexed. Dimensions counted from the last, several
+    axes at once, and collectives without `tiled=True` are not followed.
+    """
+
+    code = "SPMD114"
+    name = "wrong-dimension"
+
+    def check(self, program: Program) -> Iterator[Diagnostic]:
+        for found in program.bodies.once("misplaced", at="operation"):
+            event = found.event
+            assert event.dimensions is not None
+            said, split = event.dimensions
+            place = program.place(event.site)
+            if event.name:
+                message = (
+                    f"{event.name} puts together the parts of dimension {said}, but {event.axis!r} splits "
+                    f"dimension {split} of this array."
+                )
+                advice = f"Name dimension {split}; after an all_to_all, its split and concat axes change places."
+            elif event.origin == event.site:
+                message = (
+                    f"This splits dimension {split} of an output over {event.axis!r}, but the spec of the output says "
+                    f"that {event.axis!r} splits dimension {said} ({program.where(event.mark.site, place.path)})."
+                )
+                advice = f"Split dimension {said}, or name {event.axis!r} at dimension {split} of the spec."
+            else:
+                message = (
+                    f"The spec says that {event.axis!r} splits dimension {said} of this output, but it splits "
+                    f"dimension {split}."
+                )
+                advice = f"Name {event.axis!r} at dimension {split} of the spec, or split dimension {said} in the body."
+            began = event.mark.site
+            text = "The spec is made here." if event.origin == event.site else "It is split here."
+            yield self.finding(
+                message=message,
+                place=place,
+                help=advice,
+                related=(
+                    *([Related(program.place(began), text)] if began != event.site else []),
+                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
+                ),
+            )

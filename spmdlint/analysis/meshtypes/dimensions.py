@@ -1,0 +1,114 @@
+"""Which dimension of an array an axis splits, and collectives or specs that take it for another dimension.
+
+Specs say it of arguments; tiled collectives move it: gathering a dimension makes it whole, scattering splits it.
+Nothing is concluded from a dimension that is counted from the last, because the number of dimensions is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from msgspec.structs import replace
+
+from spmdlint.analysis.evaluation.values import Arguments, Constant, Site, Values, constant
+from spmdlint.analysis.meshtypes.primitives import Event
+from spmdlint.analysis.meshtypes.states import Layout, Leaf, Mark
+
+_NOTHING: frozenset[str] = frozenset()
+_GATHERS = {"jax.lax.all_gather": ("axis", None), "jax.lax.all_to_all": ("concat_axis", 3)}
+_SPLITS = {"jax.lax.psum_scatter": ("scatter_dimension", None), "jax.lax.all_to_all": ("split_axis", 2)}
+_FIRST = frozenset((Constant(0),))
+
+
+def rearranged(before: Leaf, after: Leaf, name: str, axes: list[str], given: Arguments, site: Site) -> Leaf:
+    """The result of a collective with what is known of the dimensions that it leaves whole or splits."""
+    layout = before.layout
+    if name not in (*_GATHERS, *_SPLITS) or len(axes) != 1 or not _is_tiled(given):
+        return after
+    gathered, split = _dimension(_GATHERS.get(name), given), _dimension(_SPLITS.get(name), given)
+    if name in _GATHERS:
+        if gathered is None:
+            return after
+        layout = None if layout is None else tuple(held - {axes[0]} for held in layout)
+    if name in _SPLITS:
+        if split is None:
+            return after
+        layout = _split(layout, split, axes[0])
+        held = tuple((axis, replace(h, origin=site) if axis == axes[0] else h) for axis, h in after.axes)
+        after = replace(after, axes=held)
+    return replace(after, layout=layout)
+
+
+def misplaced_by(before: Leaf, name: str, axes: list[str], given: Arguments, site: Site) -> Iterator[Event]:
+    """A collective that puts together the parts along one dimension, though the axis splits a different one."""
+    dimension = _dimension(_GATHERS.get(name), given) if _is_tiled(given) and len(axes) == 1 else None
+    if dimension is not None:
+        yield from _misplaced(before, axes[0], dimension, name.rpartition(".")[2], site)
+
+
+def misplaced_under(leaf: Leaf, claimed: Layout, spec: Site, splitting: Set[Site]) -> Iterator[Event]:
+    """A spec that names an axis at a different dimension of an output than the one that it splits.
+
+    If a collective of the body has split it, among those in ``splitting``, the event is there, and led to by the spec.
+    """
+    for dimension, axes in enumerate(claimed):
+        for axis in sorted(axes):
+            for event in _misplaced(leaf, axis, dimension, "", spec):
+                began = event.mark.site
+                if began in splitting:
+                    event = replace(event, site=began, mark=Mark("placed", axis, spec), origin=began)
+                yield event
+
+
+def of_product(left: Leaf, right: Leaf) -> Layout | None:
+    """How ``left @ right`` is split: like the rows of the one and the columns of the other; None if not known.
+
+    A spec may leave out the last dimensions, so the last one that it names must be certain to be summed over.
+    """
+    rows, columns = left.layout, right.layout
+    if rows is None or len(rows) < 2:
+        return None
+    summed = columns[-2] if columns is not None and len(columns) > 1 else _NOTHING
+    if rows[-1] and not rows[-1] & summed:
+        return None
+    return (*rows[:-1], columns[-1] if columns is not None and len(columns) > 1 else _NOTHING)
+
+
+def splits(name: str) -> bool:
+    """Whether a collective splits a dimension of its array."""
+    return name in _SPLITS
+
+
+def _misplaced(leaf: Leaf, axis: str, dimension: int, name: str, site: Site) -> Iterator[Event]:
+    held = [number for number, axes in enumerate(leaf.layout or ()) if axis in axes]
+    if len(held) == 1 and held[0] != dimension:
+        placed = Mark("placed", axis, leaf.held(axis).origin or site)
+        yield Event("misplaced", site, axis, name, placed, dimensions=(dimension, held[0]))
+
+
+def _split(layout: Layout | None, dimension: int, axis: str) -> Layout | None:
+    """A layout with one more dimension split; if nothing was known, only the first dimension can be named."""
+    if layout is None:
+        return (frozenset((axis,)),) if dimension == 0 else None
+    dimensions = [*layout, *(_NOTHING for _ in range(dimension + 1 - len(layout)))]
+    dimensions[dimension] |= {axis}
+    return tuple(dimensions)
+
+
+def _dimension(parameter: tuple[str, int | None] | None, given: Arguments) -> int | None:
+    """The dimension that an argument names, counted from the first; None if it is not known."""
+    if parameter is None or given.open:
+        return None
+    name, position = parameter
+    values: Values | None = given.keyword(name)
+    if values is None:
+        passed = position is not None and position < len(given.positional)
+        values = given.positional[position] if passed and position is not None else _FIRST if position is None else None
+    known = constant(values) if values is not None else None
+    return known.value if known is not None and type(known.value) is int and known.value >= 0 else None
+
+
+def _is_tiled(given: Arguments) -> bool:
+    tiled = given.keyword("tiled")
+    known = constant(tiled) if tiled is not None else None
+    return known is not None and known.value is True
