@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class UntiledGather(Rule):
-    """`process_allgather` is called without `tiled=True` on an array that spans all processes.
+    """`process_allgather` or `all_gather` is called without `tiled=True` where the parts belong together.
 
     ## What it does
 
@@ -21,11 +21,15 @@ class UntiledGather(Rule):
     `is_fully_addressable` is false, calls whose result is reshaped to the shape of the gathered array, and calls
     for parameters or state in the branch for several processes, if the branch for one uses them as they are.
 
+    In the body of a `shard_map`, finds matrices whose rows a spec splits, and which are gathered by
+    `jax.lax.all_gather` without `tiled=True` and then multiplied by from the left.
+
     ## Why it matters
 
     Without `tiled`, the arrays of the processes are stacked along a new axis. A global array exists only once, so there
     is nothing to stack: JAX raises if there are several processes. On a single process the new axis is added, and the
-    code after it gets one axis too many.
+    code after it gets one axis too many. The parts of a matrix that `all_gather` stacks are likewise a batch of
+    matrices, each with too few rows for the product.
 
     ## Example
 
@@ -68,6 +72,24 @@ class UntiledGather(Rule):
     name = "untiled-gather"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        yield from self._of_processes(program)
+        for met in program.bodies.once("piled"):
+            place = program.place(met.event.mark.site)
+            product = program.place(met.event.site)
+            yield self.finding(
+                message=(
+                    f"all_gather without tiled=True stacks the parts of this matrix's rows along a new axis, but "
+                    f"{program.where(met.event.site, place.path)} multiplies by the whole matrix."
+                ),
+                place=place,
+                help="Pass tiled=True to put the rows together.",
+                related=(
+                    Related(product, "The product is here."),
+                    Related(program.place(met.map), f"The {met.library} binds {met.event.axis!r}."),
+                ),
+            )
+
+    def _of_processes(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.untiled_gathers():
             place = program.place(found.site)
             at = program.where(found.made, place.path)

@@ -34,7 +34,7 @@ from spmdlint.analysis.meshtypes.contractions import (
     reduced,
     summand,
 )
-from spmdlint.analysis.meshtypes.dimensions import of_product
+from spmdlint.analysis.meshtypes.dimensions import of_product, piled_in
 from spmdlint.analysis.meshtypes.optimizers import straightened, updated_by
 from spmdlint.analysis.meshtypes.passed import Passed, passed_by, with_first
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, cut_out, drawn, shared_draws
@@ -336,6 +336,7 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         return replace(product, layout=layout_of_letters(equation, operands))
     if name in _MATMUL and len(passed.types) == 2:
         operands = [flat(each) for each in passed.types]
+        typer.tell(piled_in(operands[0], operands[1], site))
         product = summand(typer.combine(typed, operands, site), over_matrices(*operands), site)
         return replace(product, layout=of_product(*operands))
     found = typer.combine(typed, passed.all(), site, whole=whole)

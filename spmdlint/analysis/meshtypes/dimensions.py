@@ -23,8 +23,10 @@ _FIRST = frozenset((Constant(0),))
 def rearranged(before: Leaf, after: Leaf, name: str, axes: list[str], given: Arguments, site: Site) -> Leaf:
     """The result of a collective with what is known of the dimensions that it leaves whole or splits."""
     layout = before.layout
-    if name not in (*_GATHERS, *_SPLITS) or len(axes) != 1 or not _is_tiled(given):
+    if name not in (*_GATHERS, *_SPLITS) or len(axes) != 1:
         return after
+    if not _is_tiled(given):
+        return _piled(before, after, name, axes[0], given, site)
     gathered, split = _dimension(_GATHERS.get(name), given), _dimension(_SPLITS.get(name), given)
     if name in _GATHERS:
         if gathered is None:
@@ -37,6 +39,23 @@ def rearranged(before: Leaf, after: Leaf, name: str, axes: list[str], given: Arg
         held = tuple((axis, replace(h, origin=site) if axis == axes[0] else h) for axis, h in after.axes)
         after = replace(after, axes=held)
     return replace(after, layout=layout)
+
+
+def _piled(before: Leaf, after: Leaf, name: str, axis: str, given: Arguments, site: Site) -> Leaf:
+    """The parts of a matrix's rows one above the other, in three dimensions: marked so."""
+    rows = before.layout[0] if before.layout is not None and len(before.layout) == 2 else _NOTHING
+    tiled = given.keyword("tiled")
+    gathers = name == "jax.lax.all_gather" and _dimension(_GATHERS[name], given) == 0
+    if not gathers or axis not in rows or (tiled is not None and constant(tiled) != Constant(False)):
+        return after
+    return replace(after, marks=after.marks | {Mark("piled", axis, site)})
+
+
+def piled_in(left: Leaf, right: Leaf, site: Site) -> Iterator[Event]:
+    """A product with such parts on its right, whose rows are then only those of one part."""
+    for mark in sorted((m for m in right.marks if m.fact == "piled"), key=lambda m: m.axis):
+        if left.layout is None or len(left.layout) < 2 or mark.axis not in left.layout[-1]:
+            yield Event("piled", site, mark.axis, "all_gather", mark)
 
 
 def misplaced_by(before: Leaf, name: str, axes: list[str], given: Arguments, site: Site) -> Iterator[Event]:

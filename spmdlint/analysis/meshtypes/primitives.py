@@ -28,7 +28,9 @@ from spmdlint.analysis.meshtypes.states import (
 from spmdlint.knowledge.typing import Typed
 
 EVERY_AXIS = ""
-Hazard = Literal["twice", "added", "bent", "ratio", "shared", "stacked", "predicate", "contracted", "misplaced"]
+Hazard = Literal[
+    "twice", "added", "bent", "ratio", "shared", "stacked", "predicate", "contracted", "misplaced", "piled"
+]
 
 
 class Event(Struct, frozen=True, eq=False):
@@ -141,6 +143,8 @@ def _marks(typed: Typed, operands: Sequence[Leaf], states: dict[str, Held], site
 def _stays(mark: Mark, leaf: Leaf, operands: Sequence[Leaf], typed: Typed) -> bool:
     """Whether what has happened to an operand is true of the result as well."""
     others = [other for other in operands if other is not leaf]
+    if mark.fact == "piled":
+        return False
     if mark.fact in _OF_DERIVATIVES:
         # A step adds a gradient to parameters, which a map over rows types as different on each device.
         step = typed == "sumlike" and mark.fact in ("gradient", "applied")

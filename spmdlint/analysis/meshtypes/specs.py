@@ -53,6 +53,8 @@ def spec_type(evaluator: Evaluator, values: Values) -> Type:
 def _one(evaluator: Evaluator, value: object) -> Type:
     if isinstance(value, Collection) and not value.open and value.kind != "set":
         return Row(tuple(spec_type(evaluator, element) for element in value.elements))
+    if isinstance(value, Collection) and not value.elements and value.each is not None and value.kind != "set":
+        return Many(spec_type(evaluator, value.each))
     if isinstance(value, DictionaryValue) and not value.open:
         return Record(tuple((key, spec_type(evaluator, each)) for key, each in value.items))
     named = names_of(evaluator, value)

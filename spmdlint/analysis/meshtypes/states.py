@@ -38,6 +38,7 @@ Fact = Literal[
     "added",
     "contracted",
     "placed",
+    "piled",
 ]
 Layout: TypeAlias = tuple[frozenset[str], ...]
 """For each dimension of an array, the axes that split it."""
@@ -59,7 +60,8 @@ class Mark(Struct, frozen=True):
     - *drawn*: random numbers from a key that is the same on all devices; *derived*: that key, from another key;
     - *contracted*: a product that sums over a dimension which is split over the axis;
     - *repeated*: made, or not made, depending on a predicate; *placed*: splits another dimension than a collective or
-      a spec says. Of these, not of values.
+      a spec says. Of these, not of values;
+    - *piled*: the parts of a matrix's rows, gathered along a new dimension.
     """
 
     fact: Fact

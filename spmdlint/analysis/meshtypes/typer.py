@@ -18,7 +18,7 @@ from spmdlint.analysis.evaluation.values import External, Instance, Site, certai
 from spmdlint.analysis.meshtypes import application
 from spmdlint.analysis.meshtypes.alternatives import may_count, told_apart
 from spmdlint.analysis.meshtypes.contractions import is_turned, laid_out, over_matrices, summand
-from spmdlint.analysis.meshtypes.dimensions import of_product
+from spmdlint.analysis.meshtypes.dimensions import of_product, piled_in
 from spmdlint.analysis.meshtypes.primitives import Event, computed, cut_out, shared_draws, with_bias
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.states import (
@@ -190,6 +190,7 @@ class Typer:
             # A random matrix shared by all devices is a layer's weights, not noise.
             self.paths.setdefault(site, tuple(self.calling))
             product = computed(typed, operands, site)
+            self.tell(piled_in(operands[0], operands[1], site))
             if not is_turned(scope.frame.code.operations, operation.left):
                 product = summand(product, over_matrices(*operands), site)
             return replace(product, layout=of_product(*operands))
