@@ -60,8 +60,10 @@ class WrongDimension(Rule):
 
     ## Limits
 
-    Dimensions are known until the array is reshaped, transposed or indexed. Dimensions counted from the last, several
-    axes at once, and collectives without `tiled=True` are not followed.
+    What a spec splits along the first dimension may be a separate array for each device, which may go anywhere; only
+    what the body itself has split there is checked. Dimensions are known until the array is reshaped, transposed or
+    indexed. Dimensions counted from the last, several axes at once, and collectives without `tiled=True` are not
+    followed.
     """
 
     code = "SPMD114"

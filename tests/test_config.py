@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from spmdlint.config import read_config
+from spmdlint.errors import UsageError
 from spmdlint.files.root import configure
 
 
@@ -259,3 +262,9 @@ def test_a_header_where_none_belongs(project):
     outcome = project.run("check")
     assert outcome.status == 2
     assert "remove the header [tool.spmdlint]" in outcome.err
+
+
+def test_folders_with_nothing_in_common_are_no_project(tmp_path):
+    elsewhere = next(folder for folder in Path("/").iterdir() if folder.is_dir() and folder not in tmp_path.parents)
+    with pytest.raises(UsageError, match="everything on this machine"):
+        configure([tmp_path, elsewhere])

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from spmdlint.config import OWN_FILE, SHARED_FILE, Config, read_config, settings
+from spmdlint.errors import UsageError
 from spmdlint.files.ignore import configured_patterns, git_root, ignored
 
 
@@ -31,6 +32,11 @@ def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude:
         forced = config.force_exclude if force_exclude is None else force_exclude
         if common == root or forced or not ignored(common, patterns, is_folder=True):
             return config
+    if common == common.parent and any(path.is_dir() and path != common for path in paths):
+        raise UsageError(
+            f"The paths have only {common} in common, so everything on this machine would be their project. Lint them "
+            f"one at a time, or add a configuration (an {OWN_FILE}) to the folder that holds their project."
+        )
     # Nothing says where the project ends. Files given by name then include only their neighbours and packages: the
     # common folder may well be a home directory.
     flat = not any(path.is_dir() for path in paths)

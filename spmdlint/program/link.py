@@ -104,7 +104,8 @@ class Project(Struct, dict=True):
         parts = dotted.split(".")
         for root in (importer.folder, *self.roots):
             base = root.joinpath(*parts)
-            for candidate in (base / "__init__.py", base.with_name(base.name + ".py")):
+            file = base.with_name(base.name + ".py") if base.name else base  # the root of all folders has no name
+            for candidate in (base / "__init__.py", file):
                 if candidate in self.modules:
                     return candidate
         owners = [

@@ -38,6 +38,7 @@ from spmdlint.analysis.meshtypes.dimensions import of_product, piled_in
 from spmdlint.analysis.meshtypes.optimizers import straightened, updated_by
 from spmdlint.analysis.meshtypes.passed import Passed, passed_by, with_first
 from spmdlint.analysis.meshtypes.primitives import EVERY_AXIS, cut_out, drawn, shared_draws
+from spmdlint.analysis.meshtypes.scalars import is_reduction, reduced_to_one
 from spmdlint.analysis.meshtypes.scopes import Scope
 from spmdlint.analysis.meshtypes.spreads import with_spread
 from spmdlint.analysis.meshtypes.states import (
@@ -340,7 +341,8 @@ def _typed(typer: Typer, name: str, passed: Passed, site: Site) -> Type | None:
         product = summand(typer.combine(typed, operands, site), over_matrices(*operands), site)
         return replace(product, layout=of_product(*operands))
     found = typer.combine(typed, passed.all(), site, whole=whole)
-    return _with_layout(found, name, typed, passed.all(), passed.values, site, axis=1)
+    found = _with_layout(found, name, typed, passed.all(), passed.values, site, axis=1)
+    return reduced_to_one(found, passed.values, whole=whole) if is_reduction(name) else found
 
 
 def _with_layout(
@@ -354,7 +356,8 @@ def _with_layout(
 ) -> Leaf:
     """The result of a function or method with what is known of its dimensions; ``axis`` is that argument's position."""
     if is_elementwise(name):
-        return laid_out(found, operands)
+        alike = bool(operands) and all(operand.scalar for operand in operands)
+        return replace(laid_out(found, operands), scalar=alike)
     if typed in ("sum", "mean") and operands:
         over = values.keyword("axis") or next(iter(values.positional[axis : axis + 1]), None)
         return reduced(found, operands[0], over, values.keyword("keepdims"), site)
@@ -423,6 +426,8 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
     operands = [flat(base), *passed.all()]
     found = typer.combine(typed, operands, site, whole=whole)
     found = _with_layout(found, name, typed, operands, passed.values, site, axis=0)
+    if is_reduction(typer.table.methods.module + name):
+        found = reduced_to_one(found, passed.values, whole=whole)
     return with_spread(typer.ev, scope, found, site)
 
 

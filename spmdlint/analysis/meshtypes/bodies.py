@@ -33,6 +33,7 @@ from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import Event, Hazard, side_by_side
 from spmdlint.analysis.meshtypes.replicas import Replicas
 from spmdlint.analysis.meshtypes.rows import Rows, carried, copied_first, replicated
+from spmdlint.analysis.meshtypes.scalars import dimensions_of_none
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.specs import Claim, claims, claims_of_axes, prefix, rows_type, spec_type
 from spmdlint.analysis.meshtypes.states import (
@@ -237,6 +238,7 @@ class Bodies:
         found = claims(self.ev, out, result)
         for claim in found:
             typer.tell(side_by_side(claim.given, claim.named, claim.spec))
+            typer.tell(dimensions_of_none(claim.given, claim.layout, claim.spec))
             typer.tell(misplaced_under(claim.given, claim.layout, claim.spec, typer.splitting))
         self._keep(typer, use, None)
         return typer, found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from spmdlint.analysis.evaluation.values import Applied, Constant, Site, constant
 from spmdlint.analysis.meshtypes.dimensions import misplaced_by, rearranged, splits
 from spmdlint.analysis.meshtypes.passed import Passed
@@ -40,7 +42,7 @@ def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pass
             result, events = reduced(leaf, names, rule, site)
             typer.reduced.update(leaf.rows for axis in names if leaf.state(axis) in DIFFERENT)
             typer.tell(events)
-            return result
+            return replace(result, scalar=leaf.scalar)
 
         return changed(value, reduce)
     if rule is None or _to_reduced(passed):
@@ -52,7 +54,7 @@ def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pass
         typer.splitting.add(site)
 
     def move(leaf: Leaf) -> Leaf:
-        typer.tell(misplaced_by(leaf, name, names, passed.values, site))
+        typer.tell(misplaced_by(leaf, name, names, passed.values, site, typer.splitting))
         return rearranged(leaf, moved(leaf, names, rule, site), name, names, passed.values, site)
 
     return changed(value, move)

@@ -61,11 +61,20 @@ def by_argument(
     single = typer.ev.argument(callee, "argnums") is None or (len(positions) == 1 and not _listed(typer, callee))
     gradients: Type = found[0] if single else Row(tuple(found))
     if with_value:
-        return Row((result, gradients))
+        return Row((_of_loss(result), gradients))
     if has_aux is not None and has_aux.value:
         rest = result.elements[1] if isinstance(result, Row) and len(result.elements) == 2 else UNKNOWN
         return Row((gradients, rest))
     return gradients
+
+
+def _of_loss(result: Type) -> Type:
+    """The result of a function that is differentiated, whose loss has no dimensions."""
+    if isinstance(result, Leaf):
+        return replace(result, scalar=True)
+    if isinstance(result, Row) and result.elements and isinstance(loss := result.elements[0], Leaf):
+        return Row((replace(loss, scalar=True), *result.elements[1:]))
+    return result
 
 
 def _uses(typer: Typer, function: FunctionValue, position: int) -> bool:

@@ -58,21 +58,26 @@ def piled_in(left: Leaf, right: Leaf, site: Site) -> Iterator[Event]:
             yield Event("piled", site, mark.axis, "all_gather", mark)
 
 
-def misplaced_by(before: Leaf, name: str, axes: list[str], given: Arguments, site: Site) -> Iterator[Event]:
-    """A collective that puts together the parts along one dimension, though the axis splits a different one."""
+def misplaced_by(
+    before: Leaf, name: str, axes: list[str], given: Arguments, site: Site, splitting: Set[Site]
+) -> Iterator[Event]:
+    """A collective that puts together the parts along one dimension, though the axis splits a different one.
+
+    ``splitting`` are the collectives of the body that split a dimension.
+    """
     dimension = _dimension(_GATHERS.get(name), given) if _is_tiled(given) and len(axes) == 1 else None
     if dimension is not None:
-        yield from _misplaced(before, axes[0], dimension, name.rpartition(".")[2], site)
+        yield from _misplaced(before, axes[0], dimension, name.rpartition(".")[2], site, splitting)
 
 
 def misplaced_under(leaf: Leaf, claimed: Layout, spec: Site, splitting: Set[Site]) -> Iterator[Event]:
     """A spec that names an axis at a different dimension of an output than the one that it splits.
 
-    If a collective of the body has split it, among those in ``splitting``, the event is there, and led to by the spec.
+    If a collective of the body has split it, one of ``splitting``, the event is there, and led to by the spec.
     """
     for dimension, axes in enumerate(claimed):
         for axis in sorted(axes):
-            for event in _misplaced(leaf, axis, dimension, "", spec):
+            for event in _misplaced(leaf, axis, dimension, "", spec, splitting):
                 began = event.mark.site
                 if began in splitting:
                     event = replace(event, site=began, mark=Mark("placed", axis, spec), origin=began)
@@ -98,10 +103,12 @@ def splits(name: str) -> bool:
     return name in _SPLITS
 
 
-def _misplaced(leaf: Leaf, axis: str, dimension: int, name: str, site: Site) -> Iterator[Event]:
-    held = [number for number, axes in enumerate(leaf.layout or ()) if axis in axes]
+def _misplaced(leaf: Leaf, axis: str, dimension: int, name: str, site: Site, splitting: Set[Site]) -> Iterator[Event]:
+    held, began = [number for number, axes in enumerate(leaf.layout or ()) if axis in axes], leaf.held(axis).origin
     if len(held) == 1 and held[0] != dimension:
-        placed = Mark("placed", axis, leaf.held(axis).origin or site)
+        if held[0] == 0 and began not in splitting:
+            return  # what a spec splits along the first dimension may be one separate array for each device
+        placed = Mark("placed", axis, began or site)
         yield Event("misplaced", site, axis, name, placed, dimensions=(dimension, held[0]))
 
 

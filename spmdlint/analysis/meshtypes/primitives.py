@@ -29,7 +29,7 @@ from spmdlint.knowledge.typing import Typed
 
 EVERY_AXIS = ""
 Hazard = Literal[
-    "twice", "added", "bent", "ratio", "shared", "stacked", "predicate", "contracted", "misplaced", "piled"
+    "twice", "added", "bent", "ratio", "shared", "stacked", "predicate", "contracted", "misplaced", "piled", "scalar"
 ]
 
 
@@ -321,7 +321,7 @@ def place_on_axis(axes: Iterable[str], site: Site) -> Leaf:
 def drawn(key: Leaf, site: Site) -> Leaf:
     """Random numbers drawn from a key."""
     derived = frozenset(mark for mark in key.marks if mark.fact == "derived")
-    return replace(key, marks=derived | {Mark("drawn", EVERY_AXIS, site)}, literal=False, layout=None)
+    return replace(key, marks=derived | {Mark("drawn", EVERY_AXIS, site)}, literal=False, layout=None, scalar=False)
 
 
 def cut_out(whole: Leaf) -> Leaf:

@@ -85,8 +85,8 @@ class Held(Struct, frozen=True, eq=False):
 class Leaf(Struct, frozen=True):
     """The type of an array, or of all arrays in a pytree: by axis, with a default for the axes not named.
 
-    ``literal``: it is made of constants alone. ``layout``: as far as specs and collectives tell. ``rows``: the
-    arguments of a map over rows that it is made from, by position.
+    ``literal``: it is made of constants alone. ``layout``: as far as specs and collectives tell. ``scalar``: it
+    certainly has no dimensions. ``rows``: the arguments of a map over rows that it is made from, by position.
     """
 
     default: State = "unknown"
@@ -95,6 +95,7 @@ class Leaf(Struct, frozen=True):
     literal: bool = False
     rows: frozenset[int] = frozenset()
     layout: Layout | None = None
+    scalar: bool = False
 
     def held(self, axis: str) -> Held:
         return next((held for name, held in self.axes if name == axis), Held(self.default))
@@ -312,4 +313,4 @@ def item_of(each: Type, key: object) -> Type:
 
 def without_layout(leaf: Leaf) -> Leaf:
     """A leaf whose dimensions are no longer those of the argument, such as an element of it."""
-    return replace(leaf, layout=None) if leaf.layout is not None else leaf
+    return replace(leaf, layout=None, scalar=False) if leaf.layout is not None or leaf.scalar else leaf

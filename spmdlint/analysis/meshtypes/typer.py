@@ -20,6 +20,7 @@ from spmdlint.analysis.meshtypes.alternatives import may_count, told_apart
 from spmdlint.analysis.meshtypes.contractions import is_turned, laid_out, over_matrices, summand
 from spmdlint.analysis.meshtypes.dimensions import of_product, piled_in
 from spmdlint.analysis.meshtypes.primitives import Event, computed, cut_out, shared_draws, with_bias
+from spmdlint.analysis.meshtypes.scalars import computed_from
 from spmdlint.analysis.meshtypes.scopes import Region, Scope
 from spmdlint.analysis.meshtypes.states import (
     ALL_ALIKE,
@@ -195,6 +196,8 @@ class Typer:
                 product = summand(product, over_matrices(*operands), site)
             return replace(product, layout=of_product(*operands))
         found = laid_out(self.combine(typed, operands, site), operands)
+        operations = scope.frame.code.operations
+        found = computed_from(found, operands, [operations[operation.left], operations[operation.right]])
         if operation.operator == "+":
             if self._adds_to_product(scope, operation.left, operation.right):
                 found = with_bias(operands[0], operands[1], found, site)
