@@ -272,7 +272,9 @@ class Evaluator(Frames):
                 found = one(External(self.knowledge.outside(f"{base.name}.{name}")))
                 self._members[base.name, name] = found
             return found
-        modelled = axis_names_of(self, base) if name == AXIS_NAMES else standard.attribute(self, base, name)
+        modelled = axis_names_of(self, base) if name == AXIS_NAMES else None
+        if modelled is None:
+            modelled = standard.attribute(self, base, name)
         if modelled is not None:
             return modelled
         if isinstance(base, ModuleValue):
