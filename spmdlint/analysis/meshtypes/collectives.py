@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.values import Applied, Constant, Site, constant
-from spmdlint.analysis.meshtypes.dimensions import misplaced_by, rearranged, splits
+from spmdlint.analysis.meshtypes.dimensions import misplaced_by, moves, rearranged
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import moved, place_on_axis, reduced
 from spmdlint.analysis.meshtypes.scopes import Scope
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Passed, site: Site) -> Type | None:
     rule = typer.table.rules.get(name)
-    given = typer.ev.argument(Applied(name, passed.values, site), known.axes or "")
+    made = Applied(name, passed.values, site)
+    given = typer.ev.argument(made, known.axes or "")
     axes = axis_names(typer.calls, given) if given is not None else None
     groups = passed.values.keyword("axis_index_groups")
     if axes is None or axes.open or (groups is not None and not _is_none(groups)):
@@ -49,13 +50,13 @@ def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pass
         return UNKNOWN
     if rule == "permute":
         typer.sent.update(names)
-
-    if splits(name):
+    how = moves(typer.ev, made)
+    if how.splits:
         typer.splitting.add(site)
 
     def move(leaf: Leaf) -> Leaf:
-        typer.tell(misplaced_by(leaf, name, names, passed.values, site, typer.splitting))
-        return rearranged(leaf, moved(leaf, names, rule, site), name, names, passed.values, site)
+        typer.tell(misplaced_by(leaf, made, names, how, typer.splitting))
+        return rearranged(leaf, moved(leaf, names, rule, site), names, how, site)
 
     return changed(value, move)
 

@@ -8,45 +8,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.analysis.evaluation.values import Arguments, Constant, Site, Values, constant
+from spmdlint.analysis.evaluation.evaluate import Evaluator
+from spmdlint.analysis.evaluation.values import Applied, Constant, Site, constant
 from spmdlint.analysis.meshtypes.primitives import Event
 from spmdlint.analysis.meshtypes.states import Layout, Leaf, Mark
 
 _NOTHING: frozenset[str] = frozenset()
-_GATHERS = {"jax.lax.all_gather": ("axis", None), "jax.lax.all_to_all": ("concat_axis", 3)}
-_SPLITS = {"jax.lax.psum_scatter": ("scatter_dimension", None), "jax.lax.all_to_all": ("split_axis", 2)}
+_GATHERS = {"jax.lax.all_gather": "axis", "jax.lax.all_to_all": "concat_axis"}
+_SPLITS = {"jax.lax.psum_scatter": "scatter_dimension", "jax.lax.all_to_all": "split_axis"}
 _FIRST = frozenset((Constant(0),))
 
 
-def rearranged(before: Leaf, after: Leaf, name: str, axes: list[str], given: Arguments, site: Site) -> Leaf:
+class Moves(Struct, frozen=True):
+    """The dimension that a collective puts together, and the one that it splits, as far as they are known.
+
+    ``tiled``: it leaves their number as it is; None if that is not known.
+    """
+
+    gathers: bool
+    splits: bool
+    gathered: int | None
+    split: int | None
+    tiled: bool | None
+
+
+def moves(ev: Evaluator, made: Applied) -> Moves:
+    """What a call of a collective does to the dimensions of its array."""
+    gathered, split = _GATHERS.get(made.name), _SPLITS.get(made.name)
+    tiled = constant(ev.argument(made, "tiled") or frozenset((Constant(False),)))
+    known = tiled.value if tiled is not None and isinstance(tiled.value, bool) else None
+    return Moves(
+        gathered is not None, split is not None, _dimension(ev, made, gathered), _dimension(ev, made, split), known
+    )
+
+
+def rearranged(before: Leaf, after: Leaf, axes: list[str], how: Moves, site: Site) -> Leaf:
     """The result of a collective with what is known of the dimensions that it leaves whole or splits."""
-    layout = before.layout
-    if name not in (*_GATHERS, *_SPLITS) or len(axes) != 1:
+    if len(axes) != 1 or not (how.gathers or how.splits):
         return after
-    if not _is_tiled(given):
-        return _piled(before, after, name, axes[0], given, site)
-    gathered, split = _dimension(_GATHERS.get(name), given), _dimension(_SPLITS.get(name), given)
-    if name in _GATHERS:
-        if gathered is None:
-            return after
-        layout = None if layout is None else tuple(held - {axes[0]} for held in layout)
-    if name in _SPLITS:
-        if split is None:
-            return after
-        layout = _split(layout, split, axes[0])
+    if not how.tiled:
+        return _piled(before, after, axes[0], how, site)
+    if (how.gathers and how.gathered is None) or (how.splits and how.split is None):
+        return after
+    layout = before.layout
+    if layout is not None and how.gathers:
+        layout = tuple(held - {axes[0]} for held in layout)
+    if how.split is not None:
+        layout = _split(layout, how.split, axes[0])
         held = tuple((axis, replace(h, origin=site) if axis == axes[0] else h) for axis, h in after.axes)
         after = replace(after, axes=held)
     return replace(after, layout=layout)
 
 
-def _piled(before: Leaf, after: Leaf, name: str, axis: str, given: Arguments, site: Site) -> Leaf:
+def _piled(before: Leaf, after: Leaf, axis: str, how: Moves, site: Site) -> Leaf:
     """The parts of a matrix's rows one above the other, in three dimensions: marked so."""
     rows = before.layout[0] if before.layout is not None and len(before.layout) == 2 else _NOTHING
-    tiled = given.keyword("tiled")
-    gathers = name == "jax.lax.all_gather" and _dimension(_GATHERS[name], given) == 0
-    if not gathers or axis not in rows or (tiled is not None and constant(tiled) != Constant(False)):
+    if how.splits or how.gathered != 0 or how.tiled is not False or axis not in rows:
         return after
     return replace(after, marks=after.marks | {Mark("piled", axis, site)})
 
@@ -58,16 +78,13 @@ def piled_in(left: Leaf, right: Leaf, site: Site) -> Iterator[Event]:
             yield Event("piled", site, mark.axis, "all_gather", mark)
 
 
-def misplaced_by(
-    before: Leaf, name: str, axes: list[str], given: Arguments, site: Site, splitting: Set[Site]
-) -> Iterator[Event]:
+def misplaced_by(before: Leaf, made: Applied, axes: list[str], how: Moves, splitting: Set[Site]) -> Iterator[Event]:
     """A collective that puts together the parts along one dimension, though the axis splits a different one.
 
     ``splitting`` are the collectives of the body that split a dimension.
     """
-    dimension = _dimension(_GATHERS.get(name), given) if _is_tiled(given) and len(axes) == 1 else None
-    if dimension is not None:
-        yield from _misplaced(before, axes[0], dimension, name.rpartition(".")[2], site, splitting)
+    if how.tiled and how.gathered is not None and len(axes) == 1:
+        yield from _misplaced(before, axes[0], how.gathered, made.name.rpartition(".")[2], made.site, splitting)
 
 
 def misplaced_under(leaf: Leaf, claimed: Layout, spec: Site, splitting: Set[Site]) -> Iterator[Event]:
@@ -98,11 +115,6 @@ def of_product(left: Leaf, right: Leaf) -> Layout | None:
     return (*rows[:-1], columns[-1] if columns is not None and len(columns) > 1 else _NOTHING)
 
 
-def splits(name: str) -> bool:
-    """Whether a collective splits a dimension of its array."""
-    return name in _SPLITS
-
-
 def _misplaced(leaf: Leaf, axis: str, dimension: int, name: str, site: Site, splitting: Set[Site]) -> Iterator[Event]:
     held, began = [number for number, axes in enumerate(leaf.layout or ()) if axis in axes], leaf.held(axis).origin
     if len(held) == 1 and held[0] != dimension:
@@ -121,20 +133,9 @@ def _split(layout: Layout | None, dimension: int, axis: str) -> Layout | None:
     return tuple(dimensions)
 
 
-def _dimension(parameter: tuple[str, int | None] | None, given: Arguments) -> int | None:
+def _dimension(ev: Evaluator, made: Applied, parameter: str | None) -> int | None:
     """The dimension that an argument names, counted from the first; None if it is not known."""
-    if parameter is None or given.open:
+    if parameter is None or made.arguments.open:
         return None
-    name, position = parameter
-    values: Values | None = given.keyword(name)
-    if values is None:
-        passed = position is not None and position < len(given.positional)
-        values = given.positional[position] if passed and position is not None else _FIRST if position is None else None
-    known = constant(values) if values is not None else None
+    known = constant(ev.argument(made, parameter) or _FIRST)
     return known.value if known is not None and type(known.value) is int and known.value >= 0 else None
-
-
-def _is_tiled(given: Arguments) -> bool:
-    tiled = given.keyword("tiled")
-    known = constant(tiled) if tiled is not None else None
-    return known is not None and known.value is True

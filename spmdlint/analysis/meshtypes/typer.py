@@ -59,10 +59,10 @@ class Typer:
 
     ``events`` are the hazards found on the way; ``paths`` the calls in the body that lead to an operation, when it was
     first typed; ``sent`` the axes along which the body permutes; ``splitting`` the collectives that split a dimension;
-    ``reduced`` the arguments that each sum or mean over
-    devices is made from. Of the arguments of a map over rows, ``copies`` are those that the body treats as a model,
-    ``derived`` those among them that it takes derivatives by, and ``keys`` those that random numbers are drawn from.
-    ``vectorised`` counts the `vmap` transformations around the code being typed.
+    ``reduced`` the arguments that each sum or mean over devices is made from. Of the arguments of a map over rows,
+    ``copies`` are those that the body treats as a model, ``derived`` those among them that it takes derivatives by, and
+    ``keys`` those that random numbers are drawn from. ``vectorised`` counts the `vmap` transformations around the code
+    being typed.
     """
 
     def __init__(self, evaluator: Evaluator, calls: Calls, table: Typing, region: Region) -> None:
