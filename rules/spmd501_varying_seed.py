@@ -21,8 +21,9 @@ class SeedsThatVary(Rule):
     - lists, iterators and datasets that each process shuffles with its own seed before it takes its share of them, and
       samplers that do both;
     - values drawn from an unseeded generator that `jax.device_put` puts on all devices as one value;
-    - with `--preview`, keys that contain the process index and that `model.init` makes the parameters with, and state
-      from an unseeded generator that is replicated to the devices of each process.
+    - keys that contain the process index and that make the state of training, if the state is replicated to the devices
+      and the program reduces over a mapped axis; with `--preview`, all such keys that `model.init` gets;
+    - with `--preview`, state from an unseeded generator that is replicated to the devices of each process.
 
     ## Why it matters
 
@@ -68,7 +69,7 @@ class SeedsThatVary(Rule):
         for found in program.seeds.seeds():
             if found.reason.kind != "hash":
                 yield self._seed(program, found)
-        for found in program.seeds.states():
+        for found in program.own_states():
             yield self._state(program, found)
         for site, reason in program.own_replicas():
             yield self._replica(program, site, reason)

@@ -43,8 +43,9 @@ from spmdlint.analysis.inputs.ownarguments import OwnArgument, own_arguments
 from spmdlint.analysis.inputs.placed import Placed, Placements
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.inputs.replicas import own_replicas
-from spmdlint.analysis.inputs.seeds import Seeds
+from spmdlint.analysis.inputs.seeds import Seeds, VaryingSeed
 from spmdlint.analysis.inputs.shares import Shares, ShuffledShare
+from spmdlint.analysis.inputs.statekeys import StateKeys
 from spmdlint.analysis.inputs.statistics import OwnStatistics, Statistics
 from spmdlint.analysis.inputs.wholebatch import WholeBatch, WholeBatches
 from spmdlint.analysis.meshtypes.bodies import Bodies
@@ -228,14 +229,18 @@ class Program:
 
     @cached_property
     def _constants(self) -> tuple[TracedConstant, ...]:
-        return tuple(
-            traced_constants(self.evaluator, self.calls, self.reach, self._facets, self._multi, preview=self.preview)
-        )
+        given = (self.evaluator, self.calls, self.reach, self._facets, self._multi)
+        return tuple(traced_constants(*given, preview=self.preview))
 
     @cached_property
     def seeds(self) -> Seeds:
         """Seeds and names that have to agree."""
         return Seeds(self.evaluator, self.reach, self._facets, self._multi, preview=self.preview)
+
+    def own_states(self) -> Iterator[VaryingSeed]:
+        """Keys that contain the process index, and that the state of training is made with."""
+        given = (self.evaluator, typing_table(), self.reach, self.variance, self._multi)
+        return StateKeys(*given, preview=self.preview).found()
 
     def shuffled_shares(self) -> Iterator[ShuffledShare]:
         """Parts, selected by process index, of data that each process shuffled differently."""

@@ -13,7 +13,7 @@ _PUTTING = frozenset(("append", "add", "insert", "appendleft"))
 
 
 def are_silent(effects: Effects, frame: Frame, element: int, reason: Reason, calls: Sequence[ParallelCall]) -> bool:
-    """Whether the objects that only some processes have make none of the calls that a loop makes by their methods.
+    """Whether the objects that only some processes have make none of the calls that a loop makes through them.
 
     ``element``: the element of the loop.
     """
@@ -23,13 +23,16 @@ def are_silent(effects: Effects, frame: Frame, element: int, reason: Reason, cal
     code = frame.code
     for number in sorted({call.path[0].number for call in calls}):
         operation = code.operations[number]
-        method = code.operations[operation.function] if isinstance(operation, s.Call) else None
-        if not isinstance(operation, s.Call) or not isinstance(method, s.Attribute):
+        if not isinstance(operation, s.Call):
             return False
-        if code.root_of(method.base) != element:
+        called = code.operations[operation.function]
+        owner, name = operation.function, "__call__"
+        if isinstance(called, s.Attribute):
+            owner, name = called.base, called.name
+        if code.root_of(owner) != element:
             return False
         for value in added:
-            bound = certain(effects.ev.objects.attribute(value, method.name)) if isinstance(value, Instance) else None
+            bound = certain(effects.ev.objects.attribute(value, name)) if isinstance(value, Instance) else None
             if not isinstance(bound, FunctionValue) or any(effects.of_callee(frame, number, operation, bound)):
                 return False
     return True
@@ -44,16 +47,25 @@ def _added(effects: Effects, reason: Reason) -> Values:
             continue
         block_of = where.code.function.block_of
         made = {block_of[store] for store in where.code.function.stores.get(first[0], ())}
-        puts = (_put(where, number) for number in where.code.filling.get(first[0], ()) if block_of[number] not in made)
-        return frozenset().union(*(effects.ev.value(where, put[1]) for put in puts if put is not None))
+        filling = where.code.filling.get(first[0], ())
+        puts = (_put(where, n) for n in filling if n == step.site.number or block_of[n] not in made)
+        given = [value for put in puts if put is not None for value in put[1]]
+        return frozenset().union(*(effects.ev.value(where, value) for value in given))
     return frozenset()
 
 
-def _put(where: Frame, number: int) -> tuple[str, int] | None:
-    """The name of the collection that a call puts something into, and the value that it puts."""
-    call = where.code.operations[number]
-    method = where.code.operations[call.function] if isinstance(call, s.Call) else None
-    base = where.code.operations[method.base] if isinstance(method, s.Attribute) else None
-    if not isinstance(call, s.Call) or not isinstance(method, s.Attribute) or not isinstance(base, s.Load):
+def _put(where: Frame, number: int) -> tuple[str, tuple[int, ...]] | None:
+    """The name of the collection that an operation puts something into, and the values that it puts."""
+    operations = where.code.operations
+    put = operations[number]
+    if isinstance(put, s.Binary) and put.inplace:  # `name += [...]`
+        base, added = operations[put.left], operations[put.right]
+        values = added.elements if isinstance(added, s.Display) and not added.starred else ()
+    elif isinstance(put, s.Call):
+        method = operations[put.function]
+        if not isinstance(method, s.Attribute) or method.name not in _PUTTING or not put.arguments:
+            return None
+        base, values = operations[method.base], (put.arguments[-1].value,)
+    else:
         return None
-    return (base.name, call.arguments[-1].value) if method.name in _PUTTING and call.arguments else None
+    return (base.name, values) if isinstance(base, s.Load) and values else None

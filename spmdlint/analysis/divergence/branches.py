@@ -22,6 +22,7 @@ from spmdlint.analysis.divergence.added import are_silent
 from spmdlint.analysis.divergence.arms import fails, leaves_quietly
 from spmdlint.analysis.divergence.chosen import ChosenCall, ChosenCalls
 from spmdlint.analysis.divergence.filetests import FileTests
+from spmdlint.analysis.divergence.once import not_made_before
 from spmdlint.analysis.divergence.receivers import chosen_by
 from spmdlint.analysis.divergence.served import one_serves
 from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, only, surely_first
@@ -227,7 +228,8 @@ class Divergences:
                 return "both branches make the same calls in the end, or one serves the other"
             sides.insert(0, (calls_in(terms[0]), calls_in(terms[1])))
         for pair in sides:
-            one, other = (self._counting(frame, calls, reason, loop) for calls in pair)
+            left = (not_made_before(self.ev, self.effects, frame, number, calls) for calls in pair)
+            one, other = (self._counting(frame, calls, reason, loop) for calls in left)
             if dealt_by(self.facets.content, frame, test):
                 one, other = (tuple(c for c in calls if c.strength == "strong") for calls in (one, other))
             if failing is not None:  # after the last call of the failing arm, the job stops
@@ -247,6 +249,9 @@ class Divergences:
         """Why a condition differs between processes, or why that is not reported."""
         reason = of_truth(self.facets.content, frame, test) or self.rows.of(frame, test)
         reason = reason or of_question(self.facets.emptiness, frame, test)
+        if reason is None and self._leaves_a_loop(frame, number):
+            # What the loop takes in pieces ends in another iteration where there is less of it.
+            reason = of_question(self.facets.length, frame, test)
         if reason is None:
             return "no source of variance is known for it"
         if self._is_unsure(frame, reason) and not self.files.differs(frame, number, reason, *arms):

@@ -1,4 +1,4 @@
-"""Lists that are filled by `append`, and dictionaries that are filled by key: what their elements may be.
+"""Lists that are filled by `append` or ``+= [...]``, and dictionaries that are filled by key: what may be in them.
 
 If the list and all its appends are in one block, every element is known by its position. Otherwise the list is open,
 and ``each`` says what any of its elements may be. A list that is changed in any other way may hold anything.
@@ -35,9 +35,11 @@ _Is = Callable[[s.Function, int], bool]
 def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: int | None = None) -> Values | None:
     """A list under a local or global name, as it is at the operation ``before``; None if it may be anything."""
     function = ev.function(frame)
-    made = certain(values)
-    stores = function.stores[name]
-    if not is_fillable(made) or len(stores) != 1:
+    stores = [store for store in function.stores[name] if not _is_extension(function, store, name)]
+    if len(stores) != 1:
+        return None
+    made = certain(values if len(function.stores[name]) == 1 else ev.value(frame, stores[0]))
+    if not is_fillable(made):
         return None
     if _changed_inside(ev, frame, function, name):
         return None
@@ -62,6 +64,16 @@ def filled_name(ev: Evaluator, frame: Frame, name: str, values: Values, before: 
         elements = [ev.value(frame, value) for call, value in found if until is None or call < until]
         return one(replace(made, elements=(*made.elements, *elements)))
     return one(opened(made, [ev.value(frame, value) for _, value in found]))
+
+
+def _is_extension(function: s.Function, store: int, name: str) -> bool:
+    """Whether a store is that of ``name += [...]``, which changes the list that it already refers to."""
+    operation = function.operations[store]
+    added = function.operations[operation.value] if isinstance(operation, s.Store) else None
+    if not isinstance(added, s.Binary) or not added.inplace:
+        return False
+    base = function.operations[added.left]
+    return isinstance(base, s.Load) and base.name == name
 
 
 def is_fillable(made: Value | None) -> TypeGuard[Collection | DictionaryValue]:
@@ -159,13 +171,22 @@ def _put(code: Code, is_it: _Is) -> list[tuple[int, int]] | None:
 
 
 def _appended(code: Code, is_it: _Is) -> list[tuple[int, int]] | None:
-    """The calls of `append` on a collection, each with its argument; None if it is changed in any other way."""
+    """What puts an element into a list, each with that element; None if it is changed in any other way.
+
+    That is a call of `append`, or ``+= [...]`` for each element that is written out there.
+    """
     found: list[tuple[int, int]] = []
     for number, changed in code.changes:
         if not is_it(code.function, changed):
             continue
         operation = code.operations[number]
-        if not isinstance(operation, s.Attribute) or operation.name != "append" or number not in code.appending:
+        if isinstance(operation, s.Binary) and operation.operator == "+":
+            added = code.operations[operation.right]
+            if not isinstance(added, s.Display) or added.kind == "set" or added.starred:
+                return None
+            found += [(number, element) for element in added.elements]
+        elif isinstance(operation, s.Attribute) and operation.name == "append" and number in code.appending:
+            found.append(code.appending[number])
+        else:
             return None
-        found.append(code.appending[number])
     return found

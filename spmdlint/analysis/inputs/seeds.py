@@ -13,8 +13,7 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.participants import names_participants
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import External, Frame, Instance, Site
-from spmdlint.analysis.inputs.hostkeys import INITIALIZERS
+from spmdlint.analysis.evaluation.values import External, Frame, Site
 from spmdlint.analysis.inputs.ownkeys import Meant
 from spmdlint.analysis.inputs.passing import passing
 from spmdlint.analysis.variance.content import STAMP
@@ -26,8 +25,6 @@ from spmdlint.program.link import FunctionRef
 # A key made from the process index is what every process needs for its own noise.
 _NEVER_MEANT = ("clock", STAMP, "entropy", "host", "hash")
 _USERS = 3
-# Words in the names of keys.
-_KEYS = frozenset("key keys rng rngs prng seed".split())
 # What distinguishes groups of processes may name a barrier of each group.
 _SCRATCH = "tempfile."
 _LABELS = (*_NEVER_MEANT, "identity")
@@ -142,40 +139,6 @@ class Seeds:
         near = (each for each in project.functions() if project.component[each.path] == project.component[ref.path])
         return not any(self.ev.code(each).mentions(frozenset((name,))) for each in near)
 
-    def states(self) -> Iterator[VaryingSeed]:
-        """Keys that parameters are made with, and that contain the process index. Only with ``preview``."""
-        for frame in self._frames() if self.preview else ():
-            if not self.multi.written_for(frame.ref.path):
-                continue
-            function = self.ev.function(frame)
-            for block in sorted(self.ev.live_blocks(frame)):
-                for number in function.blocks[block].operations:
-                    key = self._initial_key(frame, function.operations[number])
-                    reason = self.facets.content.of(frame, key) if key is not None else None
-                    if reason is not None and reason.source.kind == "identity":
-                        yield VaryingSeed(Site(frame.ref, number), "init", reason)
-
-    def _initial_key(self, frame: Frame, operation: s.Operation) -> int | None:
-        """The key that ``model.init(key, ...)`` is given."""
-        function = self.ev.function(frame)
-        if not isinstance(operation, s.Call) or not operation.arguments:
-            return None
-        method = function.operations[operation.function]
-        if not isinstance(method, s.Attribute) or method.name not in INITIALIZERS:
-            return None
-        first = operation.arguments[0]
-        given = function.operations[first.value]
-        if isinstance(given, s.Call) and self._is_layer(frame, method.base):
-            return first.value
-        name = given.name if isinstance(given, (s.Load, s.Attribute)) else ""
-        words = name.partition("#")[0].lower().split("_")
-        return first.value if not first.star and not _KEYS.isdisjoint(words) else None
-
-    def _is_layer(self, frame: Frame, number: int) -> bool:
-        """Whether a value is an object of a class that derives from a library's."""
-        values = self.ev.value(frame, number)
-        return any(isinstance(v, Instance) and self.ev.objects.library_bases(v.cls) for v in values)
-
     def _users(self, frame: Frame, number: int) -> tuple[Site, ...]:
         returns = [o.value for o in self.ev.function(frame).operations if isinstance(o, s.Return)]
         if number not in returns:
@@ -206,6 +169,3 @@ class Seeds:
     def _may_meet(self, path: Path) -> bool:
         """Whether there are other processes at all that could save into a different folder."""
         return self.multi.around(path) and not self.multi.tests_one_process(path)
-
-    def _frames(self) -> Iterator[Frame]:
-        return (self.ev.free_frame(ref) for ref in self.ev.project.functions())

@@ -13,6 +13,7 @@ from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
 from spmdlint.analysis.order.listings import SHUFFLED
 from spmdlint.analysis.order.shares import names_a_share
+from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -93,10 +94,10 @@ class Listings:
         return frame.code.function.blocks[block].test == number
 
     def _share(self, frame: Frame, number: int, operation: s.Subscript) -> Iterator[ListingShare]:
-        index = self.ev.function(frame).operations[operation.index]
-        if isinstance(index, s.Slice):
+        index = cut_by(self.ev, frame, operation.index)
+        if index is not None:
             ends = [end for end in (index.lower, index.upper, index.step) if end is not None]
-        elif isinstance(index, s.Const):
+        elif isinstance(frame.code.operations[operation.index], s.Const):
             return
         else:
             ends = [operation.index]
@@ -105,8 +106,8 @@ class Listings:
             return
         share = self.variance.any_of(frame, ends)
         # Selecting one index after another from a share of all indices is a share as well.
-        chosen = not isinstance(index, s.Slice) and not self._is_slice(frame, operation.index)
-        if share is None and isinstance(index, s.Slice):
+        chosen = index is None and not self._is_slice(frame, operation.index)
+        if share is None and index is not None:
             share = self._named_share(frame, index)
         elif share is not None and share.kind not in (("data", "identity") if chosen else ("identity",)):
             share = None

@@ -10,6 +10,7 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.guarded import tells_who
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
@@ -41,8 +42,8 @@ class Emptiness(Property):
 
     def _cut(self, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
         """A window or a stride by the process index, where the author tests whether anything is left for it."""
-        cut = frame.code.operations[operation.index]
-        start = cut.lower if isinstance(cut, s.Slice) else None
+        cut = cut_by(self.content.ev, frame, operation.index)
+        start = cut.lower if cut is not None else None
         found = self.content.of(frame, start) if start is not None else None
         if found is None or not tells_who(found):
             return None

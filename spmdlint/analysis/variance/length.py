@@ -28,6 +28,7 @@ from spmdlint.analysis.variance import sifted
 from spmdlint.analysis.variance.agreed import is_agreed
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counted import size_asked_for
+from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.dealt import Dealt
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
@@ -74,6 +75,7 @@ _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
 _SIZED = _FILLED | {"itertools.chain.from_iterable"}
 _COUNTED = frozenset(("arange", "repeat", "tile", "permutation"))
 _SELECTING = frozenset(f"{library}.{name}" for library in ("numpy", "jax.numpy") for name in (*SELECTORS, "where"))
+_ISLICE = "itertools.islice"
 _RANGES = frozenset(("builtins.range", "numpy.arange"))
 _READERS = frozenset(("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "pandas.read_csv"))
 _PERMUTED = frozenset(("numpy.random.permutation", "jax.random.permutation"))
@@ -220,8 +222,9 @@ class Length(Property):
     def _subscript(self, origins: Origins, frame: Frame, number: int, operation: s.Subscript) -> Reason | None:
         function = origins.ev.function(frame)
         index = function.operations[operation.index]
-        if isinstance(index, s.Slice):
-            return self._slice(origins, frame, number, operation, index)
+        cut = cut_by(origins.ev, frame, operation.index)
+        if cut is not None:
+            return self._slice(origins, frame, number, operation, cut)
         if isinstance(index, s.Const) and isinstance(index.value, str):
             # One of the arrays in a file, or in a dictionary.
             return origins.of(frame, operation.base) or of_item(self.inside, origins, frame, operation)
@@ -324,8 +327,8 @@ class Length(Property):
         known = self.knowledge.get(name)
         if known is not None and known.listing:
             return Reason(Site(frame.ref, number), f"{name}() may find different files on each process", "files")
-        if name in _RANGES:
-            return self._range(frame, number)
+        if name in _RANGES or (name == _ISLICE and len(arguments) < 4):
+            return self._range(frame, number, first=1 if name == _ISLICE else 0)
         if name in _READERS and arguments:
             found = self.content.of(frame, arguments[0])
             return self._data(found, frame, number, "read from its own file")
@@ -348,7 +351,7 @@ class Length(Property):
             return letters or self._kept(origins, frame, number, name, arguments)
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
             return self._by_library(origins, frame, number, name, arguments)
-        if name == "itertools.islice" and len(arguments) == 4:
+        if name == _ISLICE:
             shared = resolved(self.content.ev, frame, arguments[0])
             if self._islice(frame, shared) is not None or padded(origins, frame, arguments[0]):
                 return None  # what was cut before it is shared out may well divide
@@ -404,10 +407,13 @@ class Length(Property):
             return self.content.of(frame, sizes.elements[0]) if sizes.elements and not sizes.starred else None
         return self.content.of(frame, shape)
 
-    def _range(self, frame: Frame, number: int) -> Reason | None:
-        """Why a range differs in length: like a slice with the same ends; a varying start alone may be anywhere."""
+    def _range(self, frame: Frame, number: int, first: int) -> Reason | None:
+        """Why a range differs in length: like a slice with the same ends; a varying start alone may be anywhere.
+
+        ``first`` is the position of the argument from which on the ends are passed.
+        """
         call = frame.code.operations[number]
-        arguments = by_position(call) if isinstance(call, s.Call) else []
+        arguments = by_position(call)[first:] if isinstance(call, s.Call) else []
         found = self.content.any_of(frame, arguments)
         if found is None or len(arguments) < 2:
             return found
@@ -427,7 +433,7 @@ class Length(Property):
         if not isinstance(call, s.Call) or len(call.arguments) != 2:
             return None
         names = [v.name for v in ordered(ev.value(frame, call.function)) if isinstance(v, External)]
-        return call.arguments[0].value if "itertools.islice" in names else None
+        return call.arguments[0].value if _ISLICE in names else None
 
     @staticmethod
     def _by_library(origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:

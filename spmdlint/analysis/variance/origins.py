@@ -82,6 +82,8 @@ class Property(ABC):
         return None
 
 
+_BY_CHANCE = ("files",)
+"""What may be the same on all processes after all: a branch that chooses by process is the better reason."""
 MAX_MADE = 16
 """The most places that make objects of one class; beyond that, an argument of one says nothing of the others."""
 
@@ -214,7 +216,8 @@ class Origins:
             if len(stores) > 1 and self._is_passed(frame, operation.name):
                 stores = [n for n in stores if not stored_where_missing(self.ev, frame, n, operation.name)]
             found = self.any_of(frame, stores)
-            found = found or self._chosen(frame, operation.name, stores, function.block_of[number])
+            if found is None or found.kind in _BY_CHANCE:
+                found = self._chosen(frame, operation.name, stores, function.block_of[number]) or found
             elsewhere = setelsewhere.of_function(self.ev, frame, operation.name)
             return found or self._set_elsewhere(frame, number, operation.name, elsewhere)
         if scope is not None:
@@ -433,6 +436,7 @@ class Origins:
     def _of_returns(self, frame: Frame) -> Reason | None:
         function = self.ev.function(frame)
         returns: list[tuple[int, int | None]] = []
+        likely: Reason | None = None
         for block in sorted(self.ev.live_blocks(frame)):
             for number in function.blocks[block].operations:
                 operation = function.operations[number]
@@ -440,11 +444,12 @@ class Origins:
                     returns.append((number, operation.value))
                     if operation.value is not None:
                         found = self.of(frame, operation.value)
-                        if found is not None:
+                        if found is not None and found.kind not in _BY_CHANCE:
                             return found
+                        likely = likely or found
         if len(returns) < 2 or function.generator:
-            return None
-        return self.property.chosen(self, frame, f"the result of {function.name}()", returns, None)
+            return likely
+        return self.property.chosen(self, frame, f"the result of {function.name}()", returns, None) or likely
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
         """Why an argument has the property: a reason in any one caller is enough."""
