@@ -1,4 +1,4 @@
-"""Which functions take a shape, and which methods of arrays look like attributes."""
+"""Which functions take a shape or a dimension, and which methods of arrays look like attributes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ class SlipTable(Struct, frozen=True):
     users: frozenset[str]
     reshape: frozenset[str]
     shapes: Mapping[str, int]
+    dimensions: Mapping[str, tuple[str, ...]]
+    counted_since: str
 
 
 @lru_cache(maxsize=1)
@@ -28,4 +30,6 @@ def slip_table() -> SlipTable:
         users=frozenset(table["users"]),
         reshape=frozenset(table["reshape"]),
         shapes=table["shapes"],
+        dimensions={name: tuple(parameters) for name, parameters in table["dimensions"].items()},
+        counted_since=table["counted_from_the_end"]["since"],
     )

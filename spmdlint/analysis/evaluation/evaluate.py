@@ -16,7 +16,7 @@ from spmdlint.analysis.evaluation.code import FIXED, NEVER_DECIDED, NO_ROOT
 from spmdlint.analysis.evaluation.comparing import compared
 from spmdlint.analysis.evaluation.frames import Frames
 from spmdlint.analysis.evaluation.memo import Memo
-from spmdlint.analysis.evaluation.meshes import AXIS_NAMES, axis_names_of, name_at
+from spmdlint.analysis.evaluation.meshes import AXIS_NAMES, axes_held, axis_names_of, name_at
 from spmdlint.analysis.evaluation.names import Names
 from spmdlint.analysis.evaluation.objects import Objects
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -282,7 +282,7 @@ class Evaluator(Frames):
         if isinstance(base, Namespace):
             return self.names.dotted_name(f"{base.dotted}.{name}", self.project.modules[base.importer])
         if isinstance(base, (Instance, ClassValue, SuperValue)):
-            return self.objects.attribute(base, name)
+            return axes_held(base, name, self.objects.attribute(base, name))
         if isinstance(base, Applied):
             known = self.knowledge.get(base.name)
             if known is not None and known.kind == "record" and name in known.parameters:
@@ -292,7 +292,7 @@ class Evaluator(Frames):
                 return one(Member(base, member.name) if member.kind == "forward" else External(member.name))
         if isinstance(base, (Applied, Called, Member)):
             return one(Member(base, name))
-        return self.objects.by_name.method(base, name, frame)
+        return axes_held(base, name, self.objects.by_name.method(base, name, frame))
 
     def _subscript(self, frame: Frame, number: int, operation: s.Subscript) -> Values:
         index = constant(self.value(frame, operation.index))

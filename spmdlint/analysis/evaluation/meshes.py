@@ -1,15 +1,33 @@
-"""The axis names of a mesh object: those it is made with, or the places of unknown ones (``mesh.axis_names[0]``)."""
+"""The axis names of a mesh object: those it is made with, or the places of unknown ones (``mesh.axis_names[0]``).
+
+Also the fields that hold axis names, judging by their own name (``config.data_axis``): one that is unknown still means
+the same axes wherever it is read.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spmdlint.analysis.evaluation.values import Applied, Collection, Constant, Free, Value, Values, constant, one
+from spmdlint.analysis.evaluation.values import (
+    ANYTHING,
+    Applied,
+    Collection,
+    Constant,
+    Free,
+    Instance,
+    Value,
+    Values,
+    certain,
+    constant,
+    one,
+)
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
 
 AXIS_NAMES = "axis_names"
+_WORDS = frozenset(("axis", "axes"))
+_COLLECTORS = ("builtins.tuple", "builtins.list")
 
 
 def axis_names_of(ev: Evaluator, mesh: Value) -> Values | None:
@@ -34,3 +52,20 @@ def name_at(names: Free, index: object) -> Values | None:
     if names.name.endswith(f".{AXIS_NAMES}") and type(index) is int and index >= 0:
         return one(Free(names.ref, f"{names.name}[{index}]"))
     return None
+
+
+def axes_held(owner: Value, name: str, found: Values) -> Values:
+    """What a field of an object holds. If that is unknown, a field for axes stands for them, as a parameter does."""
+    words = name.lower().removesuffix("_name").removesuffix("_names").split("_")
+    if words[-1] not in _WORDS or not _is_unknown(found):
+        return found
+    if isinstance(owner, Free):
+        return one(Free(owner.ref, f"{owner.name}.{name}"))
+    return one(Free(owner.cls.ref, name)) if isinstance(owner, Instance) else found
+
+
+def _is_unknown(found: Values) -> bool:
+    """Whether nothing is known of the names in a value: ``tuple(name for name in mesh.axis_names if ...)``, say."""
+    value = certain(found)
+    given = value.arguments.positional if isinstance(value, Applied) and value.name in _COLLECTORS else ()
+    return found == ANYTHING or given == (ANYTHING,)

@@ -29,6 +29,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.analysis.meshtypes import application, transforms
 from spmdlint.analysis.meshtypes.dimensions import misplaced_under
 from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
+from spmdlint.analysis.meshtypes.onpurpose import has_own_sibling
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import Event, Hazard, side_by_side
 from spmdlint.analysis.meshtypes.replicas import Replicas
@@ -157,8 +158,15 @@ class Bodies:
             met
             for met in self._met
             if (not is_symbol(met.event.mark.axis) or (met.map, met.event.mark.site) not in named)
-            and (met.event.hazard != "ratio" or not reduces_on_another_arm(self.ev, met.event.mark.site))
+            and not self._is_meant(met.event)
         ]
+
+    def _is_meant(self, event: Event) -> bool:
+        """Whether the author knows about the difference, as code around it shows."""
+        if event.hazard == "ratio":
+            return reduces_on_another_arm(self.ev, event.mark.site)
+        split = event.origin if event.hazard in ("shared", "stacked") else None
+        return split is not None and has_own_sibling(self.ev, split)
 
     def once(self, *hazards: Hazard, at: Literal["mark", "operation"] = "mark", harmless: bool = True) -> Iterator[Met]:
         """These hazards, each the first of its place: what led to it, or the operation at which it is met.

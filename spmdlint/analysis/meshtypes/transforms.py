@@ -30,6 +30,7 @@ from spmdlint.analysis.meshtypes.states import (
     Row,
     Type,
     changed,
+    either_type,
     element_of,
     flat,
     leaf_of,
@@ -65,7 +66,11 @@ def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passe
         # Nothing is known about the loss except what it is computed from.
         return derivatives.by_argument(typer, scope, callee, UNKNOWN_VALUE, passed, site, with_value=with_value)
     if not functions:
-        return application.anything(typer, passed, site)
+        one_of = _alternatives(typer, callee, known) if rule == "vmap" and not passed.open else []
+        if not one_of:
+            return application.anything(typer, passed, site)
+        results = [_vectorised(typer, scope, callee, each, passed, site) for each in one_of]
+        return either_type(results, told_apart=False)
     if len(functions) != 1 or passed.open:
         return UNKNOWN
     function = functions[0]
@@ -78,6 +83,14 @@ def transformed(typer: Typer, scope: Scope, callee: Applied, known: Known, passe
     if rule == "vmap":
         return _vectorised(typer, scope, callee, function, passed, site)
     return UNKNOWN
+
+
+def _alternatives(typer: Typer, callee: Applied, known: Known) -> list[Value]:
+    """The functions of the project among which one was chosen before it was transformed, as from a table by name."""
+    given = typer.ev.argument(callee, known.function[0]) if len(known.function) == 1 else None
+    found = list(typer.ev.in_order(given)) if given is not None else []
+    of_project = len(found) <= application.MAX_ALTERNATIVES and all(isinstance(each, FunctionValue) for each in found)
+    return found if of_project else []
 
 
 # -- vectorising

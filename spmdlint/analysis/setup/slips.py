@@ -1,4 +1,4 @@
-"""Slips at which JAX raises: a float in a shape, or an array method used like an attribute."""
+"""Slips at which JAX raises: a float in a shape, a negative dimension, an array method used like an attribute."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure, handles
-from spmdlint.analysis.evaluation.values import Applied, Called, Collection, External, Frame, Site, Value, certain
+from spmdlint.analysis.evaluation.values import (
+    Applied,
+    Called,
+    Collection,
+    External,
+    Frame,
+    Site,
+    Value,
+    certain,
+    constant,
+)
+from spmdlint.knowledge.removed import Version
 from spmdlint.knowledge.slips import SlipTable
 from spmdlint.program import summary as s
 
@@ -22,6 +34,16 @@ class FloatShape(Struct, frozen=True):
     made: Site
     taker: str
     division: bool
+
+
+class NegativeDimension(Struct, frozen=True):
+    """A dimension that is counted from the end, for a collective that could not do so before JAX ``since``."""
+
+    site: Site
+    function: str
+    parameter: str
+    dimension: int
+    since: str
 
 
 class UncalledMethod(Struct, frozen=True):
@@ -70,6 +92,23 @@ class Slips:
                 base = certain(self.ev.value(frame, attribute.base))
                 if base is not None and self._is_array(base) and not self._meant(frame, number):
                     yield UncalledMethod(Site(frame.ref, argument.value), attribute.name)
+
+    def negative_dimensions(self, version: Version | None) -> Iterator[NegativeDimension]:
+        """Negative numbers for dimensions that do not take them; ``version`` is the project's, None if unknown."""
+        since = self.table.counted_since
+        if version is not None and version >= tuple(map(int, since.split("."))):
+            return
+        for frame, number, call in self._calls():
+            callee = certain(self.ev.value(frame, call.function))
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            for parameter in self.table.dimensions.get(known.name, ()) if known is not None else ():
+                assert known is not None
+                value = passed(call, parameter, known.positional)
+                given = constant(self.ev.value(frame, value)) if value is not None else None
+                if value is None or given is None or type(given.value) is not int or given.value >= 0:
+                    continue
+                if not self._meant(frame, number):
+                    yield NegativeDimension(Site(frame.ref, value), known.name, parameter, given.value, since)
 
     def _calls(self) -> Iterator[tuple[Frame, int, s.Call]]:
         for ref in self.ev.project.functions():
