@@ -26,6 +26,8 @@ class MissingReduction(Rule):
     - in a `pmap` that names its axis, gradients that are applied to parameters without a reduction, and sums or means
       that each device has of its own data and of which the host takes the first row (`loss[0]`,
       `unreplicate(metrics)`);
+    - in a `vmap` that names its axis, inside such a `pmap`, gradients that are applied without a reduction over that
+      axis, although the body reduces other gradients over it;
     - numbers that come from the rows of a process's own devices (outputs of a `pmap`, `addressable_shards`) and that
       only some processes report: a metric computed on process 0 covers the examples of process 0;
     - calls in a mapped body that leave a helper's `axis_name` at None, so that it reduces nothing, although the body
@@ -201,8 +203,11 @@ class MissingReduction(Rule):
             else:
                 ends = f"is applied in {found.body!r}"
             more = f" (and {len(share.others)} more like it)" if share.others else ""
-            message = f"{way}{what} of this device's share along {found.axis!r} {ends}, and nothing reduces it{more}."
+            owner = "this device's share" if found.sibling is None else "one row of the vmap"
+            message = f"{way}{what} of {owner} along {found.axis!r} {ends}, and nothing reduces it{more}."
             related = [Related(program.place(found.map), f"The {found.library} runs the body.")]
+            if found.sibling is not None:
+                related.insert(0, Related(program.place(found.sibling), "Another gradient is reduced over it here."))
             if found.spec is not None and found.spec != found.map:
                 related.append(Related(program.place(found.spec), f"This spec does not name {found.axis!r}."))
             if found.origin is not None:

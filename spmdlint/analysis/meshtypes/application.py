@@ -390,6 +390,9 @@ def _updated(typer: Typer, leaves: list[Leaf], site: Site) -> Leaf:
     result = typer.combine("sumlike", leaves, site)
     gradients = {mark for leaf in leaves for mark in leaf.marks if mark.fact in ("gradient", "applied")}
     applied = {Mark("applied", mark.axis, site) for mark in gradients}
+    for mark in gradients:
+        if mark.fact == "gradient" and mark.axis in typer.stacked:
+            typer.applied.setdefault(mark, site)
     return replace(result, marks=result.marks | gradients | applied)
 
 

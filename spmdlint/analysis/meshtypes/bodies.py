@@ -65,7 +65,8 @@ class Unreduced(Struct, frozen=True):
     reduction makes right; ``gradient`` says where the gradient was taken. ``spec`` is None for a map that claims
     nothing, and the map itself if its `out_axes` claim it. ``ambient``: the mesh is the one of the context, whose axes
     are unknown. ``returned``: what the body returns, if it returns at a single site. ``gathered``: it is the same on
-    all devices, but JAX types it as varying, because it comes from the ``all_gather`` at ``origin``.
+    all devices, but JAX types it as varying, because it comes from the ``all_gather`` at ``origin``. ``sibling``: where
+    the body reduces another gradient over the axis, which a `vmap` in it binds.
     """
 
     map: Site
@@ -81,6 +82,7 @@ class Unreduced(Struct, frozen=True):
     ambient: bool = False
     returned: Site | None = None
     gathered: bool = False
+    sibling: Site | None = None
 
 
 class Share(Struct, frozen=True):
@@ -327,10 +329,22 @@ class Bodies:
                 name = use.applied.name.rpartition(".")[2]
                 body = self._name(function)
                 yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
+        yield from self._stacked(use, typer, self._name(function))
         for claim in claims_of_axes(self.ev.argument(use.applied, "out_axes") or NOTHING, result, use.site):
             # The path may well depend on whether there is a map at all.
             if claim.given.state(axis) in DIFFERENT and rows.of_some_data(claim.given.rows):
                 yield from self._broken(use, typer, claim, function)
+
+    def _stacked(self, use: MapUse, typer: Typer, body: str) -> Iterator[Unreduced]:
+        """Gradients that are applied without a reduction over the axis of a `vmap`, over which others are reduced.
+
+        Without such others, each row of the `vmap` may well train its own model.
+        """
+        name = use.applied.name.rpartition(".")[2]
+        for mark, site in typer.applied.items():
+            other = typer.settled.get(mark.axis)
+            if other is not None:
+                yield Unreduced(use.site, name, mark.axis, False, False, True, mark, site, None, body, sibling=other)
 
     def _rows(self, use: MapUse, function: Value, axis: str, copies: frozenset[int]) -> tuple[Typer, Type, Rows]:
         """The typed body of a map over rows, some of which are copies, and what it says about its arguments."""

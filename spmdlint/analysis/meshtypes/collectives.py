@@ -43,6 +43,9 @@ def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pass
             result, events = reduced(leaf, names, rule, site)
             typer.reduced.update(leaf.rows for axis in names if leaf.state(axis) in DIFFERENT)
             typer.tell(events)
+            for axis in names:
+                if axis in typer.stacked and leaf.marked("gradient", axis) is not None:
+                    typer.settled.setdefault(axis, site)
             return replace(result, scalar=leaf.scalar)
 
         return changed(value, reduce)

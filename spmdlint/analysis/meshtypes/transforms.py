@@ -119,6 +119,7 @@ def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, pa
         values=Arguments(),
     )
     typer.vectorised += 1
+    typer.stacked += sorted(names)
     try:
         if isinstance(function, FunctionValue) and not passed.keywords:
             return changed(run(typer, scope, function, entered.types, site), leave)
@@ -128,6 +129,7 @@ def _vectorised(typer: Typer, scope: Scope, callee: Applied, function: Value, pa
         return changed(application.apply(typer, scope, function, entered, site) or UNKNOWN, leave)
     finally:
         typer.vectorised -= 1
+        del typer.stacked[len(typer.stacked) - len(names) :]
 
 
 # -- loops and branches

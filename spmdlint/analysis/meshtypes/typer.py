@@ -31,6 +31,7 @@ from spmdlint.analysis.meshtypes.states import (
     Held,
     Leaf,
     Many,
+    Mark,
     Record,
     Row,
     Type,
@@ -62,7 +63,8 @@ class Typer:
     ``reduced`` the arguments that each sum or mean over devices is made from. Of the arguments of a map over rows,
     ``copies`` are those that the body treats as a model, ``derived`` those among them that it takes derivatives by, and
     ``keys`` those that random numbers are drawn from. ``vectorised`` counts the `vmap` transformations around the code
-    being typed.
+    being typed; ``stacked`` are the axes that they bind, ``settled`` where a gradient is reduced over such an axis, and
+    ``applied`` the gradients that are applied without that.
     """
 
     def __init__(self, evaluator: Evaluator, calls: Calls, table: Typing, region: Region) -> None:
@@ -76,6 +78,9 @@ class Typer:
         self.reduced: set[frozenset[int]] = set()
         self.scopes = 0
         self.vectorised = 0
+        self.stacked: list[str] = []
+        self.settled: dict[str, Site] = {}
+        self.applied: dict[Mark, Site] = {}
         self.copies: set[int] = set()
         self.derived: set[int] = set()
         self.keys: set[int] = set()

@@ -42,6 +42,8 @@ _ALL = ("jax.device_count", "jax.devices")
 # They give a count, or a list of numbers, made from nothing but the counts in their arguments.
 _COUNTING = frozenset(f"builtins.{name}" for name in "len range list tuple zip enumerate reversed min max int".split())
 _COUNTING_TOO = frozenset(f"numpy.{name}" for name in "arange array asarray split array_split".split())
+_LESSENING = ("//", "%")
+"""Operators by which a count becomes no larger, whatever is on the right."""
 _RESHAPING = frozenset("reshape tolist astype ravel transpose".split())
 _DEPTH = 6
 
@@ -64,6 +66,8 @@ class OwnCount(Property):
         if isinstance(operation, s.Call):
             return self._call(origins, frame, number, operation)
         if isinstance(operation, s.Binary):
+            if operation.operator in _LESSENING:
+                return origins.of(frame, operation.left)
             return self._only(origins, frame, (operation.left, operation.right))
         if isinstance(operation, s.Display):
             return self._only(origins, frame, operation.elements) if operation.kind != "set" else None
@@ -134,16 +138,20 @@ class OwnParts:
             frame = self.ev.free_frame(ref)
             for number, call in self.ev.code(ref).of_kind(s.Call):
                 if any(says_who(self.ev, frame, call)) and not expects_failure(self.ev, frame, number):
-                    inside = self._surely_run(frame, number)
+                    inside = self._surely_run(frame, number, [given for _, given in says_who(self.ev, frame, call)])
                     if inside is not None:
                         yield from self._of_call(inside, number, call)
         yield from self._of_layers()
 
-    def _surely_run(self, free: Frame, number: int) -> Frame | None:
-        """A frame in which a function certainly makes a call: with unknown arguments, or else as a caller enters it."""
+    def _surely_run(self, free: Frame, number: int, given: list[int]) -> Frame | None:
+        """A frame in which a function certainly makes a call: with unknown arguments, or else as a caller enters it.
+
+        It may test first whether there are any groups at all.
+        """
         block = free.code.function.block_of[number]
         ways = (free, *self._called.get(free.ref, ()))
-        return next((frame for frame in ways if block in self.reach.certainty.blocks(frame)), None)
+        asked = free if all(_asks_for(free, block, each) for each in given) else None
+        return next((frame for frame in ways if block in self.reach.certainty.blocks(frame)), asked)
 
     @cached_property
     def _called(self) -> dict[FunctionRef, list[Frame]]:
@@ -204,7 +212,9 @@ class OwnParts:
         """
         anywhere = own.source.site.ref.index != 0
         around = [region for region in self.regions.regions() if region.use.site == site]
-        return bool(around) and all(
+        if not around:  # it may not run at all, if there are no groups
+            return anywhere and self._all_span(site.ref)
+        return all(
             self._spans_all(region.map) and (anywhere or self.multi.around(region.map.site.ref.path))
             for region in around
         )
@@ -238,6 +248,20 @@ def says_who(
         given = passed(call, known.groups, known.positional)
         if given is not None:
             yield "groups", given
+
+
+def _asks_for(frame: Frame, block: int, given: int) -> bool:
+    """Whether every branch before a block asks whether a value is None."""
+    code = frame.code
+    for number in code.flow.dominators_of(block):
+        test = code.function.blocks[number].test
+        if test is None or number == block:
+            continue
+        asked = code.operations[test]
+        operands = asked.operands if isinstance(asked, s.Compare) and asked.operators == ("is not",) else (test,)
+        if code.root_of(operands[0]) != code.root_of(given):
+            return False
+    return True
 
 
 def _names_all(values: Values, depth: int) -> bool:
