@@ -221,10 +221,10 @@ class Effects:
                     return
                 strength: Strength = "strong" if known.spans else "weak"
                 passed = [argument.value for argument in operation.arguments]
+                if strength == "weak" and sharded(self.ev, callee):
+                    strength = "strong"  # even if it is given arrays that are on this process alone
                 if strength == "weak" and self.local.runs_here(frame, number, operation):
                     return
-                if strength == "weak" and sharded(self.ev, callee):
-                    strength = "strong"
                 if strength == "weak" and self._communicates(frame, operation, callee):
                     strength = "strong"
                 if strength == "weak" and any(global_data(self.ev, frame, value) for value in passed):

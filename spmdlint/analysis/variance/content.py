@@ -45,7 +45,7 @@ from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reas
 from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
 from spmdlint.analysis.variance.raised import OwnRaise, Raised
-from spmdlint.analysis.variance.rounds import side_by_side
+from spmdlint.analysis.variance.rounds import of_round, side_by_side
 from spmdlint.analysis.variance.sharedout import shared_out
 from spmdlint.analysis.variance.shown import same_behind_bars
 from spmdlint.analysis.variance.sources import Sources
@@ -231,7 +231,8 @@ class Variance(Property):
             if any(isinstance(v, External) and v.name == "builtins.range" for v in callees):
                 start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
                 return origins.of(frame, start) if start is not None else None
-        return origins.of(frame, operation.iterable) or self._likely(frame, number)
+        found = origins.of(frame, operation.iterable) or of_round(origins, frame, number, shared=True)
+        return found or self._likely(frame, number)
 
     def _local_parts(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
         """The parts of an array that are on this process, in whatever order they are iterated."""

@@ -30,6 +30,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counted import size_asked_for
 from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.dealt import Dealt
+from spmdlint.analysis.variance.distinct import DISTINCT, of_collected, of_elements
 from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import (
@@ -70,7 +71,6 @@ _METHODS_KEEP = frozenset(
 _PERMUTING = frozenset(("permutation", "permuted"))
 _LISTS = frozenset(("builtins.list", "builtins.tuple"))
 _SPLITTERS = frozenset(("numpy.array_split",))
-_DISTINCT = frozenset(("builtins.set", "builtins.frozenset", "collections.Counter", "numpy.unique"))
 _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
 _SIZED = _FILLED | {"itertools.chain.from_iterable"}
 _COUNTED = frozenset(("arange", "repeat", "tile", "permutation"))
@@ -123,6 +123,7 @@ class Length(Property):
             if size is not None:
                 return self.content.of(frame, size)
             found = self._filled(origins, frame, number, operation)
+            found = found or of_collected(origins, self.content, frame, operation)
             return found or self.grown.of_name(self.content, frame, number, operation) or CONTINUE
         if isinstance(operation, s.Attribute):
             found = self._filled_field(origins, frame, operation)
@@ -339,8 +340,8 @@ class Length(Property):
             return None if make_up(origins, frame, joined) else origins.of(frame, joined)
         if name in _SIZED and arguments:
             return self._leading(frame, arguments[0]) if name in _FILLED else self._chained(origins, frame, number)
-        if name in _DISTINCT | _SELECTING and arguments:
-            distinct = self._distinct(origins, frame, number, arguments[0]) if name in _DISTINCT else None
+        if name in DISTINCT | _SELECTING and arguments:
+            distinct = of_elements(origins, self.content, frame, number, arguments[0]) if name in DISTINCT else None
             return distinct or self._selected(frame, by_function(frame, number, name.rpartition(".")[2]), arguments)
         if name in _LISTS and arguments:
             cut = self._islice(frame, arguments[0])
@@ -359,13 +360,6 @@ class Length(Property):
             found = self._of_what(frame, arguments[0], self.content.of(frame, arguments[1]))
             return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
         return None
-
-    def _distinct(self, origins: Origins, frame: Frame, number: int, given: int) -> Reason | None:
-        found = self.content.of(frame, given)
-        if found is None or found.kind != "data":
-            return origins.of(frame, given)
-        text = "how many distinct elements there are depends on this process's part of the data"
-        return origins.step(frame, number, text, found)
 
     def _kept(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
         """Why the result of a function that keeps the number of elements, or that of the shortest argument, differs."""

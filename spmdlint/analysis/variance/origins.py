@@ -29,7 +29,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance import setelsewhere
 from spmdlint.analysis.variance.alone import Alone
-from spmdlint.analysis.variance.arguments import argument_for
+from spmdlint.analysis.variance.arguments import argument_for, arguments_for
 from spmdlint.analysis.variance.defaults import default_values, factories
 from spmdlint.analysis.variance.fallbacks import (
     parameters_asked,
@@ -466,11 +466,10 @@ class Origins:
         edges = self._calls_of(frame.ref)
         if len(edges) > MAX_MADE and self.ev.code(frame.ref).function.name == "__init__":
             return None
-        for edge in edges:
-            given = self._argument(frame, operation.name, edge.caller.code.operations[edge.number], edge.caller)
-            found = self.of(*given) if given is not None else None
+        for caller, passing, given in arguments_for(self.ev, self.reach, frame, operation.name, edges):
+            found = self.of(*given)
             if found is not None:
-                return self.step(edge.caller, edge.number, f"it is passed as {operation.name!r}", found)
+                return self.step(caller, passing, f"it is passed as {operation.name!r}", found)
         return None
 
     def passed_for(self, frame: Frame, name: str) -> Iterator[tuple[Frame, int]]:

@@ -13,14 +13,20 @@ _DEPTH = 4
 """The most calls of ``zip``, ``enumerate`` and the like inside one another."""
 
 
-def of_round(origins: Origins, frame: Frame, number: int, index: object = None) -> Reason | None:
-    """Why the element that an operation gets from a loop, or its part at an index, has the property."""
+def of_round(
+    origins: Origins, frame: Frame, number: int, index: object = None, *, shared: bool = False
+) -> Reason | None:
+    """Why the element that an operation gets from a loop, or its part at an index, has the property.
+
+    ``shared``: the elements of a value that has the property have it as well.
+    """
     operation = frame.code.operations[number]
     loop = frame.code.operations[operation.value] if isinstance(operation, s.Item) else operation
     if not isinstance(loop, s.Next):
         return None
     place = operation.index if isinstance(operation, s.Item) else None
-    return _yielded(origins, frame, loop.iterable, [p for p in (place, index) if p is not None], _DEPTH)
+    path = [p for p in (place, index) if p is not None]
+    return _yielded(origins, frame, loop.iterable, path, _DEPTH, shared=shared)
 
 
 def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | None:
@@ -36,20 +42,22 @@ def side_by_side(origins: Origins, frame: Frame, operation: s.Item) -> int | Non
     return None
 
 
-def _yielded(origins: Origins, frame: Frame, iterable: int, path: list[object], depth: int) -> Reason | None:
+def _yielded(
+    origins: Origins, frame: Frame, iterable: int, path: list[object], depth: int, *, shared: bool
+) -> Reason | None:
     """Why what an iterable of the project yields has the property, at the end of a path of indices."""
     root = frame.code.root_of(iterable)
     call = frame.code.operations[root]
     if depth == 0:
         return None
-    ask = partial(_of_yields, origins, path=path, depth=depth)
+    ask = partial(_of_yields, origins, path=path, depth=depth, shared=shared)
     if isinstance(call, s.Call):
         for callee in origins.callees(frame, call):
             if isinstance(callee, FunctionValue):
                 return origins.in_generator(frame, root, call, callee, ask)
             inner = _inside(call, callee.name, path) if isinstance(callee, External) else None
             if inner is not None:
-                return _yielded(origins, frame, *inner, depth - 1)
+                return _yielded(origins, frame, *inner, depth - 1, shared=shared)
         cls = origins.ev.objects.by_name.only_class_with("__call__", frame, call.function)
         for given in origins.ev.objects.attribute(Instance(cls), "__call__") if cls is not None else ():
             if isinstance(given, FunctionValue):
@@ -74,12 +82,13 @@ def _inside(call: s.Call, name: str, path: list[object]) -> tuple[int, list[obje
     return None
 
 
-def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int) -> Reason | None:
+def _of_yields(origins: Origins, frame: Frame, path: list[object], depth: int, *, shared: bool) -> Reason | None:
     operations = frame.code.operations
     for _, yielded in frame.code.of_kind(s.Yield):
         value = yielded.value
         if yielded.delegate and value is not None:
-            inner = _yielded(origins, frame, value, path, depth - 1)
+            inner = _yielded(origins, frame, value, path, depth - 1, shared=shared)
+            inner = inner or (origins.of(frame, value) if shared else None)
             if inner is not None:
                 return inner
             continue
