@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation import standard
+from spmdlint.analysis.evaluation.abstract import AbstractMethods
 from spmdlint.analysis.evaluation.annotations import Annotations
 from spmdlint.analysis.evaluation.byname import ByName
 from spmdlint.analysis.evaluation.filled import is_fillable, opened, put_into_attribute
@@ -62,6 +63,7 @@ class Objects:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
         self.project = evaluator.project
+        self.abstract = AbstractMethods(self)
         self.annotations = Annotations(evaluator)
         self.by_name = ByName(evaluator)
         self._stores: dict[FunctionRef, dict[str, list[tuple[FunctionRef, int]]]] = {}
@@ -224,6 +226,8 @@ class Objects:
         lineage = self.lineage(cls)
         stored = self._stored(lineage, name, base) if isinstance(base, Instance) else NOTHING
         found = self.in_lineage(lineage, name, receiver or base)
+        if receiver is not None and receiver.arguments is None:
+            found = self.abstract.overrides(cls, name, found)
         if name in self.project.fields_set_from_outside:
             return join(stored, found, ANYTHING)
         if stored:

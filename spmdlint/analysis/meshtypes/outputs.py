@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.reach import Reach
+from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain, constant
 from spmdlint.analysis.meshtypes.bodies import Bodies, Mapped
@@ -27,6 +28,8 @@ from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
 _DEPTH = 12
+_HELPERS = 2
+"""The most functions inside one another that hand on a first row."""
 
 
 class OneRow(Struct, frozen=True):
@@ -104,7 +107,7 @@ class Outputs:
                 yield OneRow(Site(frame.ref, number), use.site, library, mapped.axis, part, origin)
                 return
 
-    def _read(self, frame: Frame, number: int) -> int | None:
+    def _read(self, frame: Frame, number: int, depth: int = _HELPERS) -> int | None:
         """The operation whose first row an operation reads; None if it reads none."""
         operation = self.ev.function(frame).operations[number]
         if isinstance(operation, s.Subscript):
@@ -112,6 +115,8 @@ class Outputs:
         if not isinstance(operation, s.Call) or not operation.arguments:
             return None
         callee = certain(self.ev.value(frame, operation.function))
+        if isinstance(callee, FunctionValue):
+            return self._read_by(callee, operation, depth)
         if not isinstance(callee, External):
             return None
         if callee.name in self.table.rows.first:
@@ -123,6 +128,16 @@ class Outputs:
             if isinstance(function, FunctionValue) and self._takes_first(function):
                 return operation.arguments[1].value
         return None
+
+    def _read_by(self, helper: FunctionValue, call: s.Call, depth: int) -> int | None:
+        """The argument of which a function of the project returns the first row."""
+        inside = self.ev.free_frame(helper.ref)
+        returned = [each.value for _, each in inside.code.returns if each.value is not None]
+        read = self._read(inside, returned[0], depth - 1) if len(returned) == 1 and depth else None
+        taken = inside.code.operations[inside.code.root_of(read)] if read is not None else None
+        if not isinstance(taken, s.Parameter):
+            return None
+        return passed_to(inside.code.function, call, taken.name, bound=helper.receiver is not None)
 
     def _put_into(self, frame: Frame, number: int) -> int | None:
         """The value that a loop appends to a list."""

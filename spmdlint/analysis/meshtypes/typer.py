@@ -249,6 +249,9 @@ class Typer:
         function, flow = self.ev.function(scope.frame), self.ev.flow(scope.frame.ref)
         items = dict(made.items)
         for put, operation in enumerate(function.operations[:number]):
+            added = self._added(scope, function, name, operation)
+            if added is not None and function.block_of[put] in flow.on_every_way():
+                items.update(added.items)
             if not isinstance(operation, s.StoreSubscript) or not _loads(function, operation.base, name):
                 continue
             if function.block_of[put] not in self.ev.live_blocks(scope.frame):
@@ -262,6 +265,16 @@ class Typer:
             else:
                 items[key.value] = either_type([items[key.value], value], told_apart=False)
         return Record(tuple(items.items()), made.rest)
+
+    def _added(self, scope: Scope, function: s.Function, name: str, operation: s.Operation) -> Record | None:
+        """The dictionary that ``name.update(other)`` adds to the one with a name; None for any other operation."""
+        method = function.operations[operation.function] if isinstance(operation, s.Call) else None
+        if not isinstance(operation, s.Call) or not isinstance(method, s.Attribute) or method.name != "update":
+            return None
+        if len(operation.arguments) != 1 or not _loads(function, method.base, name):
+            return None
+        added = self.type(scope, operation.arguments[0].value)
+        return added if isinstance(added, Record) else None
 
     def _attribute(self, scope: Scope, number: int, operation: s.Attribute) -> Type:
         if operation.name in _OF_SHAPES:

@@ -1,0 +1,75 @@
+"""Abstract methods: if a single subclass defines one, its method is what runs, whichever object the code is given."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from spmdlint.analysis.evaluation.values import (
+    ClassValue,
+    External,
+    FunctionValue,
+    Instance,
+    Values,
+    certain,
+)
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+if TYPE_CHECKING:
+    from spmdlint.analysis.evaluation.objects import Objects
+
+_MARKS = frozenset(("abc.abstractmethod", "abc.abstractproperty"))
+_REFUSALS = frozenset(("builtins.NotImplementedError", "builtins.NotImplemented"))
+
+
+class AbstractMethods:
+    """Finds the methods that stand for abstract ones. One per run."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+        self.ev = objects.ev
+        self._busy = False
+
+    def overrides(self, cls: ClassValue, name: str, found: Values) -> Values:
+        """The method of the only subclass that defines it, if that of a class is abstract; what was found otherwise."""
+        method = certain(found)
+        if not isinstance(method, FunctionValue) or self._busy or not self._is_abstract(method.ref):
+            return found
+        own = [sub for sub in self._subclasses.get(cls.ref, ()) if name in self.ev.project.function(sub.ref).stores]
+        return self.objects.in_lineage(own, name, Instance(own[0])) if len(own) == 1 else found
+
+    @cached_property
+    def _subclasses(self) -> dict[FunctionRef, list[ClassValue]]:
+        # To find the bases of all classes, methods may be looked up: with what is found without this.
+        self._busy = True
+        try:
+            return self.objects.subclasses
+        finally:
+            self._busy = False
+
+    def _is_abstract(self, ref: FunctionRef) -> bool:
+        """Whether a method is marked as abstract, or does nothing but raise NotImplementedError."""
+        cls = self.ev.project.enclosing_class(ref)
+        return cls is not None and (self._is_marked(cls, ref.index) or self._refuses(ref))
+
+    def _is_marked(self, cls: FunctionRef, method: int) -> bool:
+        frame = self.ev.free_frame(cls)
+        operations = frame.code.operations
+        for _, call in frame.code.of_kind(s.Call):
+            made = operations[call.arguments[0].value] if call.decorator and call.arguments else None
+            if isinstance(made, s.MakeFunction) and made.function == method:
+                mark = certain(self.ev.value(frame, call.function))
+                if isinstance(mark, External) and mark.name in _MARKS:
+                    return True
+        return False
+
+    def _refuses(self, ref: FunctionRef) -> bool:
+        frame = self.ev.free_frame(ref)
+        raised = [operation for _, operation in frame.code.of_kind(s.Raise)]
+        if len(raised) != 1 or raised[0].exception is None or list(frame.code.of_kind(s.Return)):
+            return False
+        error = frame.code.operations[raised[0].exception]
+        made = error.function if isinstance(error, s.Call) else raised[0].exception
+        value = certain(self.ev.value(frame, made))
+        return isinstance(value, External) and value.name in _REFUSALS
