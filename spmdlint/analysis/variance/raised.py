@@ -46,7 +46,7 @@ _WHAT = {
     "files": "what this process finds outside the program",
     "completion": "how far this process's own queues and threads have got",
 }
-_RAISING = 2
+_RAISING = 4
 """The most calls that may lead from a `try` to a `raise` of the project."""
 _DEPTH = 3
 """The depth to which calls of the project's own functions are searched for what may fail."""
