@@ -137,7 +137,7 @@ class LocalGlobalMixup(Rule):
         if found.reason is None:
             message = (
                 "This is put on a device selected by its index among the devices of all processes. It belongs to one "
-                "process: on the others JAX raises, because a process can put data only on its own devices."
+                "process: the others cannot read what is put there, and JAX raises, at once or at the first read."
             )
             way_out = "Select from jax.local_devices(), which also takes a backend."
         else:

@@ -21,9 +21,9 @@ class SeedsThatVary(Rule):
     - lists, iterators and datasets that each process shuffles with its own seed before it takes its share of them, and
       samplers that do both;
     - values drawn from an unseeded generator that `jax.device_put` puts on all devices as one value;
-    - keys that contain the process index and that make the state of training, if the state is replicated to the devices
-      and the program reduces over a mapped axis; with `--preview`, all such keys that `model.init` gets;
-    - with `--preview`, state from an unseeded generator that is replicated to the devices of each process.
+    - in programs for several processes that reduce over a mapped axis, state that is replicated to the devices and that
+      was made with a key that contains the process index, or with an unseeded generator; with `--preview`, in all
+      programs, and all such keys that `model.init` gets.
 
     ## Why it matters
 

@@ -298,7 +298,7 @@ class Program:
     def own_replicas(self) -> Iterator[tuple[Site, Reason]]:
         """Replicated state that comes from random numbers."""
         if self.multi_process != "never":
-            given = (self.evaluator, typing_table(), self._facets.content, self._multi)
+            given = (self.evaluator, typing_table(), self._facets.content, self._multi, self.reach)
             yield from own_replicas(*given, preview=self.preview)
 
     def own_arguments(self) -> Iterator[OwnArgument]:

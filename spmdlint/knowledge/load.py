@@ -131,6 +131,7 @@ class Known(Struct, frozen=True):
     composes: bool = False
     gives_global: bool = False
     local: str | None = None
+    own_by: str | None = None
     per_device: bool = False
     batches: str | None = None
     raised: Source | None = None

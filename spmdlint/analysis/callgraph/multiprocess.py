@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from spmdlint.analysis.callgraph.spreading import starts, starts_processes
@@ -42,6 +43,15 @@ class MultiProcess:
     def surely_written_for(self, path: Path) -> bool:
         """The same, but a file's use of its own devices is not a sign: single-process code does that as well."""
         return self.always or self.needs(path) or self._imports_needed(path)
+
+    def serves_several(self, path: Path) -> bool:
+        """Whether a file is written for several processes, or one that needs several processes imports it."""
+        return self.written_for(path) or path in self._serving
+
+    @cached_property
+    def _serving(self) -> frozenset[Path]:
+        needing = [path for path in self.project.modules if self.needs(path)]
+        return frozenset(other for path in needing for other in self._imported(path))
 
     def _imports_needed(self, path: Path) -> bool:
         if path not in self._written:

@@ -6,27 +6,35 @@ from collections.abc import Iterator
 
 from spmdlint.analysis.callgraph.eager import names_no_axis
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef, Project
 
-_DEPTH = 10
+_DEPTH = 16
 _PUT = "jax.device_put"
 _HOST_ARRAYS = ("numpy.array", "numpy.asarray", "numpy.stack", "numpy.concatenate", "numpy.random.")
+_REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
+_INDEX = "jax.lax.axis_index"
+_DERIVATIVES = frozenset(("grad", "value_and_grad", "vjp", "apply_gradients", "apply_updates"))
+_MAKING = frozenset(("create",))
+"""Methods of classes that make an object of their arguments."""
 _BY_CHANCE = ("clock", "entropy", "host")
 
 
 def own_replicas(
-    evaluator: Evaluator, table: Typing, content: Origins, multi: MultiProcess, *, preview: bool
+    evaluator: Evaluator, table: Typing, content: Origins, multi: MultiProcess, reach: Reach, *, preview: bool
 ) -> Iterator[tuple[Site, Reason]]:
     """The calls that give each device a copy of something random, with the reason of the first such array in it.
 
     A map over the devices of all processes takes an array of the host's for one that all processes have.
     `jax.device_put` with a spec that names no axis counts in programs whose processes know one another; copying to the
-    devices of one process counts with ``preview``.
+    devices of one process counts in programs for several processes that reduce over a mapped axis, as training does,
+    and with ``preview`` in all.
     """
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
@@ -38,7 +46,8 @@ def own_replicas(
                     yield Site(ref, number), reason
             if not isinstance(callee, External) or not call.arguments:
                 continue
-            copies = preview and callee.name in table.rows.replicate
+            together = preview or (multi.written_for(ref.path) and trains_together(evaluator, reach, ref))
+            copies = callee.name in table.rows.replicate and together
             if not copies and not (callee.name == _PUT and _replicates(evaluator, multi, frame, call)):
                 continue
             for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
@@ -46,6 +55,35 @@ def own_replicas(
                 if reason is not None and reason.kind in _BY_CHANCE:
                     yield Site(ref, number), reason
                     break
+
+
+def trains_together(evaluator: Evaluator, reach: Reach, ref: FunctionRef) -> bool:
+    """Whether the program of a function reduces over a mapped axis, as training on all devices does.
+
+    A program that sends the state of one device to all others makes it the same again: it sums over the devices what
+    only one of them, by its index, puts in.
+    """
+    component, project = evaluator.project.component, evaluator.project
+    here = [other for other in reach.calling(_REDUCTIONS) if component[other.path] == component[ref.path]]
+    asking = {_outermost(project, other) for other in reach.calling((_INDEX,))}
+    return bool(here) and not any(
+        _outermost(project, other) in asking and not _derives(evaluator, other) for other in here
+    )
+
+
+def _outermost(project: Project, ref: FunctionRef) -> FunctionRef:
+    """The function of a module or class that a nested function is in, or the function itself."""
+    parent = project.function(ref).parent
+    while parent is not None and project.function(project.ref(ref.path, parent)).kind not in ("module", "class"):
+        ref = project.ref(ref.path, parent)
+        parent = project.function(ref).parent
+    return ref
+
+
+def _derives(evaluator: Evaluator, ref: FunctionRef) -> bool:
+    """Whether a function takes derivatives: a step of training, and not a broadcast."""
+    outer = _outermost(evaluator.project, ref)
+    return evaluator.code(ref).mentions(_DERIVATIVES) or evaluator.code(outer).mentions(_DERIVATIVES)
 
 
 def _of_host_arrays(
@@ -93,6 +131,8 @@ def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iter
         ]
     elif isinstance(operation, s.Call):
         callee = certain(evaluator.value(frame, operation.function))
+        if isinstance(callee, External) and callee.name.rpartition(".")[2] in _MAKING:
+            inner = [(frame, argument.value) for argument in operation.arguments]
         if isinstance(callee, FunctionValue) and not evaluator.project.function(callee.ref).generator:
             entered = evaluator.entered_frame(callee, evaluator.arguments(frame, operation), frame.depth + 1)
             for returned in entered.code.operations if entered is not None else ():

@@ -10,6 +10,7 @@ from spmdlint.analysis.evaluation.code import inputs
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site, certain
 from spmdlint.analysis.inputs.hostkeys import INITIALIZERS
+from spmdlint.analysis.inputs.replicas import trains_together
 from spmdlint.analysis.inputs.seeds import VaryingSeed
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.knowledge.typing import Typing
@@ -17,7 +18,6 @@ from spmdlint.program import summary as s
 
 # Words in the names of keys.
 _KEYS = frozenset("key keys rng rngs prng seed".split())
-_REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
 _DEPTH = 8
 _INSIDE = 2
 """How many functions below the call that makes the state the model or the optimizer may be initialized."""
@@ -53,7 +53,7 @@ class StateKeys:
             if not self.multi.written_for(ref.path):
                 continue
             frame = self.ev.free_frame(ref)
-            together = self._replicated(frame) if self._reduces(frame) else frozenset()
+            together = self._replicated(frame) if trains_together(self.ev, self.reach, ref) else frozenset()
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 key = self._initial_key(frame, call) if self.preview or number in together else None
                 if key is None and number in together and self._initializes(frame, call, _INSIDE):
@@ -61,12 +61,6 @@ class StateKeys:
                 reason = self.content.of(frame, key) if key is not None else None
                 if reason is not None and reason.source.kind == "identity":
                     yield VaryingSeed(Site(ref, number), "init", reason)
-
-    def _reduces(self, frame: Frame) -> bool:
-        """Whether the program averages or sums over a mapped axis, as training on all devices does."""
-        component = self.ev.project.component
-        here = component[frame.ref.path]
-        return any(component[ref.path] == here for ref in self.reach.calling(_REDUCTIONS))
 
     def _replicated(self, frame: Frame) -> frozenset[int]:
         """The operations that make what this function replicates to the devices."""

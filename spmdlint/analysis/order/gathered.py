@@ -14,7 +14,7 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
@@ -54,7 +54,7 @@ def gathered_orders(evaluator: Evaluator, reach: Reach, effects: Effects, order:
                 yield from _listed_for_program(evaluator, frame, number, operation, order)
                 continue
             for argument in operation.arguments:
-                if _stacked(evaluator, frame, argument.value, _DEPTH):
+                if _stacked(order, frame, argument.value, _DEPTH):
                     reason = order.of(frame, argument.value)
                     if reason is not None:
                         name = next(call.name for call in effects.of_call(frame, number, operation))
@@ -115,19 +115,28 @@ def _composed(evaluator: Evaluator, frame: Frame, operation: s.Call) -> str | No
     return None
 
 
-def _stacked(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> bool:
-    """Whether a value is a list or an array that is built element by element."""
-    function = evaluator.function(frame)
-    operation = function.operations[number]
+def _stacked(order: Origins, frame: Frame, number: int, depth: int) -> bool:
+    """Whether a value is a list or an array that is built element by element, here or in a function that returns it."""
+    evaluator = order.ev
+    operation = frame.code.operations[number]
     if isinstance(operation, s.Collected):
         return operation.kind == "list"
     if isinstance(operation, s.Store):
-        return _stacked(evaluator, frame, operation.value, depth)
+        return _stacked(order, frame, operation.value, depth)
+    if isinstance(operation, s.Binary):
+        return operation.operator == "+" and any(
+            _stacked(order, frame, side, depth) for side in (operation.left, operation.right)
+        )
     if isinstance(operation, s.Load) and depth:
         stores = evaluator.reaching(frame, number, operation.name)
-        return bool(stores) and all(_stacked(evaluator, frame, store, depth - 1) for store in stores)
+        return bool(stores) and all(_stacked(order, frame, store, depth - 1) for store in stores)
     if isinstance(operation, s.Call):
-        callees = [v for v in evaluator.value(frame, operation.function) if isinstance(v, External)]
-        known = [evaluator.knowledge.get(callee.name) for callee in callees]
+        callees = order.callees(frame, operation)
+        inside = [evaluator.free_frame(callee.ref) for callee in callees if isinstance(callee, FunctionValue)]
+        if inside and depth:
+            given = [(each, made.value) for each in inside for _, made in each.code.returns]
+            ends = [value is not None and _stacked(order, each, value, depth - 1) for each, value in given]
+            return bool(ends) and all(ends)
+        known = [evaluator.knowledge.get(callee.name) for callee in callees if isinstance(callee, External)]
         return any(entry is not None and entry.stacks for entry in known)
     return False

@@ -77,7 +77,7 @@ class Listings:
         for ref in self.ev.project.functions():
             frame = self.ev.free_frame(ref)
             live = self.ev.live_blocks(frame)
-            if self.preview or self.multi.written_for(ref.path):
+            if self.preview or self.multi.serves_several(ref.path):
                 yield from self._numbers(frame, live)
             for block, number, operation in frame.code.each(_TAKES):
                 if block not in live:

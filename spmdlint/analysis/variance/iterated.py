@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spmdlint.analysis.variance.length import Length
 
 _NEXT = frozenset(("next",))
+_STOP = "builtins.StopIteration"
 
 
 class Iterated:
@@ -55,6 +56,9 @@ class Iterated:
             if not isinstance(step, FunctionValue) or origins.ev.project.function(step.ref).generator:
                 continue
             inside = origins.ev.free_frame(step.ref)
+            found = self._ended(origins, inside)
+            if found is not None:
+                return found
             for number, call in inside.code.calls_named(_NEXT).items():
                 callees = origins.ev.value(inside, call.function)
                 ends = len(call.arguments) == 1 and not handles(origins.ev, inside, number, "StopIteration")
@@ -62,6 +66,20 @@ class Iterated:
                     found = self.of(origins, inside, call.arguments[0].value)
                     if found is not None:
                         return origins.step(inside, number, "it ends where this does", found)
+        return None
+
+    def _ended(self, origins: Origins, frame: Frame) -> Reason | None:
+        """Why a ``__next__`` raises StopIteration when it does: a branch on this process's own data decides it."""
+        for number, raised in frame.code.of_kind(s.Raise):
+            kind = frame.code.operations[raised.exception] if raised.exception is not None else None
+            made = kind.function if isinstance(kind, s.Call) else raised.exception
+            kinds = origins.ev.value(frame, made) if made is not None else ()
+            if not any(isinstance(each, External) and each.name == _STOP for each in kinds):
+                continue
+            for branch in self.length.control.choosing(frame, (number,), None):
+                found = of_truth(self.length.content, frame, branch.test)
+                if found is not None and (tells_who(found) or found.kind == "data"):
+                    return Reason(Site(frame.ref, branch.test), "it ends when this says so", "data", found)
         return None
 
     def of_property(self, origins: Origins, frame: Frame, field: s.Attribute) -> Reason | None:

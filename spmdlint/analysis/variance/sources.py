@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from spmdlint.analysis.callgraph.reach import Reach
-from spmdlint.analysis.evaluation.bindings import passed_to
+from spmdlint.analysis.evaluation.bindings import passed, passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.numeric import names_something
 from spmdlint.analysis.evaluation.ordering import ordered
@@ -50,6 +50,8 @@ class Sources:
         site = Site(frame.ref, number)
         if known is not None and known.source is not None and not known.callback:
             return self._given(known, len(operation.arguments), site)
+        if known is not None and known.own_by is not None and self._divides(frame, operation, known):
+            return Reason(site, f"{known.name}() gives this process's part", "data")
         if callee.name == "builtins.hash" and operation.arguments:
             if not names_something(self.ev, frame, operation.arguments[0].value):
                 return None
@@ -57,6 +59,13 @@ class Sources:
         if callee.name in GETTERS and operation.arguments:
             return self._environment(self.ev.value(frame, operation.arguments[0].value), site)
         return None
+
+    def _divides(self, frame: Frame, operation: s.Call, known: Known) -> bool:
+        """Whether the spec of a global array certainly names an axis, so that each process has a part of its own."""
+        given = passed(operation, known.own_by or "", known.positional)
+        spec = certain(self.ev.value(frame, given)) if given is not None else None
+        named = spec.arguments.positional if isinstance(spec, Applied) else ()
+        return any(certain(entry) not in (None, Constant(None)) for entry in named)
 
     def of_applied(self, value: Applied) -> Reason | None:
         """Why the call that gave this value is a source; None if it is not."""

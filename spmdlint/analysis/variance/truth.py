@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.elements import elements
@@ -30,7 +30,7 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if isinstance(operation, s.Load) and function.binds(operation.name):
         stores = sorted(ev.reaching(frame, test, operation.name))
         held = [n for n in stores if content.of(frame, n) is not None]
-        if not held and _is_filled(ev, frame, test, depth):
+        if not held and (_is_filled(ev, frame, test, depth) or _is_chosen_anew(ev, frame, stores)):
             return None
         only_named = held and all(of_truth(content, frame, n, depth) is None for n in held)
         return None if only_named else content.of(frame, test)
@@ -54,6 +54,14 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
     return found if _passed(content, frame, operation, depth) else None
+
+
+def _is_chosen_anew(ev: Evaluator, frame: Frame, stores: Sequence[int]) -> bool:
+    """Whether several texts are given to a name that is None at first: which of them it has does not matter here."""
+    made = [frame.code.operations[n] for n in stores]
+    values = [frame.code.operations[store.value] for store in made if isinstance(store, s.Store)]
+    none = [isinstance(value, s.Const) and value.value is None for value in values]
+    return none.count(True) == 1 and sum(_is_text(ev, frame, value) for value in values) > 1
 
 
 def _is_iterable(ev: Evaluator, frame: Frame, number: int, depth: int) -> bool:
