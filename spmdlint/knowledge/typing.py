@@ -44,10 +44,11 @@ class OfRows(Struct, frozen=True):
 
 
 class Optimizers(Struct, frozen=True):
-    """Optimizers that do more than scale and sum gradients, and those that are made of others."""
+    """Optimizers that do more than scale and sum gradients, those made of others, and those made of own functions."""
 
     bending: frozenset[str]
     made_of: frozenset[str]
+    own: frozenset[str]
 
 
 class Typing(Struct, frozen=True):

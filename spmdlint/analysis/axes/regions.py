@@ -138,11 +138,17 @@ class Regions:
             over = self.ev.knowledge.get(region.map.applied.name)
             if known is None or known.kind != "constraint" or over is None or over.mesh is None:
                 continue
-            manual = region.binds
+            manual = region.binds.names | self._named_by_map(region.map.applied, over)
             for name in self.specs.named_by(region.use.applied):
-                if name in manual.names and name not in region.use.bound.names:
+                if name in manual and name not in region.use.bound.names:
                     yield ManualConstraint(region.use.site, name, region.map.site, region.map.applied.name)
                     break
+
+    def _named_by_map(self, applied: Applied, known: Known) -> frozenset[str]:
+        """The axes that the specs of a map name: it binds them all, even if its mesh is not known."""
+        if applied.arguments.open or (known.only is not None and self.ev.argument(applied, known.only) is not None):
+            return frozenset()
+        return frozenset(name for spec in self.specs.specs_of(applied) for name in self.specs.names_in(spec))
 
     # -- 110
 

@@ -411,7 +411,9 @@ def _method(typer: Typer, scope: Scope, method: s.Attribute, callee: Value | Non
         return _of_mapping(base, name, passed)
     if name in typer.table.methods.apply:
         return _applied(typer, [flat(base)], passed, site)
-    if name in typer.table.methods.update and _has_gradients(passed) and not _has_own_parts(typer, scope, callee):
+    unknown = typer.region.own_optimizers and not isinstance(callee, Member)  # it may be one that communicates
+    unknown = unknown or _has_own_parts(typer, scope, callee)
+    if name in typer.table.methods.update and _has_gradients(passed) and not unknown:
         for given in map(flat, passed.types[1:]):
             if len(given.rows) == 1:
                 typer.copies.update(given.rows)  # the optimizer's state, or the parameters

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -53,6 +54,7 @@ from spmdlint.analysis.meshtypes.typer import Typer
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
 
+_REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
 _CHECKS = ("check_vma", "check_rep")
 # What programs call the arrays of a model, of which devices hold copies, or for some of them parts.
 _MODELS = frozenset(("params", "parameters", "variables", "weights", "model"))
@@ -242,7 +244,7 @@ class Bodies:
         functions = list(self.calls.functions_in(known, use.applied.arguments)) if known is not None else []
         if checked is None or out is None or len(functions) != 1:
             return None, []
-        typer = Typer(self.ev, self.calls, self.table, Region(checked, by_hand=False))
+        typer = Typer(self.ev, self.calls, self.table, self._region(use, checked, by_hand=False))
         inside = spec_type(self.ev, given) if given is not None else UNKNOWN
         result = self._typed(typer, use, functions[0], prefix(inside, self._positional(functions[0])))
         found = claims(self.ev, out, result)
@@ -348,7 +350,7 @@ class Bodies:
 
     def _rows(self, use: MapUse, function: Value, axis: str, copies: frozenset[int]) -> tuple[Typer, Type, Rows]:
         """The typed body of a map over rows, some of which are copies, and what it says about its arguments."""
-        typer = Typer(self.ev, self.calls, self.table, Region(checked=False, by_hand=True))
+        typer = Typer(self.ev, self.calls, self.table, self._region(use, False, by_hand=True))
         sites = self.reach.use_calls.get(use.site, ())
         count = self._positional(function)
         types = prefix(rows_type(self.ev.argument(use.applied, "in_axes"), axis, use.site), count)
@@ -384,6 +386,23 @@ class Bodies:
         return frozenset(k.value for k in listed if isinstance(k, Constant) and isinstance(k.value, int))
 
     # -- both
+
+    def _region(self, use: MapUse, checked: bool, *, by_hand: bool) -> Region:
+        component = self.ev.project.component
+        own = any(component[path] == component[use.site.ref.path] for path in self._reducing_optimizers)
+        return Region(checked, by_hand, own_optimizers=own)
+
+    @cached_property
+    def _reducing_optimizers(self) -> frozenset[Path]:
+        """The files in which a function makes an optimizer, and a function in it reduces over devices."""
+        making = frozenset(self.reach.calling(self.table.optimizers.own))
+        reducing = frozenset(self.reach.calling(_REDUCTIONS))
+        parents = {ref: self.ev.project.function(ref).parent for ref in reducing}
+        return frozenset(
+            ref.path
+            for ref, parent in parents.items()
+            if ref in making or (parent is not None and self.ev.project.ref(ref.path, parent) in making)
+        )
 
     def _typed(self, typer: Typer, use: MapUse, function: Value, types: list[Type]) -> Type:
         # A separate frame: what surrounds the map is not in the body.

@@ -13,11 +13,12 @@ class Region(Struct, frozen=True):
     """A mapped body, and how JAX treats it.
 
     ``checked``: JAX types it and sums derivatives by itself. ``by_hand``: a map over rows, such as `pmap`, which says
-    of no argument that it is the same on all devices.
+    of no argument that it is the same on all devices. ``own_optimizers``: the program makes some that communicate.
     """
 
     checked: bool
     by_hand: bool
+    own_optimizers: bool = False
 
 
 Made = tuple[str, frozenset[str]]
