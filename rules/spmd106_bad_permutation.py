@@ -18,7 +18,8 @@ class BadPermutation(Rule):
     Finds `ppermute` and `pshuffle` calls whose `perm`, written out or made by a comprehension over known values, has
     two pairs with the same source or the same destination. Also reports devices that the axis does not have, if the
     size of the axis is known from the mesh shape of the surrounding map; and permutations that are computed from the
-    index of this process, or from the number of its own devices although the devices of all processes take part.
+    index of this process, from the number of its own devices although the devices of all processes take part, or from
+    the number of all devices although only those along one of several axes do.
 
     ## Why it matters
 
@@ -107,6 +108,11 @@ class BadPermutation(Rule):
         at = program.where(source.site, place.path)
         if found.varies:
             message = f"This permutation is not the same on every process: {source.text} ({at})."
+        elif found.axis is not None:
+            message = (
+                f"This permutation is for all devices, but only those along {found.axis!r}, one of several axes of the "
+                f"mesh, take part: {source.text} ({at})."
+            )
         else:
             message = (
                 "This permutation covers the devices of one process, but the devices of all processes take part: "
@@ -119,6 +125,8 @@ class BadPermutation(Rule):
             help=(
                 "Every process needs the complete permutation: compute it from jax.device_count() or "
                 "jax.lax.axis_size, not from what one process has."
+                if found.axis is None
+                else f"Compute it from the size of the axis: jax.lax.axis_size({found.axis!r})."
             ),
             related=steps,
         )

@@ -96,6 +96,11 @@ class BadAxisGroups(Rule):
         at = program.where(source.site, place.path)
         if found.varies:
             message = f"These axis_index_groups are not the same on every process: {source.text} ({at})."
+        elif found.axis is not None:
+            message = (
+                f"These axis_index_groups are for all devices, but only those along {found.axis!r}, one of several "
+                f"axes of the mesh, take part: {source.text} ({at})."
+            )
         else:
             message = (
                 "These axis_index_groups cover the devices of one process, but the devices of all processes take "
@@ -109,6 +114,8 @@ class BadAxisGroups(Rule):
             help=(
                 "Every process needs the complete groups: compute them from jax.device_count() or jax.lax.axis_size, "
                 "not from what one process has."
+                if found.axis is None
+                else f"Compute them from the size of the axis: jax.lax.axis_size({found.axis!r})."
             ),
             related=steps,
         )

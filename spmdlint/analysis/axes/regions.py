@@ -138,13 +138,13 @@ class Regions:
             over = self.ev.knowledge.get(region.map.applied.name)
             if known is None or known.kind != "constraint" or over is None or over.mesh is None:
                 continue
-            manual = region.binds.names | self._named_by_map(region.map.applied, over)
+            manual = region.binds.names | self.named_by_map(region.map.applied, over)
             for name in self.specs.named_by(region.use.applied):
                 if name in manual and name not in region.use.bound.names:
                     yield ManualConstraint(region.use.site, name, region.map.site, region.map.applied.name)
                     break
 
-    def _named_by_map(self, applied: Applied, known: Known) -> frozenset[str]:
+    def named_by_map(self, applied: Applied, known: Known) -> frozenset[str]:
         """The axes that the specs of a map name: it binds them all, even if its mesh is not known."""
         if applied.arguments.open or (known.only is not None and self.ev.argument(applied, known.only) is not None):
             return frozenset()

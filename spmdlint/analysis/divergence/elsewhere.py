@@ -22,7 +22,7 @@ from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Fr
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
-_POOLED = "submit"
+_STARTED = ("submit", "threading.Thread")
 _DEPTH = 3
 """How many levels of callers above the place where a function is passed on are searched."""
 
@@ -98,8 +98,8 @@ class CallsElsewhere:
         return self.preview and call.strength == "strong"
 
     def _meets_others(self, frame: Frame, number: int, starter: Known, call: ParallelCall) -> bool:
-        """Whether the program launches calls over all devices in a thread pool, and others beside them."""
-        if call.everyone or call.strength != "strong" or starter.name != _POOLED:
+        """Whether the program launches calls over all devices in a thread, and others beside them."""
+        if call.everyone or call.strength != "strong" or starter.name not in _STARTED:
             return False
         waits = (read for _, read in frame.code.of_kind(s.Attribute) if read.name == "result")
         if any(frame.code.root_of(read.base) == number for read in waits):

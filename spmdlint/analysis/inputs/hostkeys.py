@@ -52,11 +52,12 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
                 continue
             for argument in call.arguments:
                 site = split_for_own_devices(table, evaluator.value(frame, argument.value))
-                split = frame.code.operations[site.number] if site is not None and site.ref == ref else None
-                if site is None or not isinstance(split, s.Call) or alone.at(frame, site.number):
+                if site is None:
                     continue
-                if split.arguments:
-                    made = search.made(frame, split.arguments[0].value, _DEPTH)
+                where = evaluator.free_frame(site.ref)
+                split = where.code.operations[site.number]
+                if isinstance(split, s.Call) and split.arguments and not alone.at(where, site.number):
+                    made = search.made(where, split.arguments[0].value, _DEPTH)
                     if made is not None:
                         yield SharedSplit(site, Site(ref, given), made)
 

@@ -55,6 +55,7 @@ from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
 
 _REDUCTIONS = ("jax.lax.pmean", "jax.lax.psum")
+_INDEX = ("jax.lax.axis_index",)
 _CHECKS = ("check_vma", "check_rep")
 # What programs call the arrays of a model, of which devices hold copies, or for some of them parts.
 _MODELS = frozenset(("params", "parameters", "variables", "weights", "model"))
@@ -323,11 +324,16 @@ class Bodies:
             self._keep(again, use, rows_left, only="shared")
         self._mapped.setdefault(use.applied, Mapped(use, axis, rows, result))
         own = not self.table.rows.own_models.isdisjoint(axis.lower().split("_"))
-        for leaf in leaves_of(result) if not own else ():
+        steps = [leaf for leaf in leaves_of(result) if not own and _applies(leaf, axis)]
+        if steps and not any(rows.of_step(leaf.rows) for leaf in steps) and self.reach.calling(_INDEX):
+            # Nothing that the host passes need differ: what the body makes of the device's index does.
+            _, alike, _ = self._rows(use, function, axis, rows.mapped | copies)
+            steps = [leaf for leaf in leaves_of(alike) if _applies(leaf, axis)]
+        else:
+            steps = [leaf for leaf in steps if rows.of_step(leaf.rows)]
+        for leaf in steps:
             gradient, applied = leaf.marked("gradient", axis), leaf.marked("applied", axis)
-            if gradient is None or applied is None or not rows.of_step(leaf.rows):
-                continue
-            if not self._replicas.made_apart(sites, leaf.rows):
+            if applied is not None and not self._replicas.made_apart(sites, leaf.rows):
                 name = use.applied.name.rpartition(".")[2]
                 body = self._name(function)
                 yield Unreduced(use.site, name, axis, False, False, True, gradient, applied.site, None, body)
@@ -455,6 +461,11 @@ class Bodies:
             path = tuple(site for site in typer.paths.get(event.mark.site, ()) if site != use.site)
             name = use.applied.name.rpartition(".")[2]
             self._met.setdefault(Met(event, path, use.site, name, by_hand=rows is not None))
+
+
+def _applies(leaf: Leaf, axis: str) -> bool:
+    """Whether a value is the result of applying a gradient that is not reduced over an axis."""
+    return leaf.marked("gradient", axis) is not None and leaf.marked("applied", axis) is not None
 
 
 def _numbered(position: int, axis: str, leaf: Leaf) -> Leaf:

@@ -111,9 +111,11 @@ class Variance(Property):
             found = own or of_element(origins, frame, operation)
             if found != CONTINUE:
                 return found
-            beside = side_by_side(origins, frame, operation) if isinstance(operation, s.Item) else None
-            if beside is not None:
-                return origins.of(frame, beside)
+            if isinstance(operation, s.Item):
+                beside = side_by_side(origins, frame, operation)
+                yielded = of_round(origins, frame, number, shared=True) if beside is None else None
+                if beside is not None or yielded is not None:
+                    return origins.of(frame, beside) if beside is not None else yielded
         if isinstance(operation, (s.Unary, s.Binary, s.FString, s.Subscript, s.Item)):
             return self._made_of(origins, frame, number, operation)
         if isinstance(operation, s.Slice):
@@ -231,7 +233,9 @@ class Variance(Property):
             if any(isinstance(v, External) and v.name == "builtins.range" for v in callees):
                 start = iterable.arguments[0].value if len(iterable.arguments) > 1 else None
                 return origins.of(frame, start) if start is not None else None
-        found = origins.of(frame, operation.iterable) or of_round(origins, frame, number, shared=True)
+        found = origins.of(frame, operation.iterable)
+        if found is None and not any(item.value == number for _, item in frame.code.of_kind(s.Item)):
+            found = of_round(origins, frame, number, shared=True)
         return found or self._likely(frame, number)
 
     def _local_parts(self, origins: Origins, frame: Frame, number: int) -> Reason | None:

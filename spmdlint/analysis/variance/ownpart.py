@@ -49,16 +49,24 @@ _DEPTH = 6
 
 
 class OwnPart(Struct, frozen=True):
-    """A permutation or groups for one process: different on each (``varies``), or for as many devices as it has."""
+    """A permutation or groups for one process: different on each (``varies``), or for as many devices as it has.
+
+    ``axis``: it is for all devices instead, although the collective runs along this one of several axes of a mesh.
+    """
 
     site: Site
     what: Literal["permutation", "groups"]
     varies: bool
     reason: Reason
+    axis: str | None = None
 
 
-class OwnCount(Property):
-    """The value is made only from the number of this process's devices, and from constants."""
+class CountedBy(Property):
+    """The value is made only from the result of some functions that count devices, and from constants."""
+
+    def __init__(self, counters: tuple[str, ...], text: str) -> None:
+        self.counters = counters
+        self.text = text
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -99,8 +107,8 @@ class OwnCount(Property):
             method = origins.ev.function(frame).operations[operation.function]
             reshapes = isinstance(method, s.Attribute) and method.name in _RESHAPING
             return origins.of(frame, method.base) if reshapes and isinstance(method, s.Attribute) else CONTINUE
-        if callee.name in _OWN:
-            return Reason(Site(frame.ref, number), f"{callee.name}() covers this process's devices only", "own")
+        if callee.name in self.counters:
+            return Reason(Site(frame.ref, number), f"{callee.name}() covers {self.text}", "own")
         if callee.name not in _COUNTING | _COUNTING_TOO or any(argument.star for argument in operation.arguments):
             return None
         given = tuple(argument.value for argument in operation.arguments)
@@ -129,7 +137,8 @@ class OwnParts:
         self.facets = facets
         self.regions = regions
         self.multi = multi
-        self._own = Origins(calls.ev, calls, reach, OwnCount())
+        self._own = Origins(calls.ev, calls, reach, CountedBy(_OWN, "this process's devices only"))
+        self._all = Origins(calls.ev, calls, reach, CountedBy(_ALL, "the devices of all axes"))
         self._selected = Origins(calls.ev, calls, reach, OwnSelection(facets.content, Control(calls.ev)))
 
     def found(self) -> Iterator[OwnPart]:
@@ -204,6 +213,32 @@ class OwnParts:
             own = self._own.of(frame, given)
             if own is not None and self._among_all(Site(frame.ref, number), own):
                 yield OwnPart(Site(frame.ref, number), what, varies=False, reason=own)
+            everything = self._all.of(frame, given) if own is None else None
+            axis = self._one_of_several(Site(frame.ref, number)) if everything is not None else None
+            if everything is not None and axis is not None:
+                yield OwnPart(Site(frame.ref, number), what, varies=False, reason=everything, axis=axis)
+
+    def _one_of_several(self, site: Site) -> str | None:
+        """The axis of a collective, if every map around it is over a mesh that certainly has further axes."""
+        found: set[str] = set()
+        for region in self.regions.regions():
+            if region.use.site != site:
+                continue
+            known = self.ev.knowledge.get(region.use.applied.name)
+            given = self.ev.argument(region.use.applied, known.axes or "") if known is not None else None
+            axes = self.regions.calls.names(given) if given is not None else None
+            if axes is None or axes.open or len(axes.names) != 1 or not self._others(region.map, axes.names):
+                return None
+            found |= axes.names
+        return found.pop() if len(found) == 1 else None
+
+    def _others(self, use: MapUse, names: frozenset[str]) -> bool:
+        """Whether a mesh has another axis than these, as it or the specs say, which is not known to have one device."""
+        mesh = self.regions.calls.mesh_of(use.applied)
+        known = self.ev.knowledge.get(use.applied.name)
+        named = self.regions.named_by_map(use.applied, known) if known is not None and known.mesh is not None else ()
+        others = {*mesh.names, *named} - names
+        return any(mesh.sizes_of(other) != frozenset((1,)) for other in others)
 
     def _among_all(self, site: Site, own: Reason) -> bool:
         """Whether a collective certainly runs over the devices of all processes, in a program that says it has several.
