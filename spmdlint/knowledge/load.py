@@ -149,6 +149,8 @@ class Known(Struct, frozen=True):
     dealt: str | None = None
     fills: str | None = None
     rooted: str | None = None
+    derives: bool = False
+    derived_by: str | None = None
     among: str | None = None
 
     @property

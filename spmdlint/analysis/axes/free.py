@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from spmdlint.analysis.axes.assumed import assumed_axis
+from spmdlint.analysis.axes.derived import rules_of, takes_derivatives
 from spmdlint.analysis.callgraph.calls import NO_AXES, Axes, Calls, Target
 from spmdlint.analysis.callgraph.escaping import escapes
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
@@ -46,7 +47,7 @@ class Need(Struct, frozen=True):
     """An axis that a collective needs, with the calls that lead to it, outermost first.
 
     ``assumed``: the name is the default of a settings field, which may well hold a different one. ``layer``: it is a
-    layer of a library that communicates.
+    layer of a library that communicates. ``derived``: it is needed only where derivatives are taken.
     """
 
     axis: str
@@ -55,6 +56,7 @@ class Need(Struct, frozen=True):
     path: tuple[Site, ...] = ()
     assumed: bool = False
     layer: bool = False
+    derived: bool = False
 
     def met_by(self, binds: Axes) -> bool:
         """Whether these axes include it, or may include it."""
@@ -121,8 +123,13 @@ class FreeAxes:
         needs.extend(self._of_libraries(callee, arguments, site))
         if isinstance(callee, Applied):
             needs.extend(self._layer(callee, arguments, site))
+        derives = takes_derivatives(self.calls, callee)
         for target in self.calls.targets(callee, arguments, frame.depth + 1):
-            needs.extend(replace(need, path=(site, *need.path)) for need in self.left_over(target))
+            for need in self.left_over(target):
+                needs.append(replace(need, path=(site, *need.path), derived=need.derived and not derives))
+        for rule in rules_of(self.calls, callee):
+            for target in self.calls.targets(rule, Arguments(open=True), frame.depth + 1, arrays=True):
+                needs.extend(replace(n, path=(site, *n.path), derived=True) for n in self.left_over(target))
         return [need for need in needs if not need.layer] if self._initializes(callee) else needs
 
     def _initializes(self, callee: Value) -> bool:
@@ -289,7 +296,8 @@ class FreeAxes:
                     yield Unbound(need, use.site, library, binds, mesh=mesh)
             for target in self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True):
                 for need in self.left_over(target):
-                    if not need.met_by(binds):
+                    left_alone = need.derived and not takes_derivatives(self.calls, function)
+                    if not need.met_by(binds) and not left_alone:
                         yield Unbound(need, use.site, library, binds | target.binds, mesh=mesh)
 
     def _runs(self, known: Known, use: MapUse) -> bool:
@@ -341,7 +349,7 @@ class FreeAxes:
                 continue
             for number, operation in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 for need in self.needs_of_call(frame, number, operation):
-                    if (is_host or need.axis in mapped_here) and not need.assumed:
+                    if (is_host or need.axis in mapped_here) and not (need.assumed or need.derived):
                         yield self._at_call(frame, number, operation, need)
 
     def _at_call(self, frame: Frame, number: int, operation: s.Call, need: Need) -> Unbound:
