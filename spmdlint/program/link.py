@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -77,11 +77,14 @@ class Project(Struct, dict=True):
     def function(self, ref: FunctionRef) -> Function:
         return self.modules[ref.path].summary.functions[ref.index]
 
-    def functions(self) -> Iterable[FunctionRef]:
+    def functions(self) -> Sequence[FunctionRef]:
         """Every function of the project, file by file in source order."""
-        for path in sorted(self.modules):
-            for index in range(len(self.modules[path].summary.functions)):
-                yield self.ref(path, index)
+        return self._functions
+
+    @cached_property
+    def _functions(self) -> tuple[FunctionRef, ...]:
+        numbers = ((path, range(len(self.modules[path].summary.functions))) for path in sorted(self.modules))
+        return tuple([self.ref(path, index) for path, indices in numbers for index in indices])
 
     def ref(self, path: Path, index: int) -> FunctionRef:
         """The reference to a function by its number; it is interned, because many values hold it."""
