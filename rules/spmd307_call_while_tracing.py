@@ -53,8 +53,9 @@ class CallWhileTracing(Rule):
 
     A call in a branch that cannot be decided is not reported, nor is one in a function that reaches a jit only through
     a value that is not known for certain. Maps over several devices, and jits with shardings, that are passed to a
-    thread pool count if the program launches others alongside them; in other threads, they are reported with
-    `--preview`. Barriers in threads are not reported. Of finalizers, only `__del__` is checked.
+    thread pool count if the program launches others alongside them, and those in a `threading.Thread` if there is a
+    training loop beside it; in other threads, they are reported with `--preview`. Barriers in threads are not reported.
+    Of finalizers, only `__del__` is checked.
     """
 
     code = "SPMD307"

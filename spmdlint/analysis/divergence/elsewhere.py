@@ -22,7 +22,8 @@ from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Fr
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
-_STARTED = ("submit", "threading.Thread")
+_POOLED = "submit"
+_STARTED = (_POOLED, "threading.Thread")
 _DEPTH = 3
 """How many levels of callers above the place where a function is passed on are searched."""
 
@@ -104,17 +105,24 @@ class CallsElsewhere:
         waits = (read for _, read in frame.code.of_kind(s.Attribute) if read.name == "result")
         if any(frame.code.root_of(read.base) == number for read in waits):
             return False
-        return self.multi.surely_around(frame.ref.path) and self._launches_beside(Site(frame.ref, number), _DEPTH)
+        # A thread may be the only one that launches anything, as in a server, but not beside a loop of training.
+        only_steps = starter.name != _POOLED
+        site = Site(frame.ref, number)
+        return self.multi.surely_around(frame.ref.path) and self._launches_beside(site, only_steps, _DEPTH)
 
-    def _launches_beside(self, site: Site, depth: int) -> bool:
+    def _launches_beside(self, site: Site, only_steps: bool, depth: int) -> bool:
         """Whether a function launches other calls beside one that it makes, or one of its callers does."""
         frame = self.ev.free_frame(site.ref)
-        for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
+        repeated = frozenset().union(*frame.code.flow.loops.values())
+        blocks = self.ev.live_blocks(frame) & repeated if only_steps else self.ev.live_blocks(frame)
+        for number, call in frame.code.calls_in(sorted(blocks)):
             launched = self.effects.of_call(frame, number, call) if number != site.number else ()
-            if any(each.strength == "strong" or each.carried for each in launched):
+            if any(each.carried or (each.strength == "strong" and not only_steps) for each in launched):
                 return True
         edges = self.reach.callers.get(site.ref, ()) if depth else ()
-        return any(edge.target.way == "call" and self._launches_beside(edge.site, depth - 1) for edge in edges)
+        return any(
+            edge.target.way == "call" and self._launches_beside(edge.site, only_steps, depth - 1) for edge in edges
+        )
 
     def _starter(self, frame: Frame, operation: s.Call) -> Known | None:
         """What is known of a callee that runs functions at their own times."""
