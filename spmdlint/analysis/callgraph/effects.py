@@ -214,6 +214,7 @@ class Effects:
                 yield ParallelCall(callee.name.rsplit(".", 1)[-1], "weak", callee.name, (site,))
             yield from self._of_library(frame, number, operation, callee)
             return
+        callee = compiled_in(self.calls, callee) or callee
         if isinstance(callee, Applied):
             known = self.ev.knowledge.get(callee.name)
             if known is not None and (known.kind == "jit" or known.spans):
@@ -320,6 +321,17 @@ class Effects:
                     name = self.ev.project.function(ref).name
                     return f"a lambda under {callee.name}" if name == "<lambda>" else name
         return f"a function under {callee.name}"
+
+
+def compiled_in(calls: Calls, callee: Value) -> Applied | None:
+    """The map or jit that runs when the host calls a derivative of it, ``jax.grad(step)(x)``; None for others."""
+    known = calls.knowledge.get(callee.name) if isinstance(callee, Applied) else None
+    if not isinstance(callee, Applied) or known is None or not known.derives or known.kind != "transform":
+        return None
+    inner = next(iter(calls.functions_in(known, callee.arguments)), None)
+    compiled = calls.knowledge.get(inner.name) if isinstance(inner, Applied) else None
+    runs = compiled is not None and (compiled.kind == "jit" or compiled.spans)
+    return inner if runs and isinstance(inner, Applied) else None
 
 
 def same_calls(first: tuple[ParallelCall, ...], second: tuple[ParallelCall, ...]) -> bool:

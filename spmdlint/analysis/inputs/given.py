@@ -11,7 +11,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall
+from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall, compiled_in
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
@@ -23,6 +23,7 @@ from spmdlint.analysis.evaluation.values import (
     Frame,
     FunctionValue,
     Site,
+    Value,
     certain,
 )
 from spmdlint.analysis.variance.facets import Facets
@@ -178,16 +179,21 @@ class Inputs:
 
     def _static(self, frame: Frame, operation: s.Call) -> Iterator[tuple[str, int]]:
         """The static parameters of a jit or map, and the values that a call passes for them."""
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self._compiled(frame, operation)
         if not isinstance(callee, Applied) or any(argument.star for argument in operation.arguments):
             return
         for name, value in static_arguments(self.ev, callee, operation, self._formals(callee)):
             if name is not None:
                 yield name, value
 
+    def _compiled(self, frame: Frame, operation: s.Call) -> Value | None:
+        """What a call runs: a map or jit, perhaps inside of a derivative."""
+        callee = certain(self.ev.value(frame, operation.function))
+        return callee if callee is None else compiled_in(self.effects.calls, callee) or callee
+
     def _bound(self, frame: Frame, operation: s.Call) -> Iterator[tuple[Frame, str, int]]:
         """What a `partial` under a jit or map was made with: part of the program, like a static argument."""
-        callee = certain(self.ev.value(frame, operation.function))
+        callee = self._compiled(frame, operation)
         known = self.ev.knowledge.get(callee.name) if isinstance(callee, Applied) else None
         if known is None or not isinstance(callee, Applied):
             return

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Site, certain
+from spmdlint.analysis.evaluation.values import Site, certain
+from spmdlint.analysis.meshtypes.copies import is_copied
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 
@@ -66,7 +67,7 @@ def replicated(evaluator: Evaluator, table: Typing, sites: Iterable[Site]) -> fr
             position: certain(evaluator.value(evaluator.free_frame(site.ref), n))
             for position, n in _given(evaluator, site)
         }
-        copies = {p for p, v in values.items() if isinstance(v, Applied) and v.name in table.rows.replicate}
+        copies = {p for p, v in values.items() if is_copied(evaluator, table, v)}
         found.append(frozenset(copies))
     return frozenset.intersection(*found) if found else frozenset()
 
@@ -84,7 +85,7 @@ def _is_copy(evaluator: Evaluator, table: Typing, call: Site, number: int, depth
     """Whether a value, or a whole it is part of, was copied to all devices before the call's outputs replaced it."""
     frame = evaluator.free_frame(call.ref)
     value = certain(evaluator.value(frame, number))
-    if isinstance(value, Applied) and value.name in table.rows.replicate:
+    if is_copied(evaluator, table, value):
         return True
     operation = frame.code.operations[number]
     if isinstance(operation, s.Item) and depth:

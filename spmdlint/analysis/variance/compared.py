@@ -25,9 +25,18 @@ def of_comparison(
         return None  # whether an object was seen before is the same everywhere, whatever its id
     if found is None or found.kind != "identity" or not any(o in _GROUPS for o in operation.operators):
         return found
+    if _is_among_texts(function, operation):
+        return found
     if operation.operators[0] not in ("in", "not in") and _asks_for_first(content, frame, operation):
         return found
     return Reason(Site(frame.ref, number), "it separates a group of processes from the others", "group", found)
+
+
+def _is_among_texts(function: s.Function, operation: s.Compare) -> bool:
+    """Whether a comparison asks for one of several texts, which are no processes."""
+    listed = function.operations[operation.operands[-1]]
+    texts = [function.operations[n] for n in listed.elements] if isinstance(listed, s.Display) else []
+    return bool(texts) and all(isinstance(each, s.Const) and isinstance(each.value, str) for each in texts)
 
 
 def _asks_for_first(content: Origins, frame: Frame, operation: s.Compare) -> bool:

@@ -38,6 +38,7 @@ from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.evened import SHARDERS, capped, raised_to_what_is_alike
 from spmdlint.analysis.variance.exits import left_early, of_loop
+from spmdlint.analysis.variance.filledarrays import of_filled
 from spmdlint.analysis.variance.guarded import called_by_some, decided, guarded
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_item
@@ -169,6 +170,8 @@ class Variance(Property):
         """Why a field of an object from elsewhere varies, or why a parameter is most likely a part of the data."""
         if isinstance(operation, s.Parameter):
             return self._own_argument(origins, frame, number) or self._likely(frame, number)
+        if isinstance(operation, s.Load):
+            return of_filled(origins, self.control, frame, operation, number)
         if not isinstance(operation, s.Attribute):
             return None
         for value in ordered(origins.ev.value(frame, number)):
