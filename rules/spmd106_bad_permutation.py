@@ -17,9 +17,10 @@ class BadPermutation(Rule):
 
     Finds `ppermute` and `pshuffle` calls whose `perm`, written out or made by a comprehension over known values, has
     two pairs with the same source or the same destination. Also reports devices that the axis does not have, if the
-    size of the axis is known from the mesh shape of the surrounding map; and permutations that are computed from the
-    index of this process, from the number of its own devices although the devices of all processes take part, or from
-    the number of all devices although only those along one of several axes do.
+    size of the axis is known from the mesh shape of the surrounding map, or if pairs for all devices of the axis lead
+    past its end (`(i, i + 1) for i in range(n)`); and permutations that are computed from the index of this process,
+    from the number of its own devices although the devices of all processes take part, or from the number of all
+    devices although only those along one of several axes do.
 
     ## Why it matters
 
@@ -53,6 +54,7 @@ class BadPermutation(Rule):
 
     A permutation that depends on the size of the axis at run time is tried with three to eight devices, and reported if
     it is wrong for all of these sizes. A partial permutation is legal: a device that receives nothing gets zeros.
+    Negative numbers are legal as well: JAX counts them from the end of the axis, so `(i, i - 1)` makes a ring.
     """
 
     code = "SPMD106"
@@ -77,6 +79,15 @@ class BadPermutation(Rule):
                     "devices."
                 )
                 way_out = "Gather with jax.lax.all_gather and select one, or mask all but one device and sum with psum."
+            elif found.tried is not None and found.size is not None:
+                message = (
+                    f"This permutation has a {found.role} outside the axis for any number of devices "
+                    f"(with {found.tried} devices, numbered from 0: {found.device})."
+                )
+                way_out = (
+                    "For a shift without wrap-around, leave out the pairs at the end: for i in range(n - 1); for a "
+                    "ring, take the remainder: (i + 1) % n."
+                )
             elif found.tried is not None:
                 message = (
                     f"Two pairs of this permutation have the same {found.role} for any number of devices "

@@ -13,8 +13,8 @@ class BadPermutation(Struct, frozen=True):
     """A permutation with two pairs of one ``role``, or with a device outside an axis of ``size``.
 
     ``tried`` is the number of devices for which ``device`` was found, if the permutation is wrong for every other
-    number as well. ``device`` may be a variable's name. A ``role`` of "pair" means that the permutation lists single
-    devices, such as ``device``, in place of pairs.
+    number as well (``size`` is that number, too, if the device is outside). ``device`` may be a variable's name. A
+    ``role`` of "pair" means that the permutation lists single devices, such as ``device``, in place of pairs.
     """
 
     site: Site
@@ -74,10 +74,13 @@ def repeated(site: Site, known: Known, given: Values | None) -> BadPermutation |
 
 
 def out_of_range(site: Site, ends: list[tuple[int | None, int | None]], sizes: frozenset[int]) -> BadPermutation | None:
-    """A device that is outside an axis of any of these sizes."""
+    """A device that is outside an axis of any of these sizes.
+
+    JAX counts negative numbers from the end, as lists do: ``(i, i - 1)`` is a ring.
+    """
     for pair in ends:
         for end, role in zip(pair, ("source", "destination"), strict=True):
-            if end is not None and (end < 0 or end >= max(sizes)):
+            if end is not None and not -max(sizes) <= end < max(sizes):
                 return BadPermutation(site, end, role, max(sizes))
     return None
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, no_partition, repeated
+from spmdlint.analysis.axes.permutations import (
+    BadGroups,
+    BadPermutation,
+    groups,
+    no_partition,
+    out_of_range,
+    pairs,
+    repeated,
+)
+from spmdlint.analysis.axes.sizes import AxisSize
 from spmdlint.analysis.axes.specs import Specs
 from spmdlint.analysis.callgraph.reach import MapUse
 from spmdlint.analysis.evaluation.bindings import passed
@@ -22,11 +31,18 @@ from spmdlint.analysis.evaluation.values import (
     one,
 )
 from spmdlint.analysis.setup.written import Places
+from spmdlint.analysis.variance.origins import Origins
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 SIZES = range(3, 9)
 """The sizes that are tried; with fewer devices, too many permutations would be right or wrong by chance."""
+
+
+def _always(found: list[BadPermutation | None]) -> BadPermutation | None:
+    """The first fault, if there is one of the same role for each size."""
+    first = found[0]
+    return None if first is None or any(bad is None or bad.role != first.role for bad in found) else first
 
 
 class Trials:
@@ -38,7 +54,7 @@ class Trials:
         self.places = places
 
     def permutations(self) -> Iterator[BadPermutation]:
-        """Permutations in which two pairs share a source or a destination, whatever the number of devices."""
+        """Permutations in which two pairs share an end, or that leave the axis, whatever the number of devices."""
         for use in self.specs.applications:
             known = self.ev.knowledge.get(use.applied.name)
             if known is None or known.permutation is None:
@@ -112,17 +128,29 @@ class Trials:
         kept = self._kept(frame, operation) if not known.sources else None
         if kept is not None:
             return BadPermutation(site, kept[0], kept[1], tried=SIZES[0])
-        found = [repeated(site, known, self._of_size(frame, operation, unknown, size)) for size in SIZES]
-        first = found[0]
-        if first is None or any(bad is None or bad.role != first.role for bad in found):
+        lists = [self._of_size(frame, operation, unknown, size) for size in SIZES]
+        first = _always([repeated(site, known, each) for each in lists])
+        if first is not None:
+            return BadPermutation(site, first.device, first.role, tried=SIZES[0])
+        if known.sources or not self._is_size(site, known, frame, operation):
             return None
-        return BadPermutation(site, first.device, first.role, tried=SIZES[0])
+        ends = [pairs(known, each) or [] for each in lists]
+        sized = zip(ends, SIZES, strict=True)
+        first = _always([out_of_range(site, each, frozenset({size})) for each, size in sized])
+        return BadPermutation(site, first.device, first.role, first.size, SIZES[0]) if first is not None else None
 
     def _of_size(self, frame: Frame, operation: s.Collected, unknown: frozenset[int], size: int) -> Values:
         return collected(self.ev, frame, operation, dict.fromkeys(unknown, one(Constant(size))))
 
     def _unknown(self, frame: Frame, operation: s.Collected) -> frozenset[int] | None:
         """The operations that hold the number of devices: the ``n`` of ``for i in range(n)``, wherever it is read."""
+        end = self._end(frame, operation)
+        if end is None:
+            return None
+        return frozenset(number for number in range(len(frame.code.operations)) if self._same(frame, end, number))
+
+    def _end(self, frame: Frame, operation: s.Collected) -> int | None:
+        """The first unknown ``n`` of the loops ``for i in range(n)``."""
         for loop in operation.loops:
             step = frame.code.operations[loop]
             call = frame.code.operations[step.iterable] if isinstance(step, s.Next) else None
@@ -132,10 +160,19 @@ class Trials:
                 return None
             end = call.arguments[0 if len(call.arguments) == 1 else 1].value
             if constant(self.ev.value(frame, end)) is None:
-                numbers = range(len(frame.code.operations))
-                return frozenset(number for number in numbers if self._same(frame, end, number))
+                return end
         inner = frame.code.operations[operation.element]
-        return self._unknown(frame, inner) if isinstance(inner, s.Collected) else None
+        return self._end(frame, inner) if isinstance(inner, s.Collected) else None
+
+    def _is_size(self, site: Site, known: Known, frame: Frame, operation: s.Collected) -> bool:
+        """Whether the unknown number is the size of the axis along which the operation at a site permutes."""
+        within = self.ev.free_frame(site.ref)
+        call, end = within.code.operations[site.number], self._end(frame, operation)
+        axis = passed(call, known.axes, known.positional) if isinstance(call, s.Call) and known.axes else None
+        if axis is None or end is None:
+            return False
+        sizes = Origins(self.ev, self.places.calls, self.places.reach, AxisSize(within, axis))
+        return sizes.of(frame, end) is not None
 
     def _kept(self, frame: Frame, operation: s.Collected) -> tuple[str, str] | None:
         """A name that is one end of every pair, whichever device it refers to, and the role of that end."""

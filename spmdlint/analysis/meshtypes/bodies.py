@@ -49,7 +49,7 @@ from spmdlint.analysis.meshtypes.states import (
     changed,
     leaves_of,
 )
-from spmdlint.analysis.meshtypes.symbols import bound_axes, is_symbol
+from spmdlint.analysis.meshtypes.symbols import bound_axes, is_symbol, may_be_one
 from spmdlint.analysis.meshtypes.typer import Typer
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.typing import Typing
@@ -262,6 +262,8 @@ class Bodies:
         for axis in sorted(leaf.names - claim.named):
             if not bound.open and axis not in bound.names:
                 continue  # a wrong name, which is reported separately
+            if may_be_one({axis}, claim.named):
+                continue  # the axis that a parameter names may be one that the spec spells
             if not typer.region.checked and axis in typer.sent:
                 continue  # a reduction or gathering written by hand, as a ring is
             held = leaf.held(axis)
