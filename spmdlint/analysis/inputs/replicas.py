@@ -46,8 +46,9 @@ def own_replicas(
                     yield Site(ref, number), reason
             if not isinstance(callee, External) or not call.arguments:
                 continue
-            together = preview or (multi.written_for(ref.path) and trains_together(evaluator, reach, ref))
-            copies = callee.name in table.rows.replicate and together
+            copies = callee.name in table.rows.replicate and (
+                preview or (multi.written_for(ref.path) and trains_together(evaluator, reach, ref))
+            )
             if not copies and not (callee.name == _PUT and _replicates(evaluator, multi, frame, call)):
                 continue
             for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):

@@ -53,7 +53,9 @@ class StateKeys:
             if not self.multi.written_for(ref.path):
                 continue
             frame = self.ev.free_frame(ref)
-            together = self._replicated(frame) if trains_together(self.ev, self.reach, ref) else frozenset()
+            together = self._replicated(frame)
+            if together and not trains_together(self.ev, self.reach, ref):
+                together = frozenset()
             for number, call in frame.code.calls_in(sorted(self.ev.live_blocks(frame))):
                 key = self._initial_key(frame, call) if self.preview or number in together else None
                 if key is None and number in together and self._initializes(frame, call, _INSIDE):

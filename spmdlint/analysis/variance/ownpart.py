@@ -146,8 +146,9 @@ class OwnParts:
         for ref in sorted(self.reach.traced, key=lambda r: (r.path, r.index)):
             frame = self.ev.free_frame(ref)
             for number, call in self.ev.code(ref).of_kind(s.Call):
-                if any(says_who(self.ev, frame, call)) and not expects_failure(self.ev, frame, number):
-                    inside = self._surely_run(frame, number, [given for _, given in says_who(self.ev, frame, call)])
+                given = [value for _, value in says_who(self.ev, frame, call)]
+                if given and not expects_failure(self.ev, frame, number):
+                    inside = self._surely_run(frame, number, given)
                     if inside is not None:
                         yield from self._of_call(inside, number, call)
         yield from self._of_layers()
