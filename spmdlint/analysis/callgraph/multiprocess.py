@@ -76,8 +76,7 @@ class MultiProcess:
 
     def acts_for(self, path: Path) -> bool:
         """Whether a file does anything that only several processes need, besides asking how many there are."""
-        functions = self.project.modules[path].summary.functions
-        return self.always or any(_sign(f, o) and not _asks(o) for f in functions for o in f.operations)
+        return self.always or any(not _asks(operation) for operation in self._signs(path))
 
     def around(self, path: Path) -> bool:
         """Whether any file of the same component looks like a multi-process program."""
@@ -95,17 +94,12 @@ class MultiProcess:
         """Whether a file itself names such a thing."""
         if path not in self._known:
             module = self.project.modules[path]
-            self._known[path] = not module.words.isdisjoint(_WORDS) and any(
-                _sign(function, o) for function in module.summary.functions for o in function.operations
-            )
+            self._known[path] = not module.words.isdisjoint(_WORDS) and any(True for _ in self._signs(path))
         return self._known[path]
 
     def needs(self, path: Path) -> bool:
         """Whether a file names something that is of no use to a single process."""
-        if not self.says(path):
-            return False
-        functions = self.project.modules[path].summary.functions
-        return any(_sign(f, o) and getattr(o, "name", "") not in _WEAK for f in functions for o in f.operations)
+        return self.says(path) and any(getattr(sign, "name", "") not in _WEAK for sign in self._signs(path))
 
     def joins(self, path: Path) -> bool:
         """Whether a file's processes certainly know one another through JAX's service; if not, each lists its own CPUs.
@@ -123,9 +117,7 @@ class MultiProcess:
         """Whether a file is a test, by its name, that names arrays over devices at most, but no processes."""
         if self.always or not (path.stem.startswith("test_") or path.stem.endswith("_test")):
             return False
-        functions = self.project.modules[path].summary.functions
-        names = {getattr(o, "name", None) for f in functions for o in f.operations if _sign(f, o)}
-        return names <= _OF_ARRAYS
+        return {getattr(sign, "name", None) for sign in self._signs(path)} <= _OF_ARRAYS
 
     def counts_both(self, path: Path) -> bool:
         """Whether a function asks for both the global and the local device count: with several processes they differ.
@@ -154,11 +146,28 @@ class MultiProcess:
             function = functions[index]
             pending += [inner.index for inner in functions if inner.parent == index]
             for operation in function.operations:
-                if _sign(function, operation) and getattr(operation, "name", "") not in _WEAK:
+                if self._is_sign(path, function, operation) and getattr(operation, "name", "") not in _WEAK:
                     return True
                 if isinstance(operation, s.Load) and operation.name in tops:
                     pending.append(tops[operation.name])
         return False
+
+    def _signs(self, path: Path) -> Iterator[s.Operation]:
+        for function in self.project.modules[path].summary.functions:
+            yield from (o for o in function.operations if self._is_sign(path, function, o))
+
+    def _is_sign(self, path: Path, function: s.Function, operation: s.Operation) -> bool:
+        if isinstance(operation, s.Attribute):
+            return operation.name in _SIGNS or starts(function, operation)
+        if not isinstance(operation, s.Import):
+            return False
+        if operation.name not in _SIGNS and _SIGNS.isdisjoint(operation.module.split(".")):
+            return False
+        # A module of the project that is called like one of JAX is a sign only for what stands in it.
+        module = self.project.modules[path]
+        dotted = self.project.absolute(module, operation.module, operation.level)
+        whole = dotted if operation.name is None else f"{dotted}.{operation.name}"
+        return self.project.find_module(whole, module) is None and self.project.find_module(dotted, module) is None
 
     def _imported(self, path: Path) -> set[Path]:
         return {other for other, _ in self._imports(path)}
@@ -185,11 +194,3 @@ def _meets(operation: s.Operation) -> bool:
         ours = operation.module.startswith("jax.")  # projects have modules of that name as well
         return ours and (operation.module.endswith(_SERVICE) or operation.name == _SERVICE)
     return isinstance(operation, s.Attribute) and operation.name == _SERVICE
-
-
-def _sign(function: s.Function, operation: s.Operation) -> bool:
-    if isinstance(operation, s.Attribute):
-        return operation.name in _SIGNS or starts(function, operation)
-    return isinstance(operation, s.Import) and (
-        operation.name in _SIGNS or not _SIGNS.isdisjoint(operation.module.split("."))
-    )
