@@ -75,11 +75,13 @@ class Known(Struct, frozen=True):
     and is not traced. ``fills``: for an agreement point, the parameter that is the buffer for the result. ``rooted``:
     the parameter that counts on one process only, so that others may pass a value of a different form. ``cappable``: a
     property of the machine that no longer decides anything once it is capped. ``among``: the parameter that names the
-    processes which take part; without it, all do.
+    processes which take part; without it, all do. ``formerly``: the names that its parameters have in older versions of
+    the library, by their present names.
     """
 
     name: str
     parameters: tuple[str, ...] = ()
+    formerly: Mapping[str, str] = field(default_factory=dict)
     kind: Kind | None = None
     function: tuple[str, ...] = ()
     axes: str | None = None
@@ -321,12 +323,16 @@ def _fits(kind: str, value: object) -> bool:
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if kind.startswith("int"):
         return isinstance(value, int) and not isinstance(value, bool)
+    if kind.startswith("Mapping"):
+        return isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values())
     return isinstance(value, bool if kind == "bool" else str)
 
 
 def _words(kind: str) -> str:
     if kind.startswith("int"):
         return "a number"
+    if kind.startswith("Mapping"):
+        return "a table of strings"
     return "a list of strings" if kind.startswith("tuple") else "true or false" if kind == "bool" else "a string"
 
 

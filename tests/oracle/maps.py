@@ -177,7 +177,7 @@ def mesh(draw: Draw, writer: Writer, axes: tuple[tuple[str, int], ...], *, conte
     elif style == "make_mesh":
         text = f"jax.make_mesh({sizes}, {spelled}, {types})"
     elif style == "keywords":
-        text = f"jax.make_mesh(axis_shapes={sizes}, axis_names={spelled}, {types})"
+        text = f"jax.make_mesh({sizes}, axis_names={spelled}, {types})"
     else:
         writer.need(home, "import numpy as np")
     if style == "returned":

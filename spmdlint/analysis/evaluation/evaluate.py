@@ -486,6 +486,8 @@ class Evaluator(Frames):
         """The argument that a call of a library function passed for one of its parameters; None if it passed none."""
         known = self.knowledge.get(applied.name)
         found = applied.arguments.keyword(parameter)
+        if found is None and known is not None and parameter in known.formerly:
+            found = applied.arguments.keyword(known.formerly[parameter])
         if found is not None or known is None:
             return found
         if parameter in known.positional:
