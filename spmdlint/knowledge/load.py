@@ -76,12 +76,22 @@ class Known(Struct, frozen=True):
     the parameter that counts on one process only, so that others may pass a value of a different form. ``cappable``: a
     property of the machine that no longer decides anything once it is capped. ``among``: the parameter that names the
     processes which take part; without it, all do. ``formerly``: the names that its parameters have in older versions of
-    the library, by their present names.
+    the library, by their present names. ``parts``: it returns all parts of some data, or what describes them, which may
+    differ in size. ``part``: the parameter that says which of them it returns or describes; ``own``: it is that of this
+    process. ``part_of``: the parameters that describe the part which it returns. ``evened_by``: the parameter that
+    makes all parts the same size. ``rounds``: the parameter that says how often the data is repeated; without it,
+    endlessly.
     """
 
     name: str
     parameters: tuple[str, ...] = ()
     formerly: Mapping[str, str] = field(default_factory=dict)
+    parts: bool = False
+    part: str | None = None
+    own: bool = False
+    part_of: tuple[str, ...] = ()
+    evened_by: str | None = None
+    rounds: str | None = None
     kind: Kind | None = None
     function: tuple[str, ...] = ()
     axes: str | None = None
@@ -170,7 +180,7 @@ _TABLES = ("aliases", "functions", "methods")
 """The tables that a user's knowledge may have."""
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
-    "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among",
+    "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among", "part", "evened_by", "rounds",
 )  # fmt: skip
 """Keys whose value is the name of a parameter."""
 
@@ -286,6 +296,7 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
                 "called": tuple(table.get("called", ())),
                 "drops": tuple(table.get("drops", ())),
                 "switched_by": tuple(table.get("switched_by", ())),
+                "part_of": tuple(table.get("part_of", ())),
                 "function": (function,) if isinstance(function, str) else tuple(function),
             }
         )

@@ -29,8 +29,9 @@ from spmdlint.analysis.divergence.terms import Term, Terms, calls_in, equal, onl
 from spmdlint.analysis.divergence.truths import always_true
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
-from spmdlint.analysis.evaluation.values import External, Frame, Site
+from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.inputs.localrows import RowConditions
+from spmdlint.analysis.variance.caught import catches_end
 from spmdlint.analysis.variance.conditions import Assumptions, Closed, Conditions
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.dealt import dealt_by
@@ -389,9 +390,7 @@ class Divergences:
 
     def _at_end(self, frame: Frame, number: int, test: s.Caught) -> Divergence | None:
         """``except StopIteration`` that leaves a loop: the iterator's number of elements differs between processes."""
-        if test.kind is None or not any(
-            isinstance(v, External) and v.name == "builtins.StopIteration" for v in self.ev.value(frame, test.kind)
-        ):
+        if not catches_end(self.ev, frame, test):
             return None
         function, flow = self.ev.function(frame), self.ev.flow(frame.ref)
         tried = {
@@ -401,14 +400,14 @@ class Divergences:
         body = min(loops, key=len, default=frozenset())
         if any(edge.kind == "except" and edge.target in body for edge in function.blocks[number].edges):
             return None  # it goes on with something else
-        for block in sorted(tried & body & self.ev.live_blocks(frame)):
-            for asked in function.blocks[block].operations:
-                operation = function.operations[asked]
-                if isinstance(operation, s.Call) and len(operation.arguments) == 1:
-                    callees = self.ev.value(frame, operation.function)
-                    if any(isinstance(v, External) and v.name == "builtins.next" for v in callees):
-                        return self._in_loop(frame, number, operation.arguments[0].value, sorted(body))
-        return None
+        caught = function.blocks[number].test
+        reason = self.facets.content.of(frame, caught) if body and caught is not None else None
+        if caught is None or reason is None or reason.kind != "data" or self._is_unsure(frame, reason):
+            return None
+        calls = self._surely_parallel(frame, self.effects.of_blocks(frame, sorted(body)), reason)
+        if not calls or self.conditions.alone(frame, number):
+            return None
+        return Divergence(Site(frame.ref, caught), reason, calls[0], calls[1:], early_exit=False, loop=True)
 
     def _at_handler(self, frame: Frame, number: int) -> Divergence | None:
         """A handler that skips calls after its `try`. Calls in the `try`, or in the handler, are another hazard."""

@@ -28,7 +28,7 @@ def argument_for(ev: Evaluator, entered: Frame, name: str, call: s.Call, caller:
     positional = [f.name for f in entered.code.function.formals if f.kind in ("positional-only", "standard")]
     callees = ev.value(caller, call.function)
     partial = certain(callees)
-    if isinstance(partial, Applied) and _is_partial(ev, partial):
+    if isinstance(partial, Applied) and is_partial(ev, partial):
         return _through_partial(ev, partial, name, positional, call, caller)
     given = passed(call, name, tuple(positional[any(map(_binds_first, callees)) :]))
     return (caller, given) if given is not None else None
@@ -54,7 +54,7 @@ def arguments_for(
             continue  # a call of what a map returned
         for argument in call.arguments:
             partial = certain(ev.value(edge.caller, argument.value))
-            if isinstance(partial, Applied) and _is_partial(ev, partial):
+            if isinstance(partial, Applied) and is_partial(ev, partial):
                 given = _bound(ev, partial, entered, name)
                 if given is not None:
                     yield edge.caller, edge.number, given
@@ -83,7 +83,8 @@ def _binds_first(callee: Value) -> bool:
     )
 
 
-def _is_partial(ev: Evaluator, applied: Applied) -> bool:
+def is_partial(ev: Evaluator, applied: Applied) -> bool:
+    """Whether this is a function with some arguments bound."""
     known = ev.knowledge.get(applied.name)
     return known is not None and known.kind == "currying"
 

@@ -8,7 +8,6 @@ reported where nothing is proven.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Literal
 
 from spmdlint.analysis.evaluation.choices import taken
@@ -30,6 +29,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance.agreed import AgreedNames
 from spmdlint.analysis.variance.appended import of_appended, put_into
+from spmdlint.analysis.variance.caught import Caught
 from spmdlint.analysis.variance.compared import of_comparison
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
@@ -45,7 +45,7 @@ from spmdlint.analysis.variance.items import of_item
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.owndevice import NUMBERS
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
-from spmdlint.analysis.variance.raised import OwnRaise, Raised
+from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.rounds import of_round, side_by_side
 from spmdlint.analysis.variance.sharedout import shared_out
 from spmdlint.analysis.variance.shown import same_behind_bars
@@ -72,6 +72,8 @@ _CARRYING = tuple(
 )
 # Attributes that are the same everywhere, even of arrays that differ.
 _ALIKE = frozenset("shape dtype ndim size sharding device devices".split())
+# How many examples a part of a data set has.
+_SIZES = frozenset(("num_examples", "num_rows", "num_records"))
 # Functions that return the kind of their argument, and nothing about its contents.
 _OF_KIND = frozenset(
     "isscalar ndim shape size result_type dtype issubdtype can_cast iscomplexobj isrealobj iterable".split()
@@ -99,6 +101,7 @@ class Variance(Property):
         self.handed = handed
         self.agreed = AgreedNames(control)
         self.conditions = Conditions(control.ev)
+        self.caught = Caught(raised, control)
 
     def step(
         self, origins: Origins, frame: Frame, number: int, operation: s.Operation
@@ -140,31 +143,10 @@ class Variance(Property):
     ) -> Reason | Literal["continue"] | None:
         """Why a value varies because of the control flow that led to it."""
         if isinstance(operation, s.Caught):
-            return self.raised.reason(frame, number) or self._raised_for_data(origins, frame, number)
+            return self.raised.reason(frame, number) or self.caught.of_own_data(origins, frame, number)
         if not isinstance(operation, s.Load):
             return CONTINUE
         return None if self.agreed.is_one(frame, number, operation) else of_appended(origins, frame, number) or CONTINUE
-
-    def _raised_for_data(self, origins: Origins, frame: Frame, number: int) -> Reason | None:
-        """Why an exception caught here varies: it is raised for this process's own data, or on one process only."""
-        for own in self.raised.raises(frame, number):
-            found = self._decides(origins, frame, own, 0)
-            if found is not None and found.kind in ("data", "named", "identity", "group"):
-                return origins.step(frame, own.way[0].at, "whether this raises depends on it", found)
-        return None
-
-    def _decides(self, origins: Origins, frame: Frame, own: OwnRaise, called: int) -> Reason | None:
-        """Why something is raised or not; ``called`` is the number of calls on the way there that have been entered."""
-        if called == len(own.way):
-            branches = self.control.choosing(frame, (own.number,), None)
-            return origins.any_of(frame, (branch.test for branch in branches))
-        step = own.way[called]
-        around = self.control.choosing(frame, (step.at,), None) if called else ()
-        alone = origins.any_of(frame, (branch.test for branch in around))
-        if alone is not None and alone.kind == "identity":
-            return alone
-        ask = partial(self._decides, origins, own=own, called=called + 1)
-        return origins.in_call(frame, step.at, step.call, step.callee, ask)
 
     def beyond(self, origins: Origins, frame: Frame, number: int, operation: s.Operation) -> Reason | None:
         """Why a field of an object from elsewhere varies, or why a parameter is most likely a part of the data."""
@@ -206,6 +188,8 @@ class Variance(Property):
             # What the program itself sets on a library's object says nothing about that object.
             return origins.of_own_parts(frame, operation)
         found = self._part(origins, frame, operation)
+        if found is None and operation.name in _SIZES:
+            found = self.length.of(frame, operation.base)
         if found is None and operation.name in NUMBERS:
             found = self.own_device.of(frame, operation.base)
         return found or CONTINUE

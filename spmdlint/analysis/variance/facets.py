@@ -62,6 +62,7 @@ class Facets:
         self._length.inside = Origins(evaluator, calls, reach, inside, walk)
         self._length.made = Origins(evaluator, calls, reach, Made(), walk)
         content.length = presence.length = self.length
+        content.caught.goes_over = self.of_loop
         content.presence = self.presence
         presence.content = choice.content = self._length.content = self.content
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import handles
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site
@@ -97,6 +98,8 @@ class Iterated:
         function = origins.ev.function(frame)
         flow = origins.ev.flow(frame.ref)
         yields = {function.block_of[number]: number for number, _ in frame.code.of_kind(s.Yield)}
+        if _never_ends(origins.ev, frame, yields):
+            return None
         for number in sorted(origins.ev.live_blocks(frame)):
             test = function.blocks[number].test
             operation = function.operations[test] if test is not None else None
@@ -136,3 +139,21 @@ class Iterated:
                     site = Site(frame.ref, test)
                     return Reason(site, f"{function.name}() yields until this ends it", "data", found)
         return None
+
+
+def _never_ends(ev: Evaluator, frame: Frame, yields: Mapping[int, int]) -> bool:
+    """Whether a generator ends in a loop that goes on forever, as for padding: ``while True: yield row``."""
+    live, decided = ev.live_blocks(frame), dict(ev.decisions(frame))
+    for header, body in frame.code.flow.loops.items():
+        loop = body | {header}
+        stays = all(_goes_to(frame, block, decided.get(block)) <= loop for block in loop)
+        if stays and header in live and not loop.isdisjoint(yields):
+            return True
+    return False
+
+
+def _goes_to(frame: Frame, block: int, answer: bool | None) -> set[int]:
+    """The blocks that may follow one, given the outcome of its branch, but for handlers."""
+    closed = {None: None, True: "false", False: "true"}[answer]
+    edges = frame.code.function.blocks[block].edges
+    return {edge.target for edge in edges if edge.kind not in ("except", closed)}

@@ -26,6 +26,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.analysis.variance import sifted
 from spmdlint.analysis.variance.agreed import is_agreed
+from spmdlint.analysis.variance.arguments import is_partial
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.counted import size_asked_for
 from spmdlint.analysis.variance.cuts import cut_by
@@ -49,8 +50,10 @@ from spmdlint.analysis.variance.iterated import Iterated
 from spmdlint.analysis.variance.letters import of_encoded, of_letters, of_mapped, of_whole_file
 from spmdlint.analysis.variance.makeup import make_up
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.parts import deals, of_part
 from spmdlint.analysis.variance.selected import SELECTORS, by_function, by_index
 from spmdlint.analysis.variance.splits import of_split
+from spmdlint.analysis.variance.unbounded import has_no_end
 from spmdlint.analysis.variance.windows import Windows, resolved
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.program import summary as s
@@ -66,11 +69,11 @@ _CONSTRUCTORS = frozenset(("source", "from_list", "from_tensor_slices", "from_ge
 """Functions of a class that make one of its data sets."""
 _METHODS_KEEP = frozenset(
     "batch map prefetch shuffle cache as_numpy_iterator padded_batch enumerate filter with_options items keys values "
-    "copy tolist to_iter_dataset interleave flat_map unbatch".split()
+    "copy tolist to_iter_dataset interleave flat_map unbatch seed mp_prefetch with_format with_transform cast "
+    "remove_columns rename_column rename_columns select_columns iter to_iterable_dataset".split()
 )
 _PERMUTING = frozenset(("permutation", "permuted"))
 _LISTS = frozenset(("builtins.list", "builtins.tuple"))
-_SPLITTERS = frozenset(("numpy.array_split",))
 _FILLED = frozenset(f"numpy.{name}" for name in "zeros ones full empty".split())
 _SIZED = _FILLED | {"itertools.chain.from_iterable"}
 _COUNTED = frozenset(("arange", "repeat", "tile", "permutation"))
@@ -230,8 +233,12 @@ class Length(Property):
             # One of the arrays in a file, or in a dictionary.
             return origins.of(frame, operation.base) or of_item(self.inside, origins, frame, operation)
         for value in ordered(origins.ev.value(frame, operation.base)):
-            if isinstance(value, Applied) and value.name in _SPLITTERS and not divided(origins, value):
+            if isinstance(value, Applied) and deals(origins.ev, value) and not divided(origins, value):
                 return self._data(self.content.of(frame, operation.index), frame, number, "split by process index")
+        if not isinstance(index, s.Const):
+            described = origins.of(frame, operation.index)
+            if described is not None and described.kind == "data":
+                return described  # an array at these indices, or the part of a data set that they describe
         masked = by_index(origins.ev, frame, number, operation.index)
         found = self._selected(frame, masked, (operation.index, operation.base))
         return found or of_item(self.inside, origins, frame, operation)
@@ -289,8 +296,11 @@ class Length(Property):
     ) -> Reason | Literal["continue"] | None:
         arguments = [argument.value for argument in operation.arguments]
         for callee in origins.callees(frame, operation):
+            if isinstance(callee, Applied) and is_partial(origins.ev, callee):
+                return CONTINUE
             if isinstance(callee, External):
-                return self._external(origins, frame, number, callee.name, arguments)
+                dealt = of_part(origins, self.content, frame, number, operation, self.knowledge.get(callee.name))
+                return dealt or self._external(origins, frame, number, callee.name, arguments)
             if isinstance(callee, ClassValue):
                 objects = [v for v in ordered(origins.ev.value(frame, number)) if isinstance(v, Instance)]
                 return next((r for v in objects if (r := self.iterated.of_object(origins, v)) is not None), None)
@@ -301,35 +311,42 @@ class Length(Property):
                 found = origins.in_generator(frame, number, operation, callee, ask)
                 return found if found is not None else CONTINUE
         method = origins.ev.function(frame).operations[operation.function]
-        if isinstance(method, s.Attribute):
-            if method.name in SHARDERS:
-                found = self.content.any_of(frame, arguments)
-                how = "a shard, with the remainder not distributed"
-                if extended(origins, frame, method.base):
-                    return None
-                found = self._of_what(frame, method.base, found)
-                return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
-            if method.name in _METHODS_KEEP:
-                return origins.of(frame, method.base)
-            if method.name == "take" and arguments:  # from endless data, or by a program that pads and then takes
-                found = self.content.of(frame, arguments[0])
-                if found is not None and found.kind in ("data", "files"):
-                    return origins.step(frame, number, "this many elements are taken", found)
-                return None if is_agreed(origins.ev, frame, arguments[0]) else origins.of(frame, method.base)
-            if method.name in _PERMUTING and arguments:
-                return origins.of(frame, arguments[0])
-            if lists_folder(origins.ev, frame, method):
-                text = f".{method.name}() may find different files on each process"
-                return Reason(Site(frame.ref, number), text, "files")
-            return of_whole_file(frame, number, method) or of_encoded(self.content, frame, number, method)
-        return None
+        if not isinstance(method, s.Attribute):
+            return None
+        dealt = of_part(origins, self.content, frame, number, operation, self.knowledge.methods.get(method.name))
+        return dealt or self._method(origins, frame, number, method, arguments)
+
+    def _method(
+        self, origins: Origins, frame: Frame, number: int, method: s.Attribute, arguments: list[int]
+    ) -> Reason | None:
+        """Why the result of a method of an unknown or a library's object differs in length."""
+        if method.name in SHARDERS:
+            found = self.content.any_of(frame, arguments)
+            how = "a shard, with the remainder not distributed"
+            if extended(origins, frame, method.base):
+                return None
+            found = self._of_what(frame, method.base, found)
+            return self._data(found, frame, number, how) if found is not None and found.kind == "identity" else None
+        if method.name in _METHODS_KEEP:
+            return origins.of(frame, method.base)
+        if method.name == "take" and arguments:  # from endless data, or by a program that pads and then takes
+            found = self.content.of(frame, arguments[0])
+            if found is not None and found.kind in ("data", "files"):
+                return origins.step(frame, number, "this many elements are taken", found)
+            return None if is_agreed(origins.ev, frame, arguments[0]) else origins.of(frame, method.base)
+        if method.name in _PERMUTING and arguments:
+            return origins.of(frame, arguments[0])
+        if lists_folder(origins.ev, frame, method):
+            text = f".{method.name}() may find different files on each process"
+            return Reason(Site(frame.ref, number), text, "files")
+        return of_whole_file(frame, number, method) or of_encoded(self.content, frame, number, method)
 
     def _external(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
         known = self.knowledge.get(name)
         if known is not None and known.listing:
             return Reason(Site(frame.ref, number), f"{name}() may find different files on each process", "files")
-        if name in _RANGES or (name == _ISLICE and len(arguments) < 4):
-            return self._range(frame, number, first=1 if name == _ISLICE else 0)
+        if name in _RANGES:
+            return self._range(frame, number, first=0)
         if name in _READERS and arguments:
             found = self.content.of(frame, arguments[0])
             return self._data(found, frame, number, "read from its own file")
@@ -353,12 +370,7 @@ class Length(Property):
         if (known is None or known.batches) and not name.startswith(("builtins.", "itertools.")):
             return self._by_library(origins, frame, number, name, arguments)
         if name == _ISLICE:
-            shared = resolved(self.content.ev, frame, arguments[0])
-            if self._islice(frame, shared) is not None or padded(origins, frame, arguments[0]):
-                return None  # what was cut before it is shared out may well divide
-            how = "a stride by process index, with the remainder not distributed"
-            found = self._of_what(frame, arguments[0], self.content.of(frame, arguments[1]))
-            return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
+            return self._cut(origins, frame, number, arguments)
         return None
 
     def _kept(self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
@@ -419,6 +431,19 @@ class Length(Property):
                 differs = windows.differs(frame, *arguments, cut=False)
                 return self._data(differs, frame, number, "a range by process index")
         return found
+
+    def _cut(self, origins: Origins, frame: Frame, number: int, arguments: list[int]) -> Reason | None:
+        """Why what ``islice`` takes differs in length: by its ends, as a range does, or by the stride of its steps."""
+        if len(arguments) == 2 and has_no_end(self.content, frame, arguments[1]):
+            return self.iterated.of(origins, frame, arguments[0])
+        if len(arguments) < 4:
+            return self._range(frame, number, first=1)
+        shared = resolved(self.content.ev, frame, arguments[0])
+        if self._islice(frame, shared) is not None or padded(origins, frame, arguments[0]):
+            return None  # what was cut before it is shared out may well divide
+        how = "a stride by process index, with the remainder not distributed"
+        found = self._of_what(frame, arguments[0], self.content.of(frame, arguments[1]))
+        return self._data(found, frame, number, how) or origins.of(frame, arguments[0])
 
     def _islice(self, frame: Frame, number: int) -> int | None:
         """What ``islice(iterator, n)`` takes from; fewer elements than asked for mean that the end is reached."""

@@ -98,11 +98,11 @@ class Raised:
 
     def happens_to_one(self, kinds: Values) -> bool:
         """Whether one of these exceptions comes from outside the program, or stands for all exceptions."""
-        return any(map(_is_broad, _flat(kinds))) or self._from_outside(kinds) is not None
+        return any(map(_is_broad, flat(kinds))) or self._from_outside(kinds) is not None
 
     def _from_outside(self, kinds: Values) -> tuple[str, str] | None:
         """The first of some kinds of exceptions that comes from outside the program, and its source."""
-        for kind in _flat(kinds):
+        for kind in flat(kinds):
             if isinstance(kind, ClassValue):
                 found = self._own_kind(kind)
                 if found is not None:
@@ -128,7 +128,7 @@ class Raised:
             frame = self.ev.free_frame(ref)
             for block, _, caught in frame.code.each(_CAUGHT):
                 kinds = self.ev.value(frame, caught.kind) if caught.kind is not None else NOTHING
-                known = [self.knowledge.get(kind.name) for kind in _flat(kinds) if isinstance(kind, External)]
+                known = [self.knowledge.get(kind.name) for kind in flat(kinds) if isinstance(kind, External)]
                 sources = [str(each.raised) for each in known if each is not None and each.raised is not None]
                 for cls in self._raised_in(frame, block) if sources else ():
                     found.setdefault(cls.ref, []).extend(sources)
@@ -177,8 +177,8 @@ class Raised:
     def _is_tried(self, frame: Frame, at: int, kinds: Values) -> bool:
         """Whether an operation is inside a `try` with a clause for one of these exceptions, or for all."""
         for clause in clauses_around(frame.code.function, at):
-            given = set(_flat(self.ev.value(frame, clause.kind))) if clause.kind is not None else None
-            if given is None or not given.isdisjoint(_flat(kinds)) or any(map(_is_broad, given)):
+            given = set(flat(self.ev.value(frame, clause.kind))) if clause.kind is not None else None
+            if given is None or not given.isdisjoint(flat(kinds)) or any(map(_is_broad, given)):
                 return True
         return False
 
@@ -188,7 +188,7 @@ class Raised:
             return False
         made = frame.code.operations[operation.exception]
         kind = made.function if isinstance(made, s.Call) else operation.exception
-        caught = set(_flat(kinds))
+        caught = set(flat(kinds))
         for value in self.ev.value(frame, kind):
             lineage = self.ev.objects.lineage(value) if isinstance(value, ClassValue) else [value]
             if not caught.isdisjoint(lineage):
@@ -247,11 +247,11 @@ def _is_broad(kind: object) -> bool:
     return isinstance(kind, External) and kind.name in _BROAD
 
 
-def _flat(kinds: Values) -> Iterator[object]:
+def flat(kinds: Values) -> Iterator[object]:
     for kind in ordered(kinds):
         if isinstance(kind, Collection):
             for element in kind.elements:
-                yield from _flat(element)
+                yield from flat(element)
         else:
             yield kind
 
