@@ -189,7 +189,9 @@ class Variance(Property):
             return origins.of_own_parts(frame, operation)
         found = self._part(origins, frame, operation)
         if found is None and operation.name in _SIZES:
-            found = self.length.of(frame, operation.base)
+            part = frame.code.operations[operation.base]
+            described = self.length.of(frame, part.index) if isinstance(part, s.Subscript) else None
+            found = described or self.length.of(frame, operation.base)
         if found is None and operation.name in NUMBERS:
             found = self.own_device.of(frame, operation.base)
         return found or CONTINUE

@@ -235,10 +235,6 @@ class Length(Property):
         for value in ordered(origins.ev.value(frame, operation.base)):
             if isinstance(value, Applied) and deals(origins.ev, value) and not divided(origins, value):
                 return self._data(self.content.of(frame, operation.index), frame, number, "split by process index")
-        if not isinstance(index, s.Const):
-            described = origins.of(frame, operation.index)
-            if described is not None and described.kind == "data":
-                return described  # an array at these indices, or the part of a data set that they describe
         masked = by_index(origins.ev, frame, number, operation.index)
         found = self._selected(frame, masked, (operation.index, operation.base))
         return found or of_item(self.inside, origins, frame, operation)
