@@ -10,6 +10,15 @@ if TYPE_CHECKING:
     from spmdlint.rule import Program
 
 
+_ENTRIES = {
+    "in_axes": ("axis", "axes"),
+    "in_specs": ("spec", "specs"),
+    "out_specs": ("spec", "specs"),
+    "in_shardings": ("sharding", "shardings"),
+    "out_shardings": ("sharding", "shardings"),
+}
+
+
 class SpecStructure(Rule):
     """The number of specs of a `shard_map` does not match the arguments or results of its function.
 
@@ -18,7 +27,8 @@ class SpecStructure(Rule):
     Compares a tuple of `in_specs` with the positional parameters of the mapped function, and a tuple of `out_specs`
     with the tuple that the function returns, or with a single array where that is certain. It looks through `partial`,
     `jit` and wrappers that pass on all their arguments. A tuple of `in_axes` of `pmap` and `vmap` is compared with the
-    parameters, and with the positional arguments of the calls.
+    parameters, and with the positional arguments of the calls; tuples of `in_shardings` and `out_shardings` of `jit`
+    are compared as those of `shard_map`.
 
     ## Why it matters
 
@@ -76,8 +86,7 @@ class SpecStructure(Rule):
                 fact = f"{name} returns a tuple of {due}"
             else:
                 fact = f"{name} takes {due} argument{'' if due == '1' else 's'}"
-            one = "axis" if found.parameter == "in_axes" else "spec"
-            many = "axes" if found.parameter == "in_axes" else "specs"
+            one, many = _ENTRIES[found.parameter]
             given = f"{found.given} {one if found.given == 1 else many}"
             yield self.finding(
                 message=f"{found.parameter} has {given}, but {fact}.",

@@ -22,6 +22,7 @@ from spmdlint.analysis.evaluation.values import (
     Value,
     certain,
 )
+from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 
 MAX_CALLS = 6
@@ -73,14 +74,15 @@ class Structure:
     def check(self, use: MapUse) -> Iterator[WrongStructure]:
         """The mismatches of one application."""
         known = self.ev.knowledge.get(use.applied.name)
-        by_rows = known is not None and known.kind == "map" and "in_axes" in known.parameters
-        if known is None or not (by_rows or "in_specs" in known.specs):
+        names = _names(known) if known is not None else None
+        if known is None or names is None:
             return
-        parameter = "in_axes" if by_rows else "in_specs"
+        parameter, of_results = names
+        by_rows = parameter == "in_axes"
         for function in self.calls.functions_in(known, use.applied.arguments):
             if _is_stub(use, function):
                 continue
-            signature = self._signature(function)
+            signature = self._without_statics(use, self._signature(function))
             count = self._count(use, parameter)
             if signature is not None and count is not None:
                 least = sum(1 for _, default in signature.parameters if not default)
@@ -88,8 +90,8 @@ class Structure:
                 # The remaining ones may be passed by name, if there are axes for all that is passed by position.
                 if count > most or (count < least and (not by_rows or self._passes_more(use, count))):
                     yield WrongStructure(use.site, parameter, count, least, most, signature.function, results=False)
-            if not by_rows:
-                yield from self._results(use, function)
+            if of_results is not None:
+                yield from self._results(use, function, of_results)
 
     def _passes_more(self, use: MapUse, count: int) -> bool:
         """Whether every call of a map passes more arguments by position than there are axes."""
@@ -148,8 +150,19 @@ class Structure:
             return None
         return certain(self.ev.value(frame, calls[0].function))
 
-    def _results(self, use: MapUse, function: Value) -> Iterator[WrongStructure]:
-        count = self._count(use, "out_specs")
+    def _without_statics(self, use: MapUse, signature: _Positional | None) -> _Positional | None:
+        """The parameters that a jit takes arrays for; None if its static ones are not known by their positions."""
+        known = self.ev.knowledge.get(use.applied.name)
+        if signature is None or known is None or known.kind != "jit":
+            return signature
+        if use.applied.arguments.open or any(
+            self.ev.argument(use.applied, name) is not None for name in ("static_argnames", "static_argnums")
+        ):
+            return None
+        return signature
+
+    def _results(self, use: MapUse, function: Value, parameter: str) -> Iterator[WrongStructure]:
+        count = self._count(use, parameter)
         if count is None:
             return
         for target in self._targets(function, use):
@@ -158,11 +171,9 @@ class Structure:
             dues = self._lengths(target.frame)
             if dues:
                 if count not in dues:
-                    yield WrongStructure(
-                        use.site, "out_specs", count, min(dues), max(dues), name, True, returns=returns
-                    )
+                    yield WrongStructure(use.site, parameter, count, min(dues), max(dues), name, True, returns=returns)
             elif self.arrays.returned(target.frame):
-                yield WrongStructure(use.site, "out_specs", count, 1, 1, name, True, single=True, returns=returns)
+                yield WrongStructure(use.site, parameter, count, 1, 1, name, True, single=True, returns=returns)
 
     def _lengths(self, frame: Frame, depth: int = MAX_CALLS) -> set[int]:
         """The lengths of the tuples that a function returns, if it certainly returns nothing else.
@@ -185,6 +196,14 @@ class Structure:
         """The frames whose result is the map's result; none if a transformation changes it."""
         if self.calls.keeps_results(function):
             yield from self.calls.targets(function, Arguments(), use.frame.depth + 1, arrays=True)
+
+
+def _names(known: Known) -> tuple[str, str | None] | None:
+    """The parameters of a map or jit with one entry for each argument, and with one for each result."""
+    if known.kind == "map" and "in_axes" in known.parameters:
+        return "in_axes", None
+    found = [name for name in ("in_specs", "in_shardings") if name in known.specs]
+    return (found[0], found[0].replace("in_", "out_")) if found else None
 
 
 def _curried(signature: _Positional, arguments: Arguments) -> _Positional | None:

@@ -46,6 +46,8 @@ from spmdlint.knowledge.typing import Typed, Typing
 from spmdlint.program import summary as s
 
 _OF_SHAPES = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "sharding", "weak_type", "__name__"))
+# Functions that pass arrays of traced code to the host.
+_REPORTING = frozenset(("callback", "print", "io_callback", "pure_callback"))
 _ARITHMETIC: dict[str, Typed] = {"+": "sumlike", "-": "sumlike", "*": "product", "@": "product", "/": "quotient"}
 
 
@@ -106,12 +108,21 @@ class Typer:
             self.calling.pop()
 
     def _returned(self, scope: Scope) -> Type:
+        self._type_reported(scope)
         found = self.returns(scope)
         if len(found) == 1:
             return found[0][1]
         # If the paths differ, the reader wants to see the one that varies.
         types = [changed(each, partial(from_here, site)) for site, each in found]
         return either_type(types, told_apart(self.ev, scope.frame)) if types else LITERAL
+
+    def _type_reported(self, scope: Scope) -> None:
+        """Type what a function only passes to the host: no result depends on it, but its collectives run."""
+        code = scope.frame.code
+        for number, call in code.calls_named(_REPORTING).items():
+            if code.function.block_of[number] in self.ev.live_blocks(scope.frame):
+                for argument in call.arguments:
+                    self.type(scope, argument.value)
 
     def returns(self, scope: Scope) -> list[tuple[Site, Type]]:
         """The reachable return statements, each with its type."""
