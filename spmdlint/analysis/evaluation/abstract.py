@@ -23,6 +23,10 @@ _MARKS = frozenset(("abc.abstractmethod", "abc.abstractproperty"))
 _REFUSALS = frozenset(("builtins.NotImplementedError", "builtins.NotImplemented"))
 
 
+MAX_IMPLEMENTATIONS = 4
+"""The most methods that are followed in place of an abstract one."""
+
+
 class AbstractMethods:
     """Finds the methods that stand for abstract ones. One per run."""
 
@@ -30,6 +34,8 @@ class AbstractMethods:
         self.objects = objects
         self.ev = objects.ev
         self._busy = False
+        self._implemented: dict[FunctionRef, list[FunctionRef]] = {}
+        self._declared: dict[FunctionRef, FunctionRef | None] = {}
 
     def overrides(self, cls: ClassValue, name: str, found: Values) -> Values:
         """The method of the only subclass that defines it, if that of a class is abstract; what was found otherwise."""
@@ -38,6 +44,38 @@ class AbstractMethods:
             return found
         own = [sub for sub in self._subclasses.get(cls.ref, ()) if name in self.ev.project.function(sub.ref).stores]
         return self.objects.in_lineage(own, name, Instance(own[0])) if len(own) == 1 else found
+
+    def implementations(self, ref: FunctionRef) -> list[FunctionRef]:
+        """The methods of subclasses that implement an abstract one; none if there are many, or if it is no such method.
+
+        Which of them runs is not known, but one of them does.
+        """
+        if ref not in self._implemented:
+            cls = self.ev.project.enclosing_class(ref)
+            found: list[FunctionRef] = []
+            if cls is not None and self._is_abstract(ref):
+                name = self.ev.project.function(ref).name
+                methods = (self.ev.project.methods(sub.ref).get(name) for sub in self._subclasses.get(cls, ()))
+                found = [method for method in methods if method is not None and not self._is_abstract(method)]
+            self._implemented[ref] = found if len(found) <= MAX_IMPLEMENTATIONS else []
+        return self._implemented[ref]
+
+    def declared(self, ref: FunctionRef) -> FunctionRef | None:
+        """The abstract method that a method implements: what the code calls where it does not know the subclass."""
+        if ref not in self._declared:
+            self._declared[ref] = self._find_declared(ref)
+        return self._declared[ref]
+
+    def _find_declared(self, ref: FunctionRef) -> FunctionRef | None:
+        body = self.ev.project.enclosing_class(ref)
+        if body is None:
+            return None
+        name = self.ev.project.function(ref).name
+        for ancestor in self.objects.lineage(ClassValue(body, self.ev.free_frame(body).outer)):
+            method = self.ev.project.methods(ancestor.ref).get(name) if ancestor.ref != body else None
+            if method is not None:
+                return method if self._is_abstract(method) else None
+        return None
 
     @cached_property
     def _subclasses(self) -> dict[FunctionRef, list[ClassValue]]:

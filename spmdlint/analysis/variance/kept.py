@@ -1,6 +1,8 @@
-"""Functions that objects keep in fields: a call of such a field calls what the constructor was given."""
+"""Functions that stand for others: what an object keeps in a field, and what implements an abstract method."""
 
 from __future__ import annotations
+
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.constructed import Constructed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -14,7 +16,7 @@ MAX_KEPT = 4
 
 def callees(ev: Evaluator, constructed: Constructed, frame: Frame, number: int) -> list[Value]:
     """What a call may call, by its function operand; a field of an unknown object is what constructors were given."""
-    values = list(ordered(ev.value(frame, number)))
+    values = [each for value in ordered(ev.value(frame, number)) for each in _implemented(ev, value)]
     field = frame.code.operations[number]
     if not isinstance(field, s.Attribute) or not all(isinstance(each, (Free, Unknown)) for each in values):
         return values
@@ -29,3 +31,11 @@ def callees(ev: Evaluator, constructed: Constructed, frame: Frame, number: int) 
             if isinstance(function, FunctionValue):
                 kept.append(function)
     return kept or values
+
+
+def _implemented(ev: Evaluator, value: Value) -> list[Value]:
+    """The methods that may stand for an abstract one; any other value itself."""
+    if not isinstance(value, FunctionValue):
+        return [value]
+    made = ev.objects.abstract.implementations(value.ref)
+    return [replace(value, ref=ref) for ref in made] or [value]

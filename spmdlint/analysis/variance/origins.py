@@ -487,7 +487,9 @@ class Origins:
     def _calls_of(self, ref: FunctionRef) -> list[CallEdge]:
         """The calls of a function, each once: regardless of who calls the caller, where it certainly makes the call."""
         if ref not in self._entries:
-            edges = [e for e in self.reach.callers.get(ref, ()) if e.target.way == "call" and e.caller.ref != ref]
+            declared = self.ev.objects.abstract.declared(ref)
+            entering = [*self.reach.callers.get(ref, ()), *(self.reach.callers.get(declared, ()) if declared else ())]
+            edges = [e for e in entering if e.target.way == "call" and e.caller.ref != ref]
             free = {e.site for e in edges if e.caller is self.ev.free_frame(e.caller.ref)}
             once: dict[tuple[Site, Frame | None], CallEdge] = {}
             for edge in edges:
