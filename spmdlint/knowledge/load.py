@@ -80,7 +80,7 @@ class Known(Struct, frozen=True):
     differ in size. ``part``: the parameter that says which of them it returns or describes; ``own``: it is that of this
     process. ``part_of``: the parameters that describe the part which it returns. ``evened_by``: the parameter that
     makes all parts the same size. ``rounds``: the parameter that says how often the data is repeated; without it,
-    endlessly.
+    endlessly. ``optional``: where a source finds nothing, it returns None.
     """
 
     name: str
@@ -92,6 +92,7 @@ class Known(Struct, frozen=True):
     part_of: tuple[str, ...] = ()
     evened_by: str | None = None
     rounds: str | None = None
+    optional: bool = False
     kind: Kind | None = None
     function: tuple[str, ...] = ()
     axes: str | None = None

@@ -13,7 +13,8 @@ from spmdlint.program.link import Project
 _SIGNS = frozenset(
     "process_index process_count host_id host_count multihost_utils process_allgather sync_global_devices "
     "broadcast_one_to_all local_devices make_array_from_process_local_data make_array_from_callback "
-    "make_array_from_single_device_arrays host_local_array_to_global_array addressable_shards addressable_data".split()
+    "make_array_from_single_device_arrays host_local_array_to_global_array addressable_shards addressable_data "
+    "save_checkpoint_multiprocess".split()
 )
 # Single-process code uses these names as well, for its devices and for the parts of an array on them.
 _WEAK = frozenset(("local_devices", "addressable_shards", "addressable_data"))

@@ -44,7 +44,8 @@ class Presence(Property):
                         found = self.length.of(frame, operation.arguments[0].value)
                         text = "it ends after a different number of steps on each process"
                         return origins.step(frame, number, text, found) if found else None
-                    return None
+                    known = origins.ev.knowledge.get(callee.name)
+                    return self.content.of(frame, number) if known is not None and known.optional else None
             return CONTINUE
         if isinstance(operation, (s.Load, s.Store, s.Attribute, s.Parameter, s.BoolOp, s.Await)):
             return CONTINUE
