@@ -18,7 +18,8 @@ class WrongDimension(Rule):
     Follows in the body of a `shard_map` which dimension of an array each axis splits: the specs say it of arguments,
     and `psum_scatter`, `all_gather` and `all_to_all` with `tiled=True` change it. Reports a collective that puts the
     parts together along a different dimension, such as an `all_to_all` that repeats the first one where it should
-    reverse it, and an output whose spec names the axis at a different dimension.
+    reverse it, and an output whose spec names the axis at a different dimension. Also reports a `psum` or `pmean` over
+    an axis that splits a dimension, if the spec of the output says that the axis still splits it.
 
     ## Why it matters
 
@@ -70,6 +71,29 @@ class WrongDimension(Rule):
     name = "wrong-dimension"
 
     def check(self, program: Program) -> Iterator[Diagnostic]:
+        yield from self._misplaced(program)
+        for found in program.bodies.once("overlaid", at="operation"):
+            event = found.event
+            place = program.place(event.site)
+            yield self.finding(
+                message=(
+                    f"This adds up parts that {event.axis!r} splits between the devices: the spec of the output says "
+                    f"that each device along {event.axis!r} has a part of its own "
+                    f"({program.where(event.mark.site, place.path)}), but now all of them have the same sum."
+                ),
+                place=place,
+                help=(
+                    f"Reduce only over the axes along which each device has a share of every element, not over "
+                    f"{event.axis!r}; or remove {event.axis!r} from the spec of the output."
+                ),
+                related=(
+                    Related(program.place(event.mark.site), "The spec is made here."),
+                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
+                ),
+            )
+
+    def _misplaced(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.bodies.once("misplaced", at="operation"):
             event = found.event
             assert event.dimensions is not None

@@ -28,7 +28,7 @@ from spmdlint.analysis.evaluation.values import (
     constant,
 )
 from spmdlint.analysis.meshtypes import application, transforms
-from spmdlint.analysis.meshtypes.dimensions import misplaced_under
+from spmdlint.analysis.meshtypes.dimensions import misplaced_under, overlaid_under
 from spmdlint.analysis.meshtypes.offered import reduces_on_another_arm
 from spmdlint.analysis.meshtypes.onpurpose import has_own_sibling
 from spmdlint.analysis.meshtypes.passed import Passed
@@ -253,6 +253,7 @@ class Bodies:
             typer.tell(side_by_side(claim.given, claim.named, claim.spec))
             typer.tell(dimensions_of_none(claim.given, claim.layout, claim.spec))
             typer.tell(misplaced_under(claim.given, claim.layout, claim.spec, typer.splitting))
+            typer.tell(overlaid_under(claim.given, claim.layout, claim.spec))
         self._keep(typer, use, None)
         return typer, found
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from spmdlint.analysis.evaluation.values import Applied, Constant, Site, constant
-from spmdlint.analysis.meshtypes.dimensions import misplaced_by, moves, rearranged
+from spmdlint.analysis.meshtypes.dimensions import misplaced_by, moves, overlaid, rearranged
 from spmdlint.analysis.meshtypes.passed import Passed
 from spmdlint.analysis.meshtypes.primitives import moved, place_on_axis, reduced
 from spmdlint.analysis.meshtypes.scopes import Scope
@@ -46,7 +46,9 @@ def collective(typer: Typer, scope: Scope, name: str, known: Known, passed: Pass
             for axis in names:
                 if axis in typer.stacked and leaf.marked("gradient", axis) is not None:
                     typer.settled.setdefault(axis, site)
-            return replace(result, scalar=leaf.scalar)
+            layout = tuple(held - axes.names for held in leaf.layout) if leaf.layout is not None else None
+            result = replace(result, scalar=leaf.scalar, layout=layout)
+            return overlaid(leaf, result, axes.names, site) if rule in ("psum", "pmean") else result
 
         return changed(value, reduce)
     if rule is None or _to_reduced(passed):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, Constant, Site, constant
 from spmdlint.analysis.meshtypes.primitives import Event
-from spmdlint.analysis.meshtypes.states import Layout, Leaf, Mark
+from spmdlint.analysis.meshtypes.states import ALIKE, Layout, Leaf, Mark
 
 _NOTHING: frozenset[str] = frozenset()
 _GATHERS = {"jax.lax.all_gather": "axis", "jax.lax.all_to_all": "concat_axis"}
@@ -99,6 +99,29 @@ def misplaced_under(leaf: Leaf, claimed: Layout, spec: Site, splitting: Set[Site
                 if began in splitting:
                     event = replace(event, site=began, mark=Mark("placed", axis, spec), origin=began)
                 yield event
+
+
+def overlaid(before: Leaf, after: Leaf, axes: Set[str], site: Site) -> Leaf:
+    """The sum or mean over axes with a mark for those that split a dimension of the array, whose parts are then mixed.
+
+    What is split along the first dimension alone may be one separate array for each device, which may well be added.
+    """
+    marks = set()
+    for number, held in enumerate(before.layout or ()):
+        for axis in held & axes if number or held - axes else ():
+            if before.state(axis) == "varying":
+                marks.add(Mark("overlaid", axis, site))
+    return replace(after, marks=after.marks | marks) if marks else after
+
+
+def overlaid_under(leaf: Leaf, claimed: Layout, spec: Site) -> Iterator[Event]:
+    """A spec that says of an output that an axis splits it, although its parts were mixed by a sum over that axis."""
+    for dimension, axes in enumerate(claimed):
+        for axis in sorted(axes):
+            mark = leaf.marked("overlaid", axis)
+            if mark is not None and leaf.state(axis) in ALIKE:
+                placed = Mark("placed", axis, spec)
+                yield Event("overlaid", mark.site, axis, "", placed, dimensions=(dimension, dimension))
 
 
 def of_product(left: Leaf, right: Leaf) -> Layout | None:

@@ -39,6 +39,7 @@ Fact = Literal[
     "contracted",
     "placed",
     "piled",
+    "overlaid",
 ]
 Layout: TypeAlias = tuple[frozenset[str], ...]
 """For each dimension of an array, the axes that split it."""
@@ -61,7 +62,8 @@ class Mark(Struct, frozen=True):
     - *contracted*: a product that sums over a dimension which is split over the axis;
     - *repeated*: made, or not made, depending on a predicate; *placed*: splits another dimension than a collective or
       a spec says. Of these, not of values;
-    - *piled*: the parts of a matrix's rows, gathered along a new dimension.
+    - *piled*: the parts of a matrix's rows, gathered along a new dimension;
+    - *overlaid*: parts of a dimension that the axis splits, added up as if they were shares of the same elements.
     """
 
     fact: Fact
