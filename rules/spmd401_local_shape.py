@@ -16,9 +16,9 @@ class LocalShape(Rule):
     ## What it does
 
     Follows the shapes of arrays that are passed to parallel calls back to sizes that differ between processes: the
-    length of a process's share of the data, a listing, the longest example of the local batch (a tokenizer may pad to
-    it), a random choice, or the process index itself, also through the project's own generators and iterators. Does the
-    same for the structure of trees: None, or an empty container, on some processes where others pass a value.
+    length of a process's share of the data, a listing, the longest example of the local batch (a tokenizer, a
+    `padded_batch` without `padded_shapes` or `bucket_by_sequence_length` may pad to it), a random choice, or the
+    process index itself, also through the project's own generators and iterators. Does the same for the structure of trees: None, or an empty container, on some processes where others pass a value.
 
     ## Why it matters
 
@@ -68,7 +68,7 @@ class LocalShape(Rule):
             yield self._diagnostic(program, found)
 
     def _diagnostic(self, program: Program, found: Given) -> Diagnostic:
-        source = found.reason.cause
+        source = found.cause or found.reason.cause
         place = program.place(found.site)
         what = "structure" if found.structure else "shape"
         mend = (

@@ -27,7 +27,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
 )
 from spmdlint.analysis.variance.facets import Facets
-from spmdlint.analysis.variance.lastbatch import REMAINDER
+from spmdlint.analysis.variance.lastbatch import BY_LENGTH, REMAINDER
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.otherranks import is_of_others, told_by_others
 from spmdlint.analysis.variance.selected import SELECTED
@@ -85,6 +85,7 @@ class Inputs:
             rooted = self._rooted(operation, call)
             for argument in operation.arguments:
                 found = self._shape(frame, operation, argument.value, call) if argument.value != rooted else None
+                found = found or self._by_length(frame, argument.value, call)
                 if found is not None:
                     yield found
                     break
@@ -110,6 +111,14 @@ class Inputs:
                 return Given(Site(frame.ref, value), call, reason, structure=facet is self.facets.structure)
         return None
 
+    def _by_length(self, frame: Frame, value: int, call: ParallelCall) -> Given | None:
+        """Why each batch has a different shape on each process: it is as long as this process's own examples."""
+        reason = self.facets.last_batch.of(frame, value)
+        made = _step(reason, BY_LENGTH)
+        if reason is None or made is None or made.source.kind == "named":
+            return None
+        return Given(Site(frame.ref, value), call, reason, cause=made)
+
     def _is_own(self, frame: Frame, operation: s.Call, value: int) -> bool:
         """Whether an argument is one process's part: a call gathers it as such, or it is sliced by process index."""
         if self.effects.agrees(frame, operation):
@@ -124,8 +133,8 @@ class Inputs:
                 continue
             for argument in operation.arguments:
                 reason = self.facets.last_batch.of(frame, argument.value)
-                if reason is not None:
-                    kept = next(step for step in reason.chain() if step.kind == REMAINDER)
+                kept = _step(reason, REMAINDER)
+                if reason is not None and kept is not None:
                     yield Given(Site(frame.ref, argument.value), call, reason, cause=kept)
                     break
 
@@ -229,3 +238,8 @@ class Inputs:
                 bound = len(function.arguments.positional) - 1
                 return names[bound:] if inner is not None and inner.kind == "currying" else names
         return []
+
+
+def _step(reason: Reason | None, kind: str) -> Reason | None:
+    """The first step of a kind that led to something."""
+    return next((step for step in reason.chain() if step.kind == kind), None) if reason is not None else None

@@ -29,7 +29,17 @@ from spmdlint.knowledge.typing import Typed
 
 EVERY_AXIS = ""
 Hazard = Literal[
-    "twice", "added", "bent", "ratio", "shared", "stacked", "predicate", "contracted", "misplaced", "piled", "overlaid",
+    "twice",
+    "added",
+    "bent",
+    "ratio",
+    "shared",
+    "stacked",
+    "predicate",
+    "contracted",
+    "misplaced",
+    "piled",
+    "overlaid",
     "scalar",
 ]
 

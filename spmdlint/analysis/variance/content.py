@@ -44,6 +44,7 @@ from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.items import of_item
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.owndevice import NUMBERS
+from spmdlint.analysis.variance.parts import holds_part
 from spmdlint.analysis.variance.ragged import is_length_of_one, summary_of_lengths
 from spmdlint.analysis.variance.raised import Raised
 from spmdlint.analysis.variance.rounds import of_round, side_by_side
@@ -332,7 +333,8 @@ class Variance(Property):
                 counted = None if taken is not None else self.counters.skewed(origins, frame, operation)
                 if taken is not None or counted is not None:
                     return taken or counted
-            return self._of_library(origins, frame, number, callee.name, arguments)
+            part = holds_part(origins, frame, number, operation, known)
+            return part or self._of_library(origins, frame, number, callee.name, arguments)
         found = self.sources.of_method(frame, number, operation) or self._own_part(frame, number)
         if found is not None:
             return found
@@ -343,14 +345,22 @@ class Variance(Property):
             if share is not None:
                 return share if share.kind == "data" else None
         if isinstance(method, s.Attribute) and not any(isinstance(c, (*_OBJECTS, External)) for c in callees):
-            if method.name in _WRITERS:
-                return self._stamp(frame, number, origins.of(frame, method.base))
-            if method.name == "join":
-                return origins.any_of(frame, (method.base, *arguments))
-            if method.name == "index":
-                return origins.any_of(frame, (method.base, *arguments)) or self._own_place(frame, method, arguments)
-            return shared_out(origins, frame, number, operation) or origins.of(frame, method.base)
+            return self._of_method(origins, frame, number, operation, method)
         return CONTINUE
+
+    def _of_method(
+        self, origins: Origins, frame: Frame, number: int, operation: s.Call, method: s.Attribute
+    ) -> Reason | None:
+        """Why the result of a method of a library's or an unknown object varies."""
+        arguments = [argument.value for argument in operation.arguments]
+        if method.name in _WRITERS:
+            return self._stamp(frame, number, origins.of(frame, method.base))
+        if method.name == "join":
+            return origins.any_of(frame, (method.base, *arguments))
+        if method.name == "index":
+            return origins.any_of(frame, (method.base, *arguments)) or self._own_place(frame, method, arguments)
+        part = holds_part(origins, frame, number, operation, self.knowledge.methods.get(method.name))
+        return part or shared_out(origins, frame, number, operation) or origins.of(frame, method.base)
 
     def _own_place(self, frame: Frame, method: s.Attribute, arguments: Sequence[int]) -> Reason | None:
         """The position of one of this process's devices among all: ``devices.index(jax.local_devices()[0])``."""

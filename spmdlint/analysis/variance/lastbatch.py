@@ -22,7 +22,9 @@ from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
 REMAINDER = "remainder"
-"""The kind of the step that changes the size of batches."""
+"""The kind of the step that changes the size of the last batch."""
+BY_LENGTH = "by length"
+"""The kind of the step that makes each batch as long as its longest example."""
 _BATCHERS = frozenset(("batch", "padded_batch"))
 _BUCKETS = frozenset(("padded_batch", "bucket_by_sequence_length", "ragged_batch"))
 _FIXED = frozenset(("padded_shapes",))
@@ -32,7 +34,10 @@ _METHODS_KEEP = frozenset(
     "reshape swapaxes".split()
 )
 _KEEPERS = frozenset(f"builtins.{name}" for name in "iter next enumerate zip list tuple sorted dict".split()) | {
-    "itertools.islice"
+    "itertools.islice",
+    "tensorflow_datasets.as_numpy",
+    "flax.jax_utils.prefetch_to_device",
+    "flax.training.common_utils.shard",
 }
 _MAPPERS = MAPPERS | {"builtins.map"}
 _LIBRARIES = ("numpy.", "jax.numpy.", "jax.device_put")
@@ -125,7 +130,7 @@ class LastBatch(Property):
         if part is None or part.kind != "data":
             return None
         text = "each batch is as long as the longest of this process's own examples in it"
-        return Reason(Site(frame.ref, number), text, REMAINDER, part)
+        return Reason(Site(frame.ref, number), text, BY_LENGTH, part)
 
     def _batched(self, frame: Frame, number: int, operation: s.Call, part: Reason | None) -> Reason | None:
         """Why a call makes batches of different sizes: its data is a part, and it keeps the remainder."""

@@ -36,6 +36,21 @@ def of_part(
     return length.any_of(frame, given)
 
 
+def holds_part(content: Origins, frame: Frame, number: int, call: s.Call, known: Known | None) -> Reason | None:
+    """Why a call of a library function returns or describes this process's part of some data, of whatever size."""
+    if known is None or not (known.own or known.part or known.part_of):
+        return None
+    short = known.name.rpartition(".")[2]
+    if known.own:
+        return Reason(Site(frame.ref, number), f"{short}() gives this process's part", "data")
+    given = [known.part] if known.part is not None else known.part_of
+    selecting = [value for each in given if (value := passed(call, each, known.positional)) is not None]
+    found = content.any_of(frame, selecting)
+    if found is None or found.kind not in (*_WHICH, "data"):
+        return None
+    return Reason(Site(frame.ref, number), f"{short}() selects this process's part", "data", found)
+
+
 def deals(ev: Evaluator, value: object) -> bool:
     """Whether a value is a library's list of all parts of some data, which differ in size."""
     known = ev.knowledge.get(value.name) if isinstance(value, Applied) else None
