@@ -109,6 +109,15 @@ _TEXT_METHODS = frozenset("join format lower upper strip replace decode removepr
 _NAMES = frozenset("name path key label tag __name__ __qualname__ __module__".split())
 
 
+def compared_with_numbers(evaluator: Evaluator, frame: Frame, element: int) -> bool:
+    """Whether the element that a loop takes is compared with a number, so that the loop goes over numbers."""
+    for _, compared in frame.code.of_kind(s.Compare):
+        roots = [frame.code.root_of(each) for each in compared.operands]
+        if element in roots and any(number(evaluator, frame, each) for each in roots if each != element):
+            return True
+    return False
+
+
 def names_something(evaluator: Evaluator, frame: Frame, value: int) -> bool:
     """Whether the value is certainly a string, or its author calls it a name or a path."""
     root = frame.code.root_of(value)

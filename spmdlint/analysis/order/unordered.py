@@ -16,6 +16,7 @@ from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.elements import written_out
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
+from spmdlint.analysis.evaluation.numeric import compared_with_numbers
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
 from spmdlint.analysis.order.dimensions import listed_dimensions
@@ -122,7 +123,7 @@ class SetLoops:
         # Few loops do anything that depends on an order, and that is quicker to find out than the order.
         reached = self._reached(frame, ref, header, test, operation)
         reason = self.order.of(frame, operation.iterable) if reached is not None else None
-        if reached is not None and reason is not None:
+        if reached is not None and reason is not None and not compared_with_numbers(self.ev, frame, test):
             yield SetLoop(Site(ref, test), Site(ref, operation.iterable), reason, *reached)
 
     def _reached(
