@@ -10,11 +10,11 @@ class DataDependentLoopExit(BranchRule):
 
     Finds loops over a process's share of the data, and branches on it, that make parallel calls: a strided slice of a
     list by the process index (`files[jax.process_index()::jax.process_count()]`), a shard of a dataset, a split, a part
-    that TensorFlow Datasets, SeqIO or Hugging Face's datasets deal to the process, and the lengths, generators and
-    objects made from them, also where a handler finds out that an iterator has ended. Data that the program itself passes on as this process's part,
-    as to `jax.make_array_from_process_local_data`, counts as well, and so do exceptions that the program's own
-    functions raise because of it. Also finds conditions on the output of a `pmap` that no reduction has made the same
-    on all devices: each process sees only the results of its own devices.
+    that a library deals to the process (TensorFlow Datasets, SeqIO, Grain, Hugging Face's datasets), and the lengths,
+    generators and objects made from them, also where a handler finds out that an iterator has ended. Data that the
+    program itself passes on as this process's part, as to `jax.make_array_from_process_local_data`, counts as well, and
+    so do exceptions that the program's own functions raise because of it. Also finds conditions on the output of a
+    `pmap` that no reduction has made the same on all devices: each process sees only the results of its own devices.
 
     ## Why it matters
 

@@ -18,7 +18,8 @@ class LocalShape(Rule):
     Follows the shapes of arrays that are passed to parallel calls back to sizes that differ between processes: the
     length of a process's share of the data, a listing, the longest example of the local batch (a tokenizer, a
     `padded_batch` without `padded_shapes` or `bucket_by_sequence_length` may pad to it), a random choice, or the
-    process index itself, also through the project's own generators and iterators. Does the same for the structure of trees: None, or an empty container, on some processes where others pass a value.
+    process index itself, also through the project's own generators and iterators. Does the same for the structure of
+    trees: None, or an empty container, on some processes where others pass a value.
 
     ## Why it matters
 

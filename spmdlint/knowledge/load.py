@@ -79,8 +79,10 @@ class Known(Struct, frozen=True):
     the library, by their present names. ``parts``: it returns all parts of some data, or what describes them, which may
     differ in size. ``part``: the parameter that says which of them it returns or describes; ``own``: it is that of this
     process. ``part_of``: the parameters that describe the part which it returns. ``evened_by``: the parameter that
-    makes all parts the same size. ``rounds``: the parameter that says how often the data is repeated; without it,
-    endlessly. ``optional``: where a source finds nothing, it returns None.
+    makes all parts the same size; with ``uneven``, they are the same by default, and these of its values, by the last
+    parts of their names, make them differ. ``rounds``: the parameter that says how often the data is repeated; without
+    it, endlessly. ``sampler``: the parameter that is an object which selects the records, perhaps endlessly.
+    ``optional``: where a source finds nothing, it returns None.
     """
 
     name: str
@@ -91,7 +93,9 @@ class Known(Struct, frozen=True):
     own: bool = False
     part_of: tuple[str, ...] = ()
     evened_by: str | None = None
+    uneven: tuple[str, ...] = ()
     rounds: str | None = None
+    sampler: str | None = None
     optional: bool = False
     kind: Kind | None = None
     function: tuple[str, ...] = ()
@@ -181,7 +185,7 @@ _TABLES = ("aliases", "functions", "methods")
 """The tables that a user's knowledge may have."""
 _PARAMETERS = (
     "axes", "mesh", "sizes", "only", "spmd", "leaves", "groups", "permutation", "callback", "seed", "label", "local",
-    "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among", "part", "evened_by", "rounds",
+    "batches", "asked", "deal_seed", "dealt", "fills", "rooted", "among", "part", "evened_by", "rounds", "sampler",
 )  # fmt: skip
 """Keys whose value is the name of a parameter."""
 
@@ -298,6 +302,7 @@ def read_tables(tables: Mapping[str, Any], where: str, functions: dict[str, Know
                 "drops": tuple(table.get("drops", ())),
                 "switched_by": tuple(table.get("switched_by", ())),
                 "part_of": tuple(table.get("part_of", ())),
+                "uneven": tuple(table.get("uneven", ())),
                 "function": (function,) if isinstance(function, str) else tuple(function),
             }
         )

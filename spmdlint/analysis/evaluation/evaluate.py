@@ -187,7 +187,7 @@ class Evaluator(Frames):
             return found
         if isinstance(operation, s.Parameter):
             bound = frame.bound(operation.name)
-            if bound is not None:
+            if bound is not None and bound != ANYTHING:
                 frame.known[root] = bound
                 return bound
         method = self._by_class.get(kind)
@@ -219,8 +219,8 @@ class Evaluator(Frames):
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Values:
         bound = frame.bound(operation.name)
-        if bound is not None:
-            return bound
+        if bound is not None:  # an unknown argument most likely is what the annotation says
+            return self.objects.annotations.of_parameter(frame, operation.name) or bound
         function = self.function(frame)
         receiver = self.objects.implicit_receiver(frame, operation.name)
         if receiver is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, Constant, Frame, Site, certain
+from spmdlint.analysis.evaluation.values import Applied, Constant, External, Frame, Site, certain
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
@@ -64,11 +64,20 @@ def deals(ev: Evaluator, value: object) -> bool:
 def _is_evened(ev: Evaluator, frame: Frame, call: s.Call, known: Known) -> bool:
     """Whether the call says that all parts shall have the same size, or may say so."""
     given = passed(call, known.evened_by, known.positional) if known.evened_by is not None else None
-    return given is not None and certain(ev.value(frame, given)) != Constant(False)
+    value = certain(ev.value(frame, given)) if given is not None else None
+    if known.uneven:
+        return not isinstance(value, External) or value.name.rpartition(".")[2] not in known.uneven
+    return given is not None and value != Constant(False)
 
 
 def _is_endless(ev: Evaluator, frame: Frame, call: s.Call, known: Known) -> bool:
     """Whether the data is repeated without end, as it is by default."""
+    sampler = passed(call, known.sampler, known.positional) if known.sampler is not None else None
+    made = certain(ev.value(frame, sampler)) if sampler is not None else None
+    selects = ev.knowledge.get(made.name) if isinstance(made, Applied) else None
+    if isinstance(made, Applied) and selects is not None and selects.rounds is not None:
+        times = ev.argument(made, selects.rounds)
+        return times is None or certain(times) == Constant(None)
     if known.rounds is None:
         return False
     given = passed(call, known.rounds, known.positional)
