@@ -23,6 +23,7 @@ from spmdlint.analysis.evaluation.values import (
     FunctionValue,
     Instance,
     Site,
+    certain,
 )
 from spmdlint.analysis.variance import sifted
 from spmdlint.analysis.variance.agreed import is_agreed
@@ -450,18 +451,29 @@ class Length(Property):
         names = [v.name for v in ordered(ev.value(frame, call.function)) if isinstance(v, External)]
         return call.arguments[0].value if _ISLICE in names else None
 
-    @staticmethod
-    def _by_library(origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]) -> Reason | None:
+    def _by_library(
+        self, origins: Origins, frame: Frame, number: int, name: str, arguments: list[int]
+    ) -> Reason | None:
         """Why a loader or data set that a library makes of a process's part most likely iterates over it once."""
         owner, _, short = name.rpartition(".")
         if not short[:1].isupper():
             short = owner.rpartition(".")[2] if short in _CONSTRUCTORS else ""
         if not short[:1].isupper() or short.endswith("Sampler"):
             return None
-        found = origins.any_of(frame, arguments)
+        found = origins.any_of(frame, arguments) or self._by_stage(origins, frame, arguments)
         if found is None or found.kind not in ("data", "ragged", "identity"):
             return None
         return Reason(Site(frame.ref, number), f"{short} goes over this process's part of the data", "ragged", found)
+
+    def _by_stage(self, origins: Origins, frame: Frame, arguments: list[int]) -> Reason | None:
+        """Why a stage of a pipeline, a generator that it runs, gives a different number of elements."""
+        for argument in arguments:
+            stage = certain(origins.ev.value(frame, argument))
+            if isinstance(stage, FunctionValue) and origins.ev.project.function(stage.ref).generator:
+                found = self.iterated.of_yields(origins, origins.ev.free_frame(stage.ref))
+                if found is not None:
+                    return found
+        return None
 
 
 def _starts_empty(function: s.Function, name: str) -> bool:
