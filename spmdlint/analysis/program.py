@@ -299,7 +299,7 @@ class Program:
         """Replicated state that comes from random numbers."""
         if self.multi_process != "never":
             given = (self.evaluator, typing_table(), self._facets.content, self._multi, self.reach)
-            yield from own_replicas(*given, preview=self.preview)
+            yield from own_replicas(*given, self._quantities, preview=self.preview)
 
     def own_arguments(self) -> Iterator[OwnArgument]:
         """Arguments that their spec says are the same on all devices, but that differ between processes."""

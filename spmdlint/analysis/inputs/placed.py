@@ -15,7 +15,8 @@ from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import clauses_around
-from spmdlint.analysis.evaluation.values import Applied, Frame, Site, Values, certain
+from spmdlint.analysis.evaluation.values import Applied, Frame, Site, certain
+from spmdlint.analysis.inputs.everywhere import Everywhere
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
@@ -24,8 +25,6 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
 
-_DEPTH = 6
-_SHARDINGS = frozenset(("jax.sharding.NamedSharding",))
 _OWN = ("data", "identity")
 
 
@@ -54,6 +53,7 @@ class Placements:
         self.multi = multi
         self.conditions = Conditions(evaluator)
         self.control = Control(evaluator)
+        self.everywhere = Everywhere(evaluator, quantities)
 
     def found(self) -> Iterator[Placed]:
         """Each such call, once, in code that all processes run."""
@@ -79,7 +79,7 @@ class Placements:
             return Placed(use.site, listed) if sure and not tried and self.multi.needs(frame.ref.path) else None
         if value is None or frame.ref not in self.reach.host:
             return None
-        mesh = self._over_all(self.ev.argument(use.applied, where))
+        mesh = self.everywhere.mesh_of(self.ev.argument(use.applied, where))
         reason = self.content.of(frame, value) if mesh is not None else None
         if mesh is None or reason is None or reason.kind not in _OWN:
             return None
@@ -96,40 +96,6 @@ class Placements:
             return made.site if whole or self.multi.joins(frame.ref.path) else None
         listed = self.quantities.of(frame, element.base)
         return listed.site if listed is not None and (listed.role, listed.unit) == ("list", "device") else None
-
-    def _over_all(self, given: Values | None) -> Site | None:
-        """Where the mesh of a sharding is made, if it is over the devices of all processes."""
-        sharding = certain(given) if given is not None else None
-        if not isinstance(sharding, Applied) or sharding.name not in _SHARDINGS:
-            return None
-        meshes = self.ev.argument(sharding, "mesh")
-        mesh = certain(meshes) if meshes is not None else None
-        if not isinstance(mesh, Applied):
-            return None
-        if mesh.name in self.quantities.table.meshes:
-            return mesh.site if self._takes_all(mesh) else None
-        made = self.ev.free_frame(mesh.site.ref)
-        call = made.code.operations[mesh.site.number]
-        devices = call.arguments[0].value if isinstance(call, s.Call) and call.arguments else None
-        return mesh.site if devices is not None and self._are_all(made, devices, _DEPTH) else None
-
-    def _are_all(self, frame: Frame, number: int, depth: int) -> bool:
-        """Whether these are all devices, in any arrangement."""
-        listed = self.quantities.of(frame, number)
-        if listed is not None:
-            return (listed.role, listed.unit) == ("list", "device")
-        number = resolved(self.ev, frame, number)
-        made, arranged = certain(self.ev.value(frame, number)), frame.code.operations[number]
-        if isinstance(made, Applied) and made.name in self.quantities.table.meshes:
-            return self._takes_all(made)
-        method = frame.code.operations[arranged.function] if isinstance(arranged, s.Call) else None
-        if isinstance(method, s.Attribute) and method.name == "reshape":
-            return bool(depth) and self._are_all(frame, method.base, depth - 1)
-        return False
-
-    def _takes_all(self, made: Applied) -> bool:
-        """Whether the function that makes a mesh, or lists devices for one, takes all devices: it is given none."""
-        return self.ev.argument(made, self.quantities.table.devices) is None
 
     def _by_some(self, frame: Frame, number: int) -> bool:
         """Whether only one process, or a single-process job, reaches a call."""

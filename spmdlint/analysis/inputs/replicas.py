@@ -9,7 +9,9 @@ from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
-from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.evaluation.values import NOTHING, Applied, External, Frame, FunctionValue, Site, certain
+from spmdlint.analysis.inputs.everywhere import Everywhere
+from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
@@ -27,15 +29,24 @@ _BY_CHANCE = ("clock", "entropy", "host")
 
 
 def own_replicas(
-    evaluator: Evaluator, table: Typing, content: Origins, multi: MultiProcess, reach: Reach, *, preview: bool
+    evaluator: Evaluator,
+    table: Typing,
+    content: Origins,
+    multi: MultiProcess,
+    reach: Reach,
+    quantities: Quantities,
+    *,
+    preview: bool,
 ) -> Iterator[tuple[Site, Reason]]:
     """The calls that give each device a copy of something random, with the reason of the first such array in it.
 
     A map over the devices of all processes takes an array of the host's for one that all processes have.
-    `jax.device_put` with a spec that names no axis counts in programs whose processes know one another; copying to the
+    `jax.device_put` with a spec that names no axis, or over the devices of all processes, counts in programs whose
+    processes know one another, as JAX takes its argument for the whole array; copying to the
     devices of one process counts in programs for several processes that reduce over a mapped axis, as training does,
     and with ``preview`` in all.
     """
+    everywhere = Everywhere(evaluator, quantities)
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
         for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
@@ -49,7 +60,7 @@ def own_replicas(
             copies = callee.name in table.rows.replicate and (
                 preview or (multi.written_for(ref.path) and trains_together(evaluator, reach, ref))
             )
-            if not copies and not (callee.name == _PUT and _replicates(evaluator, multi, frame, call)):
+            if not copies and not (callee.name == _PUT and _is_whole(evaluator, everywhere, multi, frame, call)):
                 continue
             for inside, leaf in _leaves(evaluator, frame, call.arguments[0].value, _DEPTH):
                 reason = content.of(inside, leaf)
@@ -103,13 +114,15 @@ def _of_host_arrays(
     return None
 
 
-def _replicates(evaluator: Evaluator, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
-    """Whether one of several processes puts something on a sharding whose spec names no axis."""
+def _is_whole(evaluator: Evaluator, everywhere: Everywhere, multi: MultiProcess, frame: Frame, call: s.Call) -> bool:
+    """Whether one of several processes puts a whole array on a sharding: its copies, or parts for all devices."""
     place = passed(call, "device", ("x", "device"))
-    sharding = certain(evaluator.value(frame, place)) if place is not None else None
-    path = frame.ref.path
+    given = evaluator.value(frame, place) if place is not None else NOTHING
+    sharding, path = certain(given), frame.ref.path
     copies = sharding is not None and names_no_axis(evaluator, sharding)
-    return copies and multi.joins(path) and not multi.tests_one_process(path)
+    if not multi.joins(path) or multi.tests_one_process(path):
+        return False
+    return copies or everywhere.mesh_of(given) is not None
 
 
 def _leaves(evaluator: Evaluator, frame: Frame, number: int, depth: int) -> Iterator[tuple[Frame, int]]:
