@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.axes.axisnames import Axes
+from spmdlint.analysis.axes.dropped import Dropped, DroppedResults
 from spmdlint.analysis.axes.inside import Inside, Region
 from spmdlint.analysis.axes.permutations import BadGroups, BadPermutation, groups, out_of_range, pairs
 from spmdlint.analysis.axes.specs import AxisNotInMesh, RepeatedAxis, Specs
@@ -60,6 +61,12 @@ class Regions:
         if self._regions is None:
             self._regions = tuple(self.inside.regions())
         return self._regions
+
+    # -- 511
+
+    def dropped(self) -> Iterator[Dropped]:
+        """Reductions whose result nothing uses."""
+        return DroppedResults(self.calls, self.reach).found()
 
     # -- 106, 107
 
