@@ -20,6 +20,7 @@ from spmdlint.analysis.evaluation.values import (
     Arguments,
     Collection,
     Constant,
+    External,
     Frame,
     FunctionValue,
     Site,
@@ -436,7 +437,7 @@ class Bodies:
             if known is not None and known.kind == "currying":
                 taken += self._taken_by_name(inner, function.arguments)
             return max(0, self._positional(inner) - taken) if inner is not None else 0
-        return 0
+        return 1 if isinstance(function, External) else 0  # at least; its parameters are not known
 
     def _taken_by_name(self, function: Value | None, arguments: Arguments) -> int:
         """The number of positional parameters that a partial binds by name."""
