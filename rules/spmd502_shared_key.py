@@ -25,10 +25,10 @@ class SharedKey(Rule):
     values that they are combined with are certainly data and not a copy of a model.
 
     Also finds keys that are split, or numbers that are drawn, for the devices of this process and then selected by
-    `axis_index`, which counts the devices of all processes; and keys passed to a `pmap` that are split for the devices
-    of this process from a key that is the same on every process, such as one from a parameter called seed. The latter
-    count in files that mention processes, or in which a function counts all devices and its own; with `--preview`, in
-    all.
+    `axis_index`, which counts the devices of all processes; and keys or rows passed to a `pmap` that are split or drawn
+    for the devices of this process from a key that is the same on every process, such as one from a parameter called
+    seed. The latter count in files that mention processes, or in which a function counts all devices and its own; with
+    `--preview`, in all.
 
     ## Why it matters
 
@@ -103,16 +103,20 @@ class SharedKey(Rule):
     def _split_alike(self, program: Program) -> Iterator[Diagnostic]:
         for found in program.shared_splits():
             place = program.place(found.site)
+            what, passed = ("draws rows", "rows") if found.draws else ("splits a key", "keys")
             yield self.finding(
                 message=(
-                    "This splits a key for the devices of this process, but every process makes the same key at "
+                    f"This {what} for the devices of this process, but every process makes the same key at "
                     f"{program.where(found.made, place.path)}: devices of different processes draw the same numbers."
                 ),
                 place=place,
                 help="Fold in the process index first: jax.random.fold_in(key, jax.process_index()).",
                 related=(
                     Related(program.place(found.made), "The key is made here, and is the same on every process."),
-                    Related(program.place(found.given), "This passes the keys to the devices."),
+                    Related(
+                        program.place(found.given),
+                        f"This passes the {passed} to the devices.",
+                    ),
                 ),
             )
 

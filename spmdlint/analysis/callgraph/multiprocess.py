@@ -120,7 +120,11 @@ class MultiProcess:
             return False
         return {getattr(sign, "name", None) for sign in self._signs(path)} <= _OF_ARRAYS
 
-    def counts_both(self, path: Path) -> bool:
+    def has_several(self, path: Path) -> bool:
+        """Whether a file names something that is of no use to a single process, or counts its own devices apart."""
+        return self.always or self.needs(path) or self._counts_both(path)
+
+    def _counts_both(self, path: Path) -> bool:
         """Whether a function asks for both the global and the local device count: with several processes they differ.
 
         Other functions confuse the two, which is not a sign of several processes.

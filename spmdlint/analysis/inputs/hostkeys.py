@@ -27,39 +27,49 @@ from spmdlint.program.link import FunctionRef
 _KEYS = ("jax.random.PRNGKey", "jax.random.key")
 INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
-_DEPTH = 12
+KEY_DEPTH = 12
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
 _CREATE = frozenset(("create",))
 
 
 class SharedSplit(Struct, frozen=True):
-    """The split, the call of a map that takes its keys, and where the split key is made."""
+    """The split, the call of a map that takes its keys, and where the split key is made.
+
+    ``draws``: it is not a split, but draws rows for the devices.
+    """
 
     site: Site
     given: Site
     made: Site
+    draws: bool = False
 
 
 def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
     """Every such split whose keys go to a map over the devices of all processes."""
-    search, alone = _Search(evaluator, content), Alone(evaluator)
+    search, alone = KeySearch(evaluator, content), Alone(evaluator)
+    for frame, given, call in calls_over_rows(evaluator):
+        for argument in call.arguments:
+            site = split_for_own_devices(table, evaluator.value(frame, argument.value))
+            if site is None:
+                continue
+            where = evaluator.free_frame(site.ref)
+            split = where.code.operations[site.number]
+            if isinstance(split, s.Call) and split.arguments and not alone.at(where, site.number):
+                made = search.made(where, split.arguments[0].value, KEY_DEPTH)
+                if made is not None:
+                    yield SharedSplit(site, Site(frame.ref, given), made)
+
+
+def calls_over_rows(evaluator: Evaluator) -> Iterator[tuple[Frame, int, s.Call]]:
+    """The calls of maps that pass each device a row, except of those that make the parameters of a model."""
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
-        for given, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
+        for number, call in frame.code.calls_in(sorted(evaluator.live_blocks(frame))):
             callee = certain(evaluator.value(frame, call.function))
             known = evaluator.knowledge.get(callee.name) if isinstance(callee, Applied) else None
             if known is None or not known.by_hand or not isinstance(callee, Applied) or _initializes(evaluator, callee):
                 continue
-            for argument in call.arguments:
-                site = split_for_own_devices(table, evaluator.value(frame, argument.value))
-                if site is None:
-                    continue
-                where = evaluator.free_frame(site.ref)
-                split = where.code.operations[site.number]
-                if isinstance(split, s.Call) and split.arguments and not alone.at(where, site.number):
-                    made = search.made(where, split.arguments[0].value, _DEPTH)
-                    if made is not None:
-                        yield SharedSplit(site, Site(ref, given), made)
+            yield frame, number, call
 
 
 def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
@@ -67,7 +77,7 @@ def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> I
 
     The key is a field of the state, or an argument of the method. A method that nobody calls splits nothing.
     """
-    search, project = _Search(evaluator, content), evaluator.project
+    search, project = KeySearch(evaluator, content), evaluator.project
     for ref in project.functions():
         cls, frame = project.enclosing_class(ref), evaluator.free_frame(ref)
         for number, call in frame.code.of_kind(s.Call) if cls is not None else ():
@@ -83,7 +93,7 @@ def splits_in_states(evaluator: Evaluator, table: Typing, content: Origins) -> I
                 passes = ((w, n, passed_to(frame.code.function, c, origin.name, bound=True)) for w, n, c in calls)
                 given = [(where, place, value) for where, place, value in passes if value is not None]
             for where, place, value in given:
-                made = search.made(where, value, _DEPTH)
+                made = search.made(where, value, KEY_DEPTH)
                 if made is not None:
                     yield SharedSplit(Site(ref, number), Site(where.ref, place), made)
                     break
@@ -136,7 +146,7 @@ def _initializes(evaluator: Evaluator, mapped: Applied) -> bool:
     return isinstance(given, s.Attribute) and given.name in INITIALIZERS
 
 
-class _Search:
+class KeySearch:
     def __init__(self, evaluator: Evaluator, content: Origins) -> None:
         self.ev = evaluator
         self.content = content
