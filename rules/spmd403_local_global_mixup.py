@@ -162,7 +162,7 @@ class LocalGlobalMixup(Rule):
     def _whole_batch(self, program: Program, found: WholeBatch) -> Diagnostic:
         divided = program.place(found.divided)
         message = (
-            f"{found.size!r} counts the examples of all processes: it is divided by their number "
+            f"{found.size!r} counts the examples of all processes: their number has to divide it "
             f"({program.where(found.divided, program.place(found.site).path)}). Here each process takes that many "
             "from its own part."
         )
@@ -172,7 +172,7 @@ class LocalGlobalMixup(Rule):
             help="Use the size after the division for these batches.",
             related=(
                 *(Related(program.place(step.site), sentence(step.text)) for step in found.reason.chain()),
-                Related(divided, "It is divided here."),
+                Related(divided, "It is divided by their number, or tested, here."),
             ),
         )
 
