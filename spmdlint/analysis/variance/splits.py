@@ -9,6 +9,7 @@ from spmdlint.program import summary as s
 
 _ENDS = ("from_", "to")
 _KIND = "ReadInstruction"
+_BOUNDS = "[{}:{}]"
 
 
 def of_split(content: Origins, frame: Frame, call: s.Call) -> Reason | None:
@@ -25,8 +26,12 @@ def _ends(content: Origins, frame: Frame, number: int) -> tuple[int, int] | None
     made = frame.code.operations[number]
     if isinstance(made, s.FString):
         return _written(content, frame, made)
+    if isinstance(made, s.Binary) and made.operator == "+":
+        return _ends(content, frame, resolved(content.ev, frame, made.right))
     if isinstance(made, s.Call):
         callee = frame.code.operations[made.function]
+        if isinstance(callee, s.Attribute) and callee.name == "format":
+            return _formatted(content, frame, made, callee)
         given = {argument.keyword: argument.value for argument in made.arguments}
         if isinstance(callee, s.Attribute) and callee.name == _KIND and given.keys() >= set(_ENDS):
             return given[_ENDS[0]], given[_ENDS[1]]
@@ -42,6 +47,16 @@ def _written(content: Origins, frame: Frame, text: s.FString) -> tuple[int, int]
             if before is not None and behind is not None and before.endswith("[") and behind.startswith("]"):
                 return text.parts[place - 1], text.parts[place + 1]
     return None
+
+
+def _formatted(content: Origins, frame: Frame, call: s.Call, method: s.Attribute) -> tuple[int, int] | None:
+    """The values that ``"...[{}:{}]".format(...)`` puts between the brackets."""
+    template = _text(constant(content.ev.value(frame, method.base)))
+    if template is None or not template.endswith(_BOUNDS) or any(argument.keyword for argument in call.arguments):
+        return None
+    values = [argument.value for argument in call.arguments]
+    fits = len(values) == template.count("{}") and not any(argument.star for argument in call.arguments)
+    return (values[-2], values[-1]) if fits else None
 
 
 def _text(known: Constant | None) -> str | None:
