@@ -383,6 +383,8 @@ class Origins:
         self, cls: ClassValue, name: str, base: ClassValue, caller: ClassValue | None
     ) -> Iterator[tuple[FunctionRef, int]]:
         """The stores to a field: by methods of the object's class, or elsewhere; not by methods that are overridden."""
+        if self._outside.renewed(cls, name):
+            return
         for method, store in self.ev.objects.attribute_stores(cls.ref).get(name, ()):
             if not overridden(self.ev, base, method):
                 yield method, store

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.receivers import is_receiver
 from spmdlint.analysis.evaluation.values import ClassValue, Frame, FunctionValue, Instance, ModuleValue
+from spmdlint.analysis.variance.agreed import is_agreed, parts
 from spmdlint.analysis.variance.overridden import overridden, receiver
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
+_DEPTH = 6
 NAMESPACES = frozenset("args cfg conf config configs flags FLAGS hparams opt options opts settings".split())
 """Names that programs give to the object with their settings."""
 
@@ -20,6 +22,7 @@ class OutsideStores:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.ev = evaluator
+        self._renewed: dict[tuple[FunctionRef, str], bool] = {}
 
     def of(self, cls: ClassValue, name: str) -> Iterator[tuple[FunctionRef, int]]:
         """The stores to a field of a class: on its objects, or on what must be one because of the field's name."""
@@ -30,6 +33,22 @@ class OutsideStores:
             bases = self.ev.objects.by_name.owners(frame, stored.base, name)
             if any(isinstance(base, Instance) and base.cls == cls for base in bases):
                 yield ref, number
+
+    def renewed(self, cls: ClassValue, name: str) -> bool:
+        """Whether the processes agree on what is in a field, and put that into it: ``x.stop = broadcast(x.stop)``."""
+        key = cls.ref, name
+        if key not in self._renewed:
+            own = self.ev.objects.attribute_stores(cls.ref).get(name, ())
+            self._renewed[key] = any(self._renews(ref, number, name) for ref, number in (*own, *self.of(cls, name)))
+        return self._renewed[key]
+
+    def _renews(self, ref: FunctionRef, number: int, name: str) -> bool:
+        frame = self.ev.free_frame(ref)
+        stored = frame.code.operations[number]
+        if not isinstance(stored, s.StoreAttribute) or not is_agreed(self.ev, frame, stored.value):
+            return False
+        read = (frame.code.operations[part] for part in parts(self.ev, frame, stored.value, _DEPTH))
+        return any(isinstance(operation, s.Attribute) and operation.name == name for operation in read)
 
     def of_namespace(self, frame: Frame, load: s.Attribute) -> Iterator[tuple[FunctionRef, int]]:
         """The stores to a field of a settings object of which nothing else is known: ``args.verbose``.
