@@ -1,7 +1,7 @@
 """Keys that are split for this process's devices from a key that all processes share: every process draws the same.
 
-A key comes from a seed, which is a setting or is named so, or from a constant; on its way it is split, or a step number
-is folded into it. If anything else is done to it, or if it comes from a caller, nothing is reported.
+A key comes from a seed, which is a setting or is named so, or from a constant; on its way it is split, a step number is
+folded into it, or a function passes it to another. If anything else is done to it, nothing is reported.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from spmdlint.analysis.evaluation.receivers import is_receiver
 from spmdlint.analysis.evaluation.values import Applied, ClassValue, External, Frame, FunctionValue, Site, certain
 from spmdlint.analysis.inputs.localkeys import split_for_own_devices
 from spmdlint.analysis.variance.alone import Alone
+from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.knowledge.typing import Typing
@@ -27,8 +28,9 @@ from spmdlint.program.link import FunctionRef
 _KEYS = ("jax.random.PRNGKey", "jax.random.key")
 INITIALIZERS = frozenset(("init", "init_with_output", "lazy_init"))
 """Methods that make the parameters of a model."""
-KEY_DEPTH = 12
+KEY_DEPTH = 24
 _STEPS = frozenset("step epoch iteration global_step update_step num_steps".split())
+_COPIES = frozenset(("jax.numpy.stack", "jax.numpy.array", "jax.numpy.asarray"))
 _CREATE = frozenset(("create",))
 
 
@@ -48,8 +50,8 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
     """Every such split whose keys go to a map over the devices of all processes."""
     search, alone = KeySearch(evaluator, content), Alone(evaluator)
     for frame, given, call in calls_over_rows(evaluator):
-        for argument in call.arguments:
-            site = split_for_own_devices(table, evaluator.value(frame, argument.value))
+        for row in (row for argument in call.arguments for row in _rows(evaluator, frame, argument.value)):
+            site = split_for_own_devices(table, evaluator.value(frame, row))
             if site is None:
                 continue
             where = evaluator.free_frame(site.ref)
@@ -58,6 +60,27 @@ def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iter
                 made = search.made(where, split.arguments[0].value, KEY_DEPTH)
                 if made is not None:
                     yield SharedSplit(site, Site(frame.ref, given), made)
+
+
+def _rows(evaluator: Evaluator, frame: Frame, number: int) -> Iterator[int]:
+    """An argument, and the fields of the state that this function makes for it, before any round of a loop."""
+    yield number
+    operation = frame.code.operations[number]
+    stores = evaluator.reaching(frame, number, operation.name) if isinstance(operation, s.Load) else ()
+    for store in (frame.code.operations[each] for each in sorted(stores)):
+        made = frame.code.operations[store.value] if isinstance(store, s.Store) else None
+        if isinstance(made, s.Call) and isinstance(certain(evaluator.value(frame, made.function)), ClassValue):
+            for field in made.arguments:
+                yield field.value
+                yield from _copied(evaluator, frame, field.value)
+
+
+def _copied(evaluator: Evaluator, frame: Frame, number: int) -> Iterator[int]:
+    """What a call copies to an array: ``jnp.stack(keys)``."""
+    call = frame.code.operations[frame.code.root_of(number)]
+    callee = certain(evaluator.value(frame, call.function)) if isinstance(call, s.Call) else None
+    if isinstance(call, s.Call) and isinstance(callee, External) and callee.name in _COPIES and call.arguments:
+        yield call.arguments[0].value
 
 
 def calls_over_rows(evaluator: Evaluator) -> Iterator[tuple[Frame, int, s.Call]]:
@@ -181,7 +204,23 @@ class KeySearch:
                 return self.made(frame, first, depth - 1) if counts else None
             if isinstance(callee, External) and callee.name in _KEYS and self._is_alike(frame, first):
                 return Site(frame.ref, number)
-        return None
+        return self._passed(frame, operation, depth) if isinstance(operation, s.Parameter) else None
+
+    def _passed(self, frame: Frame, parameter: s.Parameter, depth: int) -> Site | None:
+        """Where a key is made that every caller of a function passes it; a function without callers has none."""
+        found: Site | None = None
+        edges = self.content.reach.callers.get(frame.ref, ()) if frame is self.ev.free_frame(frame.ref) else ()
+        for caller, number, way in {(edge.caller.ref, edge.number, edge.target.way): None for edge in edges}:
+            where = self.ev.free_frame(caller)
+            call = where.code.operations[number]
+            if not isinstance(call, s.Call) or way != "call":
+                return None
+            given = argument_for(self.ev, frame, parameter.name, call, where)
+            made = self.made(*given, depth - 1) if given is not None else None
+            if made is None:
+                return None
+            found = found or made
+        return found
 
     def _counts(self, frame: Frame, number: int) -> bool:
         """Whether the number folded into a key is a literal, or the number of a step."""
