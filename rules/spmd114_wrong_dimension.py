@@ -88,7 +88,7 @@ class WrongDimension(Rule):
                 ),
                 related=(
                     Related(program.place(event.mark.site), "The spec is made here."),
-                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    *self.leading(program, found.path),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),
             )
@@ -125,7 +125,7 @@ class WrongDimension(Rule):
                 help=advice,
                 related=(
                     *([Related(program.place(began), text)] if began != event.site else []),
-                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    *self.leading(program, found.path),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),
             )

@@ -68,7 +68,7 @@ class CallWhileTracing(Rule):
             short = found.name.rsplit(".", 1)[-1]
             traced, *between = found.way
             related = [Related(program.place(traced), "This makes JAX trace it.")]
-            related += [Related(program.place(site), "This call leads to it.") for site in between]
+            related += self.leading(program, between)
             yield self.finding(
                 message=(
                     f"{short} is a call that all processes must make together, but {program.where(traced, place.path)} "

@@ -113,10 +113,7 @@ class SharedKey(Rule):
                 help="Fold in the process index first: jax.random.fold_in(key, jax.process_index()).",
                 related=(
                     Related(program.place(found.made), "The key is made here, and is the same on every process."),
-                    Related(
-                        program.place(found.given),
-                        f"This passes the {passed} to the devices.",
-                    ),
+                    Related(program.place(found.given), f"This passes the {passed} to the devices."),
                 ),
             )
 
@@ -138,7 +135,7 @@ class SharedKey(Rule):
                 place=place,
                 help=f"Derive a key for each device: jax.random.fold_in(key, jax.lax.axis_index({event.axis!r})).",
                 related=(
-                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    *self.leading(program, found.path),
                     *(
                         Related(program.place(site), "The key is derived here, the same on all devices.")
                         for site in derived

@@ -87,7 +87,7 @@ class NonlinearBeforeReduction(Rule):
                 place=place,
                 help=help_,
                 related=(
-                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    *self.leading(program, found.path),
                     Related(program.place(event.site), f"This is the {event.name}."),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),

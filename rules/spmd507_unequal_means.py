@@ -73,7 +73,7 @@ class UnequalMeans(Rule):
                 place=place,
                 help=f"Sum both over {event.axis!r} with jax.lax.psum, then divide.",
                 related=(
-                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    *self.leading(program, found.path),
                     Related(program.place(event.site), f"This is the {event.name}."),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),

@@ -76,7 +76,7 @@ class AveragedSummands(Rule):
                 help=f"Sum the parts: jax.lax.psum(..., {event.axis!r}).",
                 related=(
                     Related(product, f"This sums over a dimension that is split over {event.axis!r}."),
-                    *(Related(program.place(site), "This call leads to it.") for site in found.path),
+                    *self.leading(program, found.path),
                     Related(program.place(found.map), f"The {found.library} binds {event.axis!r}."),
                 ),
             )

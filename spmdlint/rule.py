@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, TypeGuard
@@ -83,6 +83,10 @@ class Rule(ABC):
     ) -> Diagnostic:
         """A finding with the code, name and severity of this rule."""
         return Diagnostic(self.code, self.name, self.severity, message, place, help, related, fix)
+
+    def leading(self, program: Program, sites: Iterable[Site]) -> tuple[Related, ...]:
+        """The calls on the way to a finding, from the outermost to the innermost."""
+        return tuple(Related(program.place(site), "This call leads to it.") for site in sites)
 
     @classmethod
     def page(cls) -> str:

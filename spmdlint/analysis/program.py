@@ -36,7 +36,7 @@ from spmdlint.analysis.explanation import Explainer, Explanation
 from spmdlint.analysis.inputs.constants import TracedConstant, traced_constants
 from spmdlint.analysis.inputs.given import Given, Inputs
 from spmdlint.analysis.inputs.hostdraws import shared_draws
-from spmdlint.analysis.inputs.hostkeys import SharedSplit, shared_splits, splits_in_states
+from spmdlint.analysis.inputs.hostkeys import SharedSplit, calls_over_rows, shared_splits, splits_in_states
 from spmdlint.analysis.inputs.localkeys import GlobalIndex, global_indices
 from spmdlint.analysis.inputs.localrows import LocalNumber, LocalNumbers, LocalRows, RowConditions
 from spmdlint.analysis.inputs.mixups import Mixup, Mixups
@@ -311,7 +311,8 @@ class Program:
         """Keys that every process splits identically for its own devices; with ``preview`` in any file."""
         if self.multi_process != "never":
             given = (self.evaluator, typing_table(), self._facets.content)
-            for found in (*shared_splits(*given), *splits_in_states(*given), *shared_draws(*given)):
+            calls = tuple(calls_over_rows(self.evaluator))
+            for found in (*shared_splits(*given, calls), *splits_in_states(*given), *shared_draws(*given, calls)):
                 if self.preview or self._multi.has_several(found.site.ref.path):
                     yield found
 

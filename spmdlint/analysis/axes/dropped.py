@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, Value, certain
@@ -37,10 +36,9 @@ class Dropped(Struct, frozen=True):
 class DroppedResults:
     """Finds such calls. One per run."""
 
-    def __init__(self, calls: Calls, reach: Reach) -> None:
+    def __init__(self, calls: Calls) -> None:
         self.ev: Evaluator = calls.ev
         self.calls = calls
-        self.reach = reach
 
     def found(self) -> Iterator[Dropped]:
         """Every such call, function by function."""

@@ -82,7 +82,7 @@ class Structure:
         for function in self.calls.functions_in(known, use.applied.arguments):
             if _is_stub(use, function):
                 continue
-            signature = self._without_statics(use, self._signature(function))
+            signature = self._without_statics(use, known, self._signature(function))
             count = self._count(use, parameter)
             if signature is not None and count is not None:
                 least = sum(1 for _, default in signature.parameters if not default)
@@ -150,10 +150,9 @@ class Structure:
             return None
         return certain(self.ev.value(frame, calls[0].function))
 
-    def _without_statics(self, use: MapUse, signature: _Positional | None) -> _Positional | None:
+    def _without_statics(self, use: MapUse, known: Known, signature: _Positional | None) -> _Positional | None:
         """The parameters that a jit takes arrays for; None if its static ones are not known by their positions."""
-        known = self.ev.knowledge.get(use.applied.name)
-        if signature is None or known is None or known.kind != "jit":
+        if signature is None or known.kind != "jit":
             return signature
         if use.applied.arguments.open or any(
             self.ev.argument(use.applied, name) is not None for name in ("static_argnames", "static_argnums")

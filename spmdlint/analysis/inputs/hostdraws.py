@@ -5,12 +5,12 @@ The rows have the number of this process's devices in front, so that each device
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Site, certain
-from spmdlint.analysis.inputs.hostkeys import KEY_DEPTH, KeySearch, SharedSplit, calls_over_rows
+from spmdlint.analysis.inputs.hostkeys import KEY_DEPTH, KeySearch, RowCall, SharedSplit
 from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.analysis.variance.windows import resolved
@@ -22,10 +22,12 @@ _RESHAPE = "reshape"
 _ARRAYS = "jax.numpy."
 
 
-def shared_draws(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
-    """Every draw of such rows that a map over the devices of all processes is passed."""
+def shared_draws(
+    evaluator: Evaluator, table: Typing, content: Origins, calls: Iterable[RowCall]
+) -> Iterator[SharedSplit]:
+    """Every draw of such rows that one of the calls passes to a map over the devices of all processes."""
     search = _Draws(evaluator, table, content)
-    for frame, given, call in calls_over_rows(evaluator):
+    for frame, given, call in calls:
         for argument in call.arguments:
             found = search.for_own_devices(frame, argument.value, _DEPTH)
             if found is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -33,6 +34,9 @@ _STEPS = frozenset("step epoch iteration global_step update_step num_steps".spli
 _COPIES = frozenset(("jax.numpy.stack", "jax.numpy.array", "jax.numpy.asarray"))
 _CREATE = frozenset(("create",))
 
+RowCall: TypeAlias = tuple[Frame, int, s.Call]
+"""A call that passes each device a row: its frame, its number and the call itself."""
+
 
 class SharedSplit(Struct, frozen=True):
     """The split, the call of a map that takes its keys, and where the split key is made.
@@ -46,10 +50,12 @@ class SharedSplit(Struct, frozen=True):
     draws: bool = False
 
 
-def shared_splits(evaluator: Evaluator, table: Typing, content: Origins) -> Iterator[SharedSplit]:
-    """Every such split whose keys go to a map over the devices of all processes."""
+def shared_splits(
+    evaluator: Evaluator, table: Typing, content: Origins, calls: Iterable[RowCall]
+) -> Iterator[SharedSplit]:
+    """Every such split whose keys go to a map over the devices of all processes, by one of the calls."""
     search, alone = KeySearch(evaluator, content), Alone(evaluator)
-    for frame, given, call in calls_over_rows(evaluator):
+    for frame, given, call in calls:
         for row in (row for argument in call.arguments for row in _rows(evaluator, frame, argument.value)):
             site = split_for_own_devices(table, evaluator.value(frame, row))
             if site is None:
@@ -83,7 +89,7 @@ def _copied(evaluator: Evaluator, frame: Frame, number: int) -> Iterator[int]:
         yield call.arguments[0].value
 
 
-def calls_over_rows(evaluator: Evaluator) -> Iterator[tuple[Frame, int, s.Call]]:
+def calls_over_rows(evaluator: Evaluator) -> Iterator[RowCall]:
     """The calls of maps that pass each device a row, except of those that make the parameters of a model."""
     for ref in evaluator.project.functions():
         frame = evaluator.free_frame(ref)
@@ -170,6 +176,8 @@ def _initializes(evaluator: Evaluator, mapped: Applied) -> bool:
 
 
 class KeySearch:
+    """Finds where a key is made, through the steps that leave it the same on every process. One per walk."""
+
     def __init__(self, evaluator: Evaluator, content: Origins) -> None:
         self.ev = evaluator
         self.content = content

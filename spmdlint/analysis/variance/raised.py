@@ -248,6 +248,7 @@ def _is_broad(kind: object) -> bool:
 
 
 def flat(kinds: Values) -> Iterator[object]:
+    """The kinds of exceptions that a clause names, one by one: ``except (A, B)``."""
     for kind in ordered(kinds):
         if isinstance(kind, Collection):
             for element in kind.elements:
