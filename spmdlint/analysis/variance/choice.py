@@ -7,6 +7,7 @@ from typing import Literal
 
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.program import summary as s
 
@@ -28,6 +29,8 @@ class Choice(Property):
             if origins.ev.decided(frame, operation.test) is None:
                 return self._by(frame, operation.test) or CONTINUE
             return CONTINUE
+        if isinstance(operation, s.Item):
+            return of_element(origins, frame, operation)
         if isinstance(operation, s.Subscript):
             table = origins.ev.function(frame).operations[frame.code.root_of(operation.base)]
             listed = isinstance(table, (s.Display, s.DictDisplay))

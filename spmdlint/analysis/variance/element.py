@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from spmdlint.analysis.evaluation.elements import elements, entries
-from spmdlint.analysis.evaluation.values import Frame, FunctionValue, constant
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, certain, constant
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Reason
 from spmdlint.program import summary as s
 
@@ -15,20 +15,60 @@ _CALLS = 3  # calls above one another through which a tuple is passed
 
 def of_element(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) -> Reason | Literal["continue"] | None:
     """Why the selected element has the property; CONTINUE if the tuple is not written out anywhere."""
-    if isinstance(operation, s.Item):
-        base, index = operation.value, operation.index
-    else:
-        known = constant(origins.ev.value(frame, operation.index))
-        if known is None or not isinstance(known.value, int):
-            return CONTINUE
-        base, index = operation.base, known.value
+    selected = _selected(origins, frame, operation)
+    if selected is None:
+        return CONTINUE
+    base, index = selected
     places = list(elements(origins.ev, frame, base, index))
     if not places:
         given = _passed(origins, frame, base, _CALLS)
         places = [place for where, number in given for place in elements(origins.ev, where, number, index)]
     if not places:
         return CONTINUE
-    return next((found for place in places if (found := _of_place(origins, frame, base, *place)) is not None), None)
+    found = next((found for place in places if (found := _of_place(origins, frame, base, *place)) is not None), None)
+    return found or _of_choice(origins, frame, base, index)
+
+
+def _of_choice(origins: Origins, frame: Frame, base: int, index: int) -> Reason | None:
+    """Why the selected element has the property: by the branch that decides which tuple a called function returns."""
+    root = frame.code.root_of(base)
+    call = frame.code.operations[root]
+    callee = certain(origins.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
+    if not isinstance(call, s.Call) or not isinstance(callee, FunctionValue):
+        return None
+
+    if origins.ev.project.function(callee.ref).generator:
+        return None
+    name = origins.ev.project.function(callee.ref).name
+
+    def ask(entered: Frame) -> Reason | None:
+        places = list(_in_returns(origins, entered, index))
+        if len(places) < 2 or any(value is None for _, value in places):
+            return None
+        return origins.property.chosen(origins, entered, f"item {index} of the result of {name}()", places, None)
+
+    found = origins.in_call(frame, root, call, callee, ask)
+    return origins.step(frame, root, f"{name}() returns it", found) if found is not None else None
+
+
+def _in_returns(origins: Origins, frame: Frame, index: int) -> Iterator[tuple[int, int | None]]:
+    """Each return of a tuple, and the element at an index that is written there; None where it is not written out."""
+    code = frame.code
+    for block in sorted(origins.ev.live_blocks(frame)):
+        for number in code.function.blocks[block].operations:
+            returned = code.operations[number]
+            if isinstance(returned, s.Return):
+                given = returned.value
+                written = list(elements(origins.ev, frame, given, index)) if given is not None else []
+                yield number, written[0][1] if len(written) == 1 and written[0][0] is frame else None
+
+
+def _selected(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) -> tuple[int, int] | None:
+    """The tuple that an element is taken from, and the element's index; None if it is not known."""
+    if isinstance(operation, s.Item):
+        return operation.value, operation.index
+    known = constant(origins.ev.value(frame, operation.index))
+    return (operation.base, known.value) if known is not None and isinstance(known.value, int) else None
 
 
 def _passed(origins: Origins, frame: Frame, base: int, depth: int) -> Iterator[tuple[Frame, int]]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
+from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, FunctionValue, Site, Values, certain
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.length import Length
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.analysis.variance.ownwindow import of_short_batch
 from spmdlint.analysis.variance.padding import keeps_sizes
 from spmdlint.analysis.variance.shape import MAPPERS
 from spmdlint.analysis.variance.windows import resolved
@@ -115,6 +117,9 @@ class LastBatch(Property):
             if known.batches not in keywords and keywords.count(None) <= known.positional.index(known.batches):
                 return None
             return self._batched(frame, number, operation, self.length.any_of(frame, arguments))
+        if known is not None and known.gives_global and known.local is not None:
+            part = passed(operation, known.local, known.positional)
+            return origins.of(frame, part) if part is not None else None
         if name in _KEEPERS:
             return origins.any_of(frame, arguments)
         if name in _MAPPERS:
@@ -181,6 +186,10 @@ class LastBatch(Property):
         """``part[i:i + n]`` for ``i in range(0, len(part), n)``: the last of these windows is short."""
         ev = self.content.ev
         function = ev.function(frame)
+        own = of_short_batch(self.content, frame, operation, index, partial(self._is_batched, origins))
+        if own is not None:
+            text = "the last batch may be short, and then each process's own part of it has a size of its own"
+            return Reason(Site(frame.ref, number), text, REMAINDER, own)
         if index.lower is None and index.upper is not None and self._by_own_shape(frame, index.upper):
             return origins.of(frame, operation.base)
         if index.lower is None or index.upper is None:

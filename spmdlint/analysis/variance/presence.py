@@ -12,6 +12,7 @@ from typing import Literal
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Constant, External, Frame, Site, certain
 from spmdlint.analysis.variance.control import Control
+from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.guarded import decided, tells_who
 from spmdlint.analysis.variance.handed import Handed
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
@@ -37,6 +38,9 @@ class Presence(Property):
             if is_none(origins, frame, operation.body) != is_none(origins, frame, operation.orelse):
                 return self.content.of(frame, operation.test) or CONTINUE
             return CONTINUE
+        if isinstance(operation, (s.Item, s.Subscript)):
+            found = of_element(origins, frame, operation)
+            return None if found == CONTINUE else found
         if isinstance(operation, s.Call):
             for callee in ordered(origins.ev.value(frame, operation.function)):
                 if isinstance(callee, External):

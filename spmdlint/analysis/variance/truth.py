@@ -43,7 +43,9 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
         return None  # always true, whatever it gives; how much was put into a list is a separate question
     if isinstance(operation, s.Item):
         places = list(elements(ev, frame, operation.value, operation.index))
-        if places and all(of_truth(content, where, value, depth) is None for where, value in places):
+        texts = [_is_text(ev, where, where.code.operations[value]) for where, value in places]
+        # Several of them may be true or not, whichever tuple was chosen.
+        if (len(places) == 1 or (places and all(texts))) and _none_differs(content, places, depth):
             return None
     if _is_text(ev, frame, operation) or variable_read(ev, frame, operation) is not None:
         return None  # an environment variable is a text that is set or not, and even "0" is true
@@ -54,6 +56,10 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
     return found if _passed(content, frame, operation, depth) else None
+
+
+def _none_differs(content: Origins, places: Sequence[tuple[Frame, int]], depth: int) -> bool:
+    return all(of_truth(content, where, value, depth) is None for where, value in places)
 
 
 def _is_chosen_anew(ev: Evaluator, frame: Frame, stores: Sequence[int]) -> bool:
