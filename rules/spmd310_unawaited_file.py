@@ -51,8 +51,9 @@ class UnawaitedFile(Rule):
 
     ## Limits
 
-    The write and the read must be in one function, or in functions of the project that it passes the path to. A read
-    inside a `try` is not reported, nor is one after a loop that sleeps or a call that waits.
+    The write and the read must be in one function, or in functions and methods of the project that it calls with the
+    same arguments. A read inside a `try` is not reported, nor is one after a loop that sleeps or a call that waits,
+    even if only its name says so.
     """
 
     code = "SPMD310"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -10,6 +10,7 @@ from spmdlint.analysis.evaluation.bindings import passed_to
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, certain
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 
 _OPENERS = frozenset(("open", "GFile", "gopen"))
 WRITERS = frozenset(
@@ -80,17 +81,43 @@ class PathUses:
 
     def _through(self, frame: Frame, number: int, call: s.Call, callee: FunctionValue, calls: int) -> Iterator[PathUse]:
         """The uses of a path in a function of the project that it is passed to unchanged."""
-        function, inside = self.ev.project.function(callee.ref), self.ev.free_frame(callee.ref)
+        given, inside = self.passed(frame, call, callee), self.ev.free_frame(callee.ref)
+        for block in sorted(self.ev.live_blocks(inside)) if given else ():
+            for use in self.of_block(inside, block, calls - 1):
+                path = seen_outside(use.path, callee.ref, given)
+                if path is not None:
+                    yield PathUse(number, path, use.writes)
+
+    def passed(self, frame: Frame, call: s.Call, callee: FunctionValue) -> dict[Shape, Shape]:
+        """How the arguments of a call are made, by the parameters of the called function."""
+        function = self.ev.project.function(callee.ref)
         given: dict[Shape, Shape] = {}
         for formal in function.formals:
             value = passed_to(function, call, formal.name, bound=callee.receiver is not None)
-            path = shape(frame, value) if value is not None else None
+            path = _shape(frame, value, _DEPTH) if value is not None else None
             if path is not None:
                 given[("name", callee.ref, formal.name)] = path
-        for block in sorted(self.ev.live_blocks(inside)) if given else ():
-            for use in self.of_block(inside, block, calls - 1):
-                if use.path in given:
-                    yield PathUse(number, given[use.path], use.writes)
+        method = frame.code.operations[call.function]
+        if callee.receiver is not None and function.formals and isinstance(method, s.Attribute):
+            receiver = _shape(frame, method.base, _DEPTH)
+            if receiver is not None:
+                given[("name", callee.ref, function.formals[0].name)] = receiver
+        return given
+
+
+def seen_outside(path: Shape, callee: FunctionRef, given: Mapping[Shape, Shape]) -> Shape | None:
+    """A path of a called function as its caller sees it, by its arguments; None if it is made from anything else."""
+    made = _seen_outside(path, callee, given)
+    return made if made is not None and made[0] != "constant" else None
+
+
+def _seen_outside(path: Shape, callee: FunctionRef, given: Mapping[Shape, Shape]) -> Shape | None:
+    if path in given:
+        return given[path]
+    if path[0] == "name" and path[1] == callee:
+        return None
+    parts = [_seen_outside(part, callee, given) if isinstance(part, tuple) else part for part in path]
+    return None if any(part is None for part in parts) else tuple(parts)
 
 
 def shape(frame: Frame, number: int, depth: int = _DEPTH) -> Shape | None:
@@ -106,7 +133,7 @@ def _shape(frame: Frame, number: int, depth: int) -> Shape | None:
     if depth == 0:
         return None
     if isinstance(operation, s.Const):
-        return ("constant", operation.value) if isinstance(operation.value, str) else None
+        return ("constant", operation.value) if isinstance(operation.value, (str, int)) else None
     if isinstance(operation, s.Parameter):
         return ("name", frame.ref, operation.name)
     parts: tuple[int, ...]
@@ -121,7 +148,8 @@ def _shape(frame: Frame, number: int, depth: int) -> Shape | None:
     elif isinstance(operation, s.Load):
         return _name(frame, root, operation)
     else:
-        return None
+        # Whatever it is, a name that is given one value once stands for that value.
+        return ("name", frame.ref, root) if root != number else None
     inner = tuple(_shape(frame, part, depth - 1) for part in parts)
     return (kind, *inner) if all(each is not None for each in inner) else None
 
@@ -133,6 +161,15 @@ def _name(frame: Frame, number: int, load: s.Load) -> Shape:
         return ("global", load.name)
     stores = sorted(frame.code.flow.reaching(number, load.name)) if scope is frame.code.function else ()
     return ("name", frame.ref, load.name, *stores)
+
+
+def lies_in(path: Shape, place: Shape) -> bool:
+    """Whether a path is the same as another one, or is joined to it as a folder."""
+    if path == place:
+        return True
+    joined = path[0] == "call" and len(path) > 2 and isinstance(path[1], tuple) and path[1][0] == ".join"
+    before = path[2] if joined else path[1] if path[0] == "/" else None
+    return isinstance(before, tuple) and lies_in(before, place)
 
 
 def _opens_to_write(frame: Frame, call: s.Call) -> bool:

@@ -13,15 +13,19 @@ from msgspec import Struct
 from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
-from spmdlint.analysis.divergence.paths import PathUse, PathUses
+from spmdlint.analysis.divergence.paths import PathUse, PathUses, Shape, lies_in, seen_outside
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import clauses_around
-from spmdlint.analysis.evaluation.values import Frame, Site
+from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import EXIT
 
-_WAITS = frozenset("sleep wait wait_until_finished barrier Barrier".split())
+_WAITS = ("sleep", "wait", "sync", "barrier")
+"""Parts of the names of functions that wait for other processes, as far as names tell."""
+_CALLS = 3
+"""How many levels of calls may lie between a read and the branch that guards the making."""
 _MAX_BLOCKS = 200
 """The most blocks after a branch that are searched."""
 
@@ -30,6 +34,14 @@ class UnawaitedFile(Struct, frozen=True):
     """Where a file is read, where some processes made it before, and the branch that guards the making."""
 
     site: Site
+    made: Site
+    branch: Site
+
+
+class _Left(Struct, frozen=True):
+    """A file that only some processes have made: where, and the branch that guards it."""
+
+    path: Shape
     made: Site
     branch: Site
 
@@ -46,31 +58,84 @@ class UnawaitedFiles:
         self.multi = multi
         self.content = content
         self.uses = PathUses(evaluator)
+        self._left: dict[FunctionRef, tuple[_Left, ...]] = {}
 
     def found(self) -> Iterator[UnawaitedFile]:
         """Every such read, function by function."""
         for ref in self.ev.project.functions():
-            if ref in self.reach.host and self.multi.says(ref.path):
+            if ref in self.reach.host:
                 frame = self.ev.free_frame(ref)
                 if self.uses.makes_any(frame):
                     yield from self._in_frame(frame)
 
     def _in_frame(self, frame: Frame) -> Iterator[UnawaitedFile]:
+        reads: dict[int, UnawaitedFile] = {}
+        for left, block, after in (*self._by_branches(frame), *self._by_calls(frame, _CALLS)):
+            for number, call in self._behind(frame, block, after)[0]:
+                if self._reads(frame, number, call, left.path):
+                    reads.setdefault(number, UnawaitedFile(Site(frame.ref, number), left.made, left.branch))
+                    break
+        yield from reads.values()
+
+    def _reads(self, frame: Frame, number: int, call: s.Call, path: Shape) -> bool:
+        uses = [use for use in self.uses.of_call(frame, number, call) if lies_in(use.path, path)]
+        return bool(uses) and not any(use.writes for use in uses) and not self._is_tried(frame, number)
+
+    def _by_branches(self, frame: Frame) -> Iterator[tuple[_Left, int, int]]:
+        """The files that only some processes have made where a branch ends, and the block where it ends."""
+        if not self.multi.says(frame.ref.path):
+            return
         blocks, live = frame.code.function.blocks, self.ev.live_blocks(frame)
         for number in sorted(live):
-            test = blocks[number].test
             arms = [edge.target for edge in blocks[number].edges if edge.kind in ("true", "false")]
+            test = blocks[number].test
             if test is None or len(arms) != 2 or not live.issuperset(arms):
                 continue
             join = frame.code.flow.joins_at(number)
-            made = self._made(frame, arms, join) if join != EXIT else []
-            found = self.content.of(frame, test) if made else None
-            if found is not None and found.kind == "identity":
-                for use, maker in self._read_behind(frame, join, made):
-                    yield UnawaitedFile(
-                        Site(frame.ref, use.number), Site(frame.ref, maker.number), Site(frame.ref, test)
-                    )
-                    break
+            made = self._made(frame, arms, join)
+            if made and self._is_identity(frame, test):
+                for use in made:
+                    yield _Left(use.path, Site(frame.ref, use.number), Site(frame.ref, test)), join, -1
+
+    def _by_calls(self, frame: Frame, calls: int) -> Iterator[tuple[_Left, int, int]]:
+        """The files that only some processes have made when a call returns, as the caller sees their paths."""
+        for block in sorted(self.ev.live_blocks(frame)):
+            for number, call in frame.code.calls_in([block]):
+                callee = certain(self.ev.value(frame, call.function))
+                left = self._left_by(callee.ref, calls) if isinstance(callee, FunctionValue) else ()
+                if not left or not isinstance(callee, FunctionValue) or block in self._guarded(frame):
+                    continue
+                given = self.uses.passed(frame, call, callee)
+                for each in left:
+                    path = seen_outside(each.path, callee.ref, given)
+                    if path is not None:
+                        yield _Left(path, each.made, each.branch), block, number
+
+    def _left_by(self, ref: FunctionRef, calls: int) -> tuple[_Left, ...]:
+        """The files that only some processes have made when a function returns, and for which nothing waits."""
+        if ref not in self._left:
+            self._left[ref] = ()  # for a function that calls itself
+            frame = self.ev.free_frame(ref)
+            if calls and ref in self.reach.host and self.uses.makes_any(frame):
+                found = (*self._by_branches(frame), *self._by_calls(frame, calls - 1))
+                self._left[ref] = tuple(
+                    left for left, block, after in found if not self._behind(frame, block, after)[1]
+                )
+        return self._left[ref]
+
+    def _guarded(self, frame: Frame) -> frozenset[int]:
+        """The blocks of a function that only some processes run."""
+        found: set[int] = set()
+        for number, block in enumerate(frame.code.function.blocks):
+            arms = [edge.target for edge in block.edges if edge.kind in ("true", "false")]
+            if block.test is not None and len(arms) == 2 and self._is_identity(frame, block.test):
+                join = frame.code.flow.joins_at(number)
+                found |= set(frame.code.flow.order(arms[0], join)) ^ set(frame.code.flow.order(arms[1], join))
+        return frozenset(found)
+
+    def _is_identity(self, frame: Frame, test: int) -> bool:
+        found = self.content.of(frame, test)
+        return found is not None and found.kind == "identity"
 
     def _made(self, frame: Frame, arms: list[int], join: int) -> list[PathUse]:
         """The files that one arm writes while the other does nothing; none if the first arm itself waits for others."""
@@ -84,23 +149,26 @@ class UnawaitedFiles:
                     return made
         return []
 
-    def _read_behind(self, frame: Frame, join: int, made: list[PathUse]) -> Iterator[tuple[PathUse, PathUse]]:
-        """The reads of those files on every path from a block, up to the first wait."""
+    def _behind(self, frame: Frame, block: int, after: int) -> tuple[list[tuple[int, s.Call]], bool]:
+        """The calls on every path from a block, up to the first that waits, and whether any does.
+
+        Of the block itself, only the calls after an operation count.
+        """
         flow, live = frame.code.flow, self.ev.live_blocks(frame)
-        block, seen = join, {EXIT}
+        calls: list[tuple[int, s.Call]] = []
+        seen = {EXIT}
         while block not in seen and len(seen) < _MAX_BLOCKS:
             seen.add(block)
             for number, call in frame.code.calls_in([block]):
-                for use in self.uses.of_call(frame, number, call):
-                    maker = next((each for each in made if each.path == use.path), None)
-                    if maker is not None and not use.writes and not self._is_tried(frame, number):
-                        yield use, maker
-                if self._call_waits(frame, number):
-                    return
-            following = flow.joins_at(block)
+                if number > after:
+                    calls.append((number, call))
+                    if self._call_waits(frame, number):
+                        return calls, True
+            after, following = -1, flow.joins_at(block)
             if self._waits(frame, [b for b in flow.order(block, following) if b != block and b in live]):
-                return
+                return calls, True
             block = following
+        return calls, False
 
     @staticmethod
     def _is_tried(frame: Frame, number: int) -> bool:
@@ -115,5 +183,5 @@ class UnawaitedFiles:
         if not isinstance(call, s.Call):
             return False
         callee = frame.code.operations[call.function]
-        named = isinstance(callee, (s.Attribute, s.Load)) and callee.name in _WAITS
-        return named or any(True for _ in self.effects.of_call(frame, number, call))
+        name = callee.name.lower() if isinstance(callee, (s.Attribute, s.Load)) else ""
+        return any(part in name for part in _WAITS) or any(True for _ in self.effects.of_call(frame, number, call))
