@@ -63,7 +63,7 @@ class UnawaitedFiles:
     def found(self) -> Iterator[UnawaitedFile]:
         """Every such read, function by function."""
         for ref in self.ev.project.functions():
-            if ref in self.reach.host:
+            if ref in self.reach.host and not self.multi.tests_one_process(ref.path):
                 frame = self.ev.free_frame(ref)
                 if self.uses.makes_any(frame):
                     yield from self._in_frame(frame)

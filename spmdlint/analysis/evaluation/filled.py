@@ -24,6 +24,7 @@ from spmdlint.analysis.evaluation.values import (
     one,
 )
 from spmdlint.program import summary as s
+from spmdlint.program.summary import ENTRY, EXIT
 
 if TYPE_CHECKING:
     from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -119,21 +120,19 @@ def _put_before(
 ) -> DictionaryValue | None:
     """A dictionary after the stores under constant keys that certainly precede an operation; None if there are others.
 
-    Those stores are in the block that makes the dictionary, or before the operation in its own block.
+    Without an operation, a function that is defined inside reads it, at a time when all stores have been made.
     """
-    if before is None:
-        return None
     code = frame.code
-    here = code.function.block_of[before]
+    here = code.function.block_of[before] if before is not None else None
     items = dict(made.items)
     for store in stores:
         place = code.function.block_of[store]
-        if place not in (block, here):
-            return None
-        if place == here and store > before:
+        if place == here and before is not None and store > before:
             if place != block:
                 return None  # a different iteration may have made it
             continue
+        if place not in (block, here) and not _passed_by_all(ev, frame, place, EXIT if here is None else here):
+            return None
         kept = _stored(code, store)
         key = constant(ev.value(frame, kept[0])) if kept is not None else None
         if kept is None or key is None:
@@ -141,6 +140,26 @@ def _put_before(
         if not (kept[2] and key.value in items):
             items[key.value] = ev.value(frame, kept[1])
     return DictionaryValue(tuple(items.items()))
+
+
+def _passed_by_all(ev: Evaluator, frame: Frame, place: int, target: int) -> bool:
+    """Whether every way through a function to a block leads through another one, where branches are decided."""
+    blocks, decided = frame.code.function.blocks, dict(ev.decisions(frame))
+    pending, seen = [ENTRY], {place}
+    while pending:
+        block = pending.pop()
+        if block in seen:
+            continue
+        if block == target:
+            return False
+        seen.add(block)
+        taken = {True: "true", False: "false"}.get(decided[block]) if block in decided else None
+        pending += [
+            edge.target
+            for edge in blocks[block].edges
+            if taken is None or edge.kind not in ("true", "false") or edge.kind == taken
+        ]
+    return True
 
 
 def _stored(code: Code, number: int) -> tuple[int, int, bool] | None:
