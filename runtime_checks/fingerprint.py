@@ -7,6 +7,7 @@ static arguments explain: two processes may pass a global array in different way
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -14,13 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from spmdlint.runtime_checks.treenames import Keys
+
 # The configuration that changes the lowered program.
 CONFIGURATION = (
     "jax_default_dtype_bits",
     "jax_default_matmul_precision",
     "jax_default_prng_impl",
     "jax_enable_x64",
-    "jax_numpy_dtype_promotion",
     "jax_threefry_partitionable",
     "jax_use_shardy_partitioner",
 )
@@ -36,8 +38,8 @@ class Program:
     ``devices`` are ids in the order of the assignment, ``processes`` their owners. ``module`` is the digest of the
     canonical lowered module, None if it was never seen (compiled before the checks were on): an unknown module agrees
     with anything. So does a function that is not ``identified``. ``name`` and ``value`` belong to barriers and asserted
-    values; ``order`` is the order of the keys in the arguments' dictionaries. ``digest`` is a short name for the
-    decisive fields, equal on all processes that agree.
+    values; ``order`` is the order of the keys in the arguments' dictionaries, ``keys`` that in other containers, None
+    if the call was not seen. ``digest`` is a short name for the decisive fields, equal on all processes that agree.
     """
 
     function: str
@@ -49,6 +51,7 @@ class Program:
     name: str | None = None
     value: str | None = None
     order: str | None = None
+    keys: str | None = None
     communicates: bool = True
     identified: bool = True
     digest: str = field(init=False, default="")
@@ -68,6 +71,7 @@ class Program:
             "devices": list(self.devices) or None,
             "module": self.module,
             "order": self.order,
+            "keys": self.keys,
         }
 
 
@@ -99,6 +103,21 @@ def key_order(names: Sequence[str] | None) -> str | None:
     for name in names:
         for key in _KEY.finditer(name):
             levels.setdefault(name[: key.start()], {})[key[1]] = None
+    return _order(levels)
+
+
+def container_order(keys: Sequence[Keys] | None) -> str | None:
+    """The same for the keys of other containers, on the way to each argument; None if they are not known."""
+    if keys is None:
+        return None
+    levels: dict[str, dict[str, None]] = {}
+    for each in itertools.chain.from_iterable(keys):
+        node, _, text = each.partition(" ")
+        levels.setdefault(node, {})[text] = None
+    return _order(levels)
+
+
+def _order(levels: Mapping[str, Mapping[str, None]]) -> str:
     places = [[sorted(keys).index(key) for key in keys] for keys in levels.values()]
     unsorted = [(level, order) for level, order in enumerate(places) if order != sorted(order)]
     return hashlib.blake2b(json.dumps(unsorted).encode(), digest_size=8).hexdigest() if unsorted else "sorted"

@@ -15,6 +15,7 @@ _CALLBACK_NUMBER = re.compile(r'(backend_config = (?:"|\{[^}]*?index = ))\d+')
 _POINTER_CONSTANT = re.compile(r"(stablehlo\.constant dense<)\d{13,}(> : tensor<(?:ui|i)64>)")
 
 _MODULE_NAME = re.compile(r"\Amodule @\S+ ")
+_VALUE = re.compile(r"%\w+(?::\d+)?(?:#\d+)?")
 _LOWERED = re.compile(
     r"stablehlo\.(?:all_reduce|all_gather|all_to_all|reduce_scatter|collective_permute|collective_broadcast)\b"
 )
@@ -157,11 +158,18 @@ class LineDifference:
 
 
 def first_difference(first: str, second: str) -> LineDifference | None:
-    """The first line in which two module texts differ apart from their names, or None if they are equal."""
+    """The first line in which two module texts differ apart from their names, or None if they are equal.
+
+    The names of values are numbers that an operation further down can change: they count only if nothing else differs.
+    """
     left, right = (_MODULE_NAME.sub("module ", text).splitlines() for text in (first, second))
-    for number, (one, other) in enumerate(zip(left, right, strict=False), 1):
-        if one != other:
-            return LineDifference(number, one.strip(), other.strip())
+    unnamed = [[_VALUE.sub("%", line) for line in lines] for lines in (left, right)]
+    for one, other in (unnamed, (left, right)):
+        number = next((n for n, pair in enumerate(zip(one, other, strict=False), 1) if pair[0] != pair[1]), None)
+        if number is not None:
+            return LineDifference(number, left[number - 1].strip(), right[number - 1].strip())
+        if len(left) != len(right):
+            break
     if len(left) == len(right):
         return None
     number = min(len(left), len(right)) + 1

@@ -38,20 +38,25 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
     if _differs(records, "value"):
         name = next((record["name"] for record in records.values() if record.get("name")), "a value")
         return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
-    if _differs(records, "order"):
+    if _differs(records, "order") or _differs(records, "keys"):
         return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
     for look in (_static_difference, _argument_difference):
         found = look(records)
         if found is not None:
             return found
     if _differs(records, "devices"):
-        return Difference("arguments", "devices", " in its devices: " + sides(records, lambda r: str(r.get("devices"))))
+        if len({frozenset(record["devices"]) for record in records.values() if record.get("devices")}) > 1:
+            told = sides(records, lambda r: f"on the devices {r.get('devices')}")
+            return Difference("sequence", "function", f": {calls(records)} ({told})")
+        return Difference(
+            "arguments", "devices", " in the order of its devices: " + sides(records, lambda r: str(r.get("devices")))
+        )
     agree = ", though its arguments agree" if _same_arguments(records) else ""
     return Difference("program", "module", f" in its lowered program{agree}")
 
 
 def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
-    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order")
+    fields = ("environment", "function", "defined_at", "name", "value", "devices", "module", "order", "keys")
     return any(_differs(records, name) for name in fields)
 
 
@@ -74,7 +79,9 @@ def _keys(records: Mapping[int, Mapping[str, Any]]) -> str:
     position = next((place for place, column in enumerate(columns) if len(set(column)) > 1), None)
     if position is None:
         return "it differs on some process"
-    return f"argument {position} is " + sides({number: given[position] for number, given in known.items()}, _named)
+    return f"argument {position} differs: " + sides(
+        {number: given[position] for number, given in known.items()}, _named
+    )
 
 
 def _named(argument: Mapping[str, Any]) -> str:

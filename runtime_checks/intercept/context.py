@@ -10,6 +10,7 @@ from spmdlint.runtime_checks.fingerprint import describe_static
 from spmdlint.runtime_checks.intercept.identity import Identities, name_of
 from spmdlint.runtime_checks.intercept.observer import Context, Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
+from spmdlint.runtime_checks.treenames import keys_of, shown_with
 
 
 def install_jit_calls(observer: Observer, patches: Patches) -> None:
@@ -23,13 +24,16 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
         def watched(*args: Any, jaxpr: Any, name: Any, **named: Any) -> Any:
             static, thread.static = thread.static, None
             fun, thread.fun = thread.fun, None
+            tree, thread.tree = thread.tree, None
             debug = identities.users(fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
+            keys = keys_of(tree)
             context = Context(
                 name=name_of(fun, str(name), sys._getframe(1)),
                 source=getattr(debug, "func_src_info", None),
                 values=args,
-                names=getattr(debug, "arg_names", None),
+                names=shown_with(getattr(debug, "arg_names", None), keys),
                 static=static or {},
+                keys=keys,
             )
             previous, thread.context = thread.context, context
             try:
@@ -54,6 +58,7 @@ def install_static_arguments(observer: Observer, patches: Patches) -> None:
             result = original(fun, info, args, kwargs)
             # After the original: tracing also calls this for the functions inside.
             thread.static, thread.fun = static_arguments(info, args, kwargs), fun
+            thread.tree = getattr(result[0], "in_tree", None)
             return result
 
         return watched

@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
-from spmdlint.runtime_checks.fingerprint import Program, configuration, key_order, source_identity
+from spmdlint.runtime_checks.fingerprint import Program, configuration, container_order, key_order, source_identity
 from spmdlint.runtime_checks.frames import user_site
 from spmdlint.runtime_checks.modules import canonical, compiled_communicates, digest, lowered_communicates
 from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.treenames import Keys
 
 T = TypeVar("T")
 
@@ -32,7 +33,8 @@ class Context:
     """The call of a jitted or mapped function that is in progress in a thread.
 
     ``agreed`` is the call's origin after the processes have agreed on it before the compilation of ``agreed_module``.
-    A ``loose`` context is not removed by its creator: the next execution ends it.
+    A ``loose`` context is not removed by its creator: the next execution ends it. ``keys`` are those of the arguments
+    in pytree nodes that JAX has no names for.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Context:
     values: Sequence[Any]
     names: Sequence[str] | None
     static: Mapping[str, str] = field(default_factory=dict)
+    keys: Sequence[Keys] | None = None
     agreed: str | None = None
     agreed_module: str | None = None
     loose: bool = False
@@ -81,6 +84,7 @@ class Known:
 class _Thread(threading.local):
     context: Context | None = None
     static: Mapping[str, str] | None = None
+    tree: Any = None
     fun: Any = None
     spanning: Any = None
     known: Known | None = None
@@ -251,6 +255,7 @@ class Observer:
             module=compiled.module,
             environment=compiled.environment,
             order=key_order(context.names) if context else None,
+            keys=container_order(context.keys) if context else None,
             communicates=compiled.communicates,
         )
 

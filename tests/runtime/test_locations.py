@@ -31,3 +31,28 @@ def test_what_is_not_told() -> None:
     assert source_of(LOCATED, 1) is None
     assert source_of(LOCATED, 99) is None
     assert source_of("", 1) is None
+
+
+MOVED = """module @jit_f {
+  func.func public @main(%arg0: tensor<4xf32>) -> (tensor<f32>) {
+    %cst = stablehlo.constant dense<1.0> : tensor<f32> loc(#loc3)
+    %cst_1 = stablehlo.constant dense<2.0> : tensor<f32> loc(#loc3)
+    %0 = stablehlo.multiply %cst_1, %arg0 : tensor<4xf32> loc(#loc2)
+    %1 = "stablehlo.all_reduce"(%0) ({
+    ^bb0(%arg1: tensor<f32>):
+      "stablehlo.return"(%arg1) : (tensor<f32>) -> () loc(#loc3)
+    }) : (tensor<4xf32>) -> tensor<4xf32> loc(#loc2)
+  } loc(#loc3)
+}
+#loc2 = loc("/home/me/model.py":3:11)
+#loc3 = loc("/home/me/train.py":6:8)
+"""
+
+
+def test_a_constant_is_where_it_is_used() -> None:
+    assert source_of(MOVED, 4) == "/home/me/model.py:3"
+    assert source_of(MOVED, 3) == "/home/me/train.py:6"
+
+
+def test_an_operation_with_a_region_is_where_the_region_ends() -> None:
+    assert source_of(MOVED, 6) == "/home/me/model.py:3"

@@ -82,3 +82,14 @@ def test_first_difference() -> None:
     assert (longer.number, longer.first, longer.second) == (2, "", "b")
     assert first_difference("a\nb", "a\nb") is None
     assert first_difference("module @jit_f attributes {}\nb", "module @jit_g attributes {}\nb") is None
+
+
+def test_names_of_values_count_last() -> None:
+    one = "%16 = stablehlo.add %arg4, %arg5\n%17 = stablehlo.sine %16\n"
+    other = "%12 = stablehlo.add %arg4, %arg5\n%13 = stablehlo.cosine %12\n"
+    found = first_difference(one, other)
+    assert found is not None
+    assert (found.number, found.first) == (2, "%17 = stablehlo.sine %16")
+    swapped = first_difference("%2 = stablehlo.subtract %0, %1\n", "%2 = stablehlo.subtract %1, %0\n")
+    assert swapped is not None
+    assert swapped.number == 1

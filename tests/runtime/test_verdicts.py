@@ -110,7 +110,26 @@ def keys():
     params = OrderedDict((name, jnp.full(4, float(len(name)))) for name in names)
     return jax.jit(lambda params, x: list(params.values())[0].sum() * jnp.sum(x))(params, everywhere([1, 2]))
 
-for case in (dtype, program, setup, seed, seed_for_jax, barrier, pmap, callable_object, keys):
+@jax.tree_util.register_pytree_node_class
+class Store:
+    def __init__(self, values):
+        self.values = dict(values)
+
+    def tree_flatten(self):
+        return tuple(self.values.values()), tuple(self.values)
+
+    @classmethod
+    def tree_unflatten(cls, names, children):
+        return cls(zip(names, children))
+
+def keys_of_a_container():
+    names = ["kernel", "scale"] if me == 0 else ["scale", "kernel"]
+    held = Store((name, everywhere([len(name), 0])) for name in names)
+    return jax.jit(lambda held: jax.tree.map(jnp.sum, held))(held)
+
+for case in (
+    dtype, program, setup, seed, seed_for_jax, barrier, pmap, callable_object, keys, keys_of_a_container,
+):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
         case()
@@ -139,14 +158,33 @@ def test_each_kind(tmp_path: Path) -> None:
         "pmap": "arguments",
         "callable_object": "program",
         "keys": "arguments",
+        "keys_of_a_container": "arguments",
     }, run.output
     lines = {case: [side["line"] for side in report["processes"].values()] for case, report in told.items()}
     assert all(line == one for one, line in lines.values()), lines
-    assert "argument 0 is process 0: params['kernel']; process 1: params['scale']" in told["keys"]["message"]
+    assert "argument 0 differs: process 0: params['kernel']; process 1: params['scale']" in told["keys"]["message"]
+    assert ": held[0] (kernel); process 1: held[0] (scale)" in told["keys_of_a_container"]["message"]
     assert "(Loss at program.py:" in told["callable_object"]["message"]
     # JAX before 0.9 gives constants no location, and the modules of this case differ in one.
     sources = {side["source"] for side in told["program"]["module"]["sides"] if side["source"]}
     assert {int(source.rpartition(":")[2]) for source in sources} == ({lines["program"][0]} if NEW else set())
+
+
+def test_calls_on_different_devices_are_different_calls(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        grid = np.array(jax.devices()).reshape(2, 2)
+        halves = [NamedSharding(Mesh(grid[:, part], ("d",)), P("d")) for part in (0, 1)]
+        summed = jax.jit(lambda x: jnp.sum(x))
+        held = [jax.make_array_from_process_local_data(half, np.ones(1, np.float32)) for half in halves]
+        for part in (me, 1 - me):
+            print(value(summed(held[part])))
+        """,
+        devices=2,
+    )
+    assert (run.status, run.verdict) == (3, ("diverged", "sequence")), run.output
+    assert "process 0: on the devices [" in run.report["message"], run.output
 
 
 def test_a_circle_of_waits_on_three_processes(tmp_path: Path) -> None:
