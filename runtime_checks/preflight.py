@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,15 @@ def record() -> dict[str, Any]:
 def meaningful_flags(environment: Mapping[str, str]) -> list[str]:
     """The flags that may change programs, sorted."""
     words = " ".join(environment.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")).split()
+    return _meaningful(words)
+
+
+def meaningful_options(overrides: Iterable[tuple[str, Any]]) -> list[str]:
+    """The same for the options of one compilation, by name."""
+    return _meaningful(f"{name}={value}" for name, value in overrides)
+
+
+def _meaningful(words: Iterable[str]) -> list[str]:
     return sorted(word for word in words if not _HARMLESS_FLAG.search(word))
 
 

@@ -100,19 +100,21 @@ class Observer:
         self._known: weakref.WeakKeyDictionary[Any, Known | None] = weakref.WeakKeyDictionary()
         self._debug: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
-    def lowered(self, operation: Any, devices: Sequence[Any]) -> Compiled | None:
+    def lowered(self, operation: Any, devices: Sequence[Any], options: str = "") -> Compiled | None:
         """A module goes to the compiler. None if its devices belong to one process, or none is here.
+
+        ``options`` are those of this compilation that may change the program.
 
         If the module names a collective between processes and is about to be executed, the processes agree on the
         call now, before they spend half an hour compiling different modules.
         """
-        return self._harmless(lambda: self._lowered(operation, devices))
+        return self._harmless(lambda: self._lowered(operation, devices, options))
 
-    def _lowered(self, operation: Any, devices: Sequence[Any]) -> Compiled | None:
+    def _lowered(self, operation: Any, devices: Sequence[Any], options: str) -> Compiled | None:
         process_of = tuple(int(device.process_index) for device in devices)
         if len(set(process_of)) < 2:
             return None
-        compiled = self.read(operation, devices)
+        compiled = self.read(operation, devices, options)
         context = self.thread.context
         if compiled.communicates and context is not None and self.session.me in process_of:
             program = self._program(compiled, context)
@@ -120,8 +122,8 @@ class Observer:
             context.agreed = self.session.call(self._call(program, compiled, context, context.values))
         return compiled
 
-    def read(self, operation: Any, devices: Sequence[Any]) -> Compiled:
-        """Describe a module and its devices."""
+    def read(self, operation: Any, devices: Sequence[Any], options: str = "") -> Compiled:
+        """Describe a module, its devices, and the configuration and options with which it is compiled."""
         process_of = tuple(int(device.process_index) for device in devices)
         text = canonical(operation.get_asm(enable_debug_info=False))
         return Compiled(
@@ -130,7 +132,7 @@ class Observer:
             module=digest(text),
             packed=zlib.compress(text.encode(), 1) if len(text) < MAX_KEPT else None,
             located=_located(operation) if len(text) < MAX_KEPT else None,
-            environment=configuration(),
+            environment=configuration() | ({"compiler_options": options} if options else {}),
             communicates=lowered_communicates(text, process_of),
         )
 

@@ -127,8 +127,13 @@ def keys_of_a_container():
     held = Store((name, everywhere([len(name), 0])) for name in names)
     return jax.jit(lambda held: jax.tree.map(jnp.sum, held))(held)
 
+def options():
+    x = everywhere([1, 2])
+    fast = {"xla_cpu_enable_fast_math": me == 1}
+    return jax.jit(lambda x: jnp.sum(x)).lower(x).compile(compiler_options=fast)(x)
+
 for case in (
-    dtype, program, setup, seed, seed_for_jax, barrier, pmap, callable_object, keys, keys_of_a_container,
+    dtype, program, setup, seed, seed_for_jax, barrier, pmap, callable_object, keys, keys_of_a_container, options,
 ):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
@@ -159,6 +164,7 @@ def test_each_kind(tmp_path: Path) -> None:
         "callable_object": "program",
         "keys": "arguments",
         "keys_of_a_container": "arguments",
+        "options": "setup",
     }, run.output
     lines = {case: [side["line"] for side in report["processes"].values()] for case, report in told.items()}
     assert all(line == one for one, line in lines.values()), lines
