@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
-from spmdlint.runtime_checks.sentences import call_words, differs, missing, name_processes
+from spmdlint.runtime_checks.sentences import call_words, differs, made_without, missing, name_processes
 from spmdlint.runtime_checks.texts import module_difference
 from spmdlint.runtime_checks.verdict import compare
 
@@ -189,7 +189,10 @@ def _missing(histories: Mapping[int, History]) -> Report | None:
         where = next((call_words(asdict(processes[p])) for p in ahead if processes[p].state == "calling"), "")
         others = f"{name_processes(ahead)} made call {made + 1}{f', {where}' if where else ''}"
         message = missing({first: asdict(processes[first])}, made, group, others)
-        return diverged("missing", message, made + 1, processes, short[first].state)
+        report = diverged("missing", message, made + 1, processes, short[first].state)
+        waiting = next((processes[p].function for p in ahead if processes[p].state == "calling"), None)
+        report.notes += made_without({process: history.end for process, history in short.items()}, waiting)
+        return report
     return None
 
 

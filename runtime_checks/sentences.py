@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -81,6 +81,19 @@ def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[i
         verb = "finished"
     count = "1 parallel call" if made == 1 else f"{made} parallel calls"
     return f"{name_processes(short)} {verb} after {count} of {name_processes(group)}, and {others}."
+
+
+def made_without(short: Mapping[int, Mapping[str, Any]], function: str | None) -> Iterator[str]:
+    """Remarks on processes that ended early, but ran the function that the others wait in without any collective.
+
+    They placed its arguments differently, so that the compiler had nothing to exchange.
+    """
+    for process, state in sorted(short.items()):
+        if (state.get("quiet") or {}).get(function):
+            yield (
+                f"Process {process} ran {function} as a program without a collective, which is not counted: compare "
+                "the shardings of its arguments."
+            )
 
 
 def _folded(records: Records, say: Callable[[Mapping[str, Any]], str]) -> dict[str, list[int]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.ledger import Entry, Group
 from spmdlint.runtime_checks.report import Report, diverged, reported
-from spmdlint.runtime_checks.sentences import call_words, missing, name_processes
+from spmdlint.runtime_checks.sentences import call_words, made_without, missing, name_processes
 from spmdlint.runtime_checks.verdict import Wait, deadlocked
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ class Waiting:
         told = {process: asdict(processes[process]) for process in short}
         waits = f"process {session.me} waits in call {entry.index}, {where}"
         message = missing(told, made, self._group.processes, waits)
-        return diverged("missing", message, entry.index, processes, str(short[first]["state"]))
+        report = diverged("missing", message, entry.index, processes, str(short[first]["state"]))
+        report.notes += made_without(short, entry.program.function)
+        return report
 
     def _look_for_circle(self) -> None:
         session, group, entry = self._session, self._group, self._entry

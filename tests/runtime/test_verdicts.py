@@ -176,6 +176,21 @@ def test_each_kind(tmp_path: Path) -> None:
     assert {int(source.rpartition(":")[2]) for source in sources} == ({lines["program"][0]} if NEW else set())
 
 
+def test_a_function_that_one_process_ran_without_a_collective(tmp_path: Path) -> None:
+    program = """
+        x = jax.device_put(np.ones(4, np.float32), NamedSharding(mesh, P("data") if me else P()))
+        def total(x):
+            return jnp.sum(x)
+        print(value(jax.jit(total)(x)))
+        """
+    for mode in ("lockstep", "background"):
+        run = rehearse(tmp_path, program, options=("--mode", mode))
+        assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
+        assert any("Process 0 ran total as a program without a collective" in n for n in run.report["notes"]), (
+            run.output
+        )
+
+
 def test_calls_on_different_devices_are_different_calls(tmp_path: Path) -> None:
     run = rehearse(
         tmp_path,
