@@ -253,14 +253,15 @@ class Session:
         last = self.ledger.last
         in_call = last is not None and last.site is not None and site is not None and str(site) == str(last.site)
         function = site.function if site is not None and not in_call else None
+        at = site or (last.site if last is not None else None)  # the stack may be unknown
         return {
             "counts": self.ledger.counts(),
             "stack": stack,
             "place": str(site) if site else None,
             "index": last.index if last else 0,
             "function": function or (last.program.function if last else None),
-            "filename": site.filename if site else None,
-            "line": site.line if site else None,
+            "filename": at.filename if at else None,
+            "line": at.line if at else None,
         }
 
     def end_state(self, state: str, site: Site | None, detail: str | None) -> dict[str, Any]:
