@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -145,8 +144,6 @@ for case in (
     runtime_checks.disable()
 """
 
-NEW = tuple(int(part) for part in version("jax").split(".")[:2]) >= (0, 9)
-
 
 def test_each_kind(tmp_path: Path) -> None:
     run = rehearse(tmp_path, KINDS, options=("--mode", "off"))
@@ -171,9 +168,9 @@ def test_each_kind(tmp_path: Path) -> None:
     assert "argument 0 differs: process 0: params['kernel']; process 1: params['scale']" in told["keys"]["message"]
     assert ": held[0] (kernel); process 1: held[0] (scale)" in told["keys_of_a_container"]["message"]
     assert "(Loss at program.py:" in told["callable_object"]["message"]
-    # JAX before 0.9 gives constants no location, and the modules of this case differ in one.
+    # The modules of this case differ in a constant, which has no location of its own before JAX 0.9.
     sources = {side["source"] for side in told["program"]["module"]["sides"] if side["source"]}
-    assert {int(source.rpartition(":")[2]) for source in sources} == ({lines["program"][0]} if NEW else set())
+    assert {int(source.rpartition(":")[2]) for source in sources} == {lines["program"][0]}
 
 
 def test_a_function_that_one_process_ran_without_a_collective(tmp_path: Path) -> None:
