@@ -7,6 +7,7 @@ there. Anything that all processes do together in between counts as waiting, and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -58,15 +59,29 @@ class UnawaitedFiles:
         self.multi = multi
         self.content = content
         self.uses = PathUses(evaluator)
-        self._left: dict[FunctionRef, tuple[_Left, ...]] = {}
+        self._left: dict[tuple[FunctionRef, int], tuple[_Left, ...]] = {}
 
     def found(self) -> Iterator[UnawaitedFile]:
         """Every such read, function by function."""
         for ref in self.ev.project.functions():
-            if ref in self.reach.host and not self.multi.tests_one_process(ref.path):
+            if ref in self._concerned and not self.multi.tests_one_process(ref.path):
+                yield from self._in_frame(self.ev.free_frame(ref))
+
+    @cached_property
+    def _concerned(self) -> frozenset[FunctionRef]:
+        """The functions in which some processes make a file, and those that call them, by a few calls."""
+        found: set[FunctionRef] = set()
+        for ref in self.ev.project.functions():
+            if ref in self.reach.host and self.multi.says(ref.path):
                 frame = self.ev.free_frame(ref)
-                if self.uses.makes_any(frame):
-                    yield from self._in_frame(frame)
+                if self.uses.makes_any(frame) and any(True for _ in self._by_branches(frame)):
+                    found.add(ref)
+        latest = found
+        for _ in range(_CALLS):
+            edges = (edge for ref in latest for edge in self.reach.callers.get(ref, ()) if edge.target.way == "call")
+            latest = {edge.caller.ref for edge in edges if edge.caller.ref in self.reach.host} - found
+            found |= latest
+        return frozenset(found)
 
     def _in_frame(self, frame: Frame) -> Iterator[UnawaitedFile]:
         reads: dict[int, UnawaitedFile] = {}
@@ -113,15 +128,15 @@ class UnawaitedFiles:
 
     def _left_by(self, ref: FunctionRef, calls: int) -> tuple[_Left, ...]:
         """The files that only some processes have made when a function returns, and for which nothing waits."""
-        if ref not in self._left:
-            self._left[ref] = ()  # for a function that calls itself
+        if calls == 0 or ref not in self._concerned:
+            return ()
+        if (ref, calls) not in self._left:
             frame = self.ev.free_frame(ref)
-            if calls and ref in self.reach.host and self.uses.makes_any(frame):
-                found = (*self._by_branches(frame), *self._by_calls(frame, calls - 1))
-                self._left[ref] = tuple(
-                    left for left, block, after in found if not self._behind(frame, block, after)[1]
-                )
-        return self._left[ref]
+            found = (*self._by_branches(frame), *self._by_calls(frame, calls - 1))
+            awaited = [self._behind(frame, block, after)[1] for _, block, after in found]
+            left = [each for (each, _, _), waits in zip(found, awaited, strict=True) if not waits]
+            self._left[ref, calls] = tuple(left)
+        return self._left[ref, calls]
 
     def _guarded(self, frame: Frame) -> frozenset[int]:
         """The blocks of a function that only some processes run."""
