@@ -13,18 +13,25 @@ _METHODS = frozenset("strftime isoformat timestamp total_seconds hex strip lower
 _CUTS = ("%", "//", "&", ">>")
 
 
-def always_true(evaluator: Evaluator, frame: Frame, test: int) -> bool:
-    """Whether a condition is a time or a name, or computed from one: it differs everywhere, but is never zero."""
+def always_true(evaluator: Evaluator, frame: Frame, test: int, asked: frozenset[int] = frozenset()) -> bool:
+    """Whether a condition is a time or a name, or computed from one: it differs everywhere, but is never zero.
+
+    ``asked`` are the operations that lead to this question: a name that a loop gives itself again says nothing.
+    """
     function = evaluator.function(frame)
     operation = function.operations[test]
+    if test in asked:
+        return False
+    asked |= {test}
     if isinstance(operation, s.Unary) and operation.operator == "not":
-        return always_true(evaluator, frame, operation.operand)
+        return always_true(evaluator, frame, operation.operand, asked)
     if isinstance(operation, s.Load) and function.binds(operation.name):
         stores = evaluator.reaching(frame, test, operation.name)
         values = [store.value for n in stores if isinstance(store := function.operations[n], s.Store)]
-        return bool(values) and all(always_true(evaluator, frame, value) for value in values)
+        return bool(values) and all(always_true(evaluator, frame, value, asked) for value in values)
     if isinstance(operation, s.BoolOp):
-        return all(always_true(evaluator, frame, each) for each in operation.operands)
+        answers = [always_true(evaluator, frame, each, asked) for each in operation.operands]
+        return any(answers) if operation.operator == "or" else all(answers)
     if isinstance(operation, s.Binary):
         return operation.operator not in _CUTS
     if isinstance(operation, s.Call):

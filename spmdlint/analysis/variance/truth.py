@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from spmdlint.analysis.evaluation.bindings import passed_to
-from spmdlint.analysis.evaluation.elements import elements
+from spmdlint.analysis.evaluation.elements import Place, elements
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, certain
 from spmdlint.analysis.variance.environment import variable_read
@@ -18,34 +18,44 @@ _DEPTH = 3
 _OF_DATA_SETS = frozenset("batch padded_batch prefetch repeat shard shuffle as_numpy_iterator with_options".split())
 
 
-def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> Reason | None:
-    """Why a condition is true on some processes only; ``content`` says which values differ."""
+def of_truth(
+    content: Origins, frame: Frame, test: int, depth: int = _DEPTH, asked: frozenset[Place] = frozenset()
+) -> Reason | None:
+    """Why a condition is true on some processes only; ``content`` says which values differ.
+
+    ``asked`` are the places that lead to this question: a name that a loop gives itself again adds nothing.
+    """
     ev = content.ev
+    if (frame, test) in asked:
+        return None
+    asked |= {(frame, test)}
     function = ev.function(frame)
     operation = function.operations[test]
     if isinstance(operation, s.Unary) and operation.operator == "not":
-        return of_truth(content, frame, operation.operand, depth)
+        return of_truth(content, frame, operation.operand, depth, asked)
     if isinstance(operation, s.BoolOp):
-        return next((r for n in operation.operands if (r := of_truth(content, frame, n, depth)) is not None), None)
+        return next(
+            (r for n in operation.operands if (r := of_truth(content, frame, n, depth, asked)) is not None), None
+        )
     if isinstance(operation, s.Load) and function.binds(operation.name):
         stores = sorted(ev.reaching(frame, test, operation.name))
         held = [n for n in stores if content.of(frame, n) is not None]
         if not held and (_is_filled(ev, frame, test, depth) or _is_chosen_anew(ev, frame, stores)):
             return None
-        only_named = held and all(of_truth(content, frame, n, depth) is None for n in held)
+        only_named = held and all(of_truth(content, frame, n, depth, asked) is None for n in held)
         return None if only_named else content.of(frame, test)
     if isinstance(operation, s.Store):
-        return of_truth(content, frame, operation.value, depth)
+        return of_truth(content, frame, operation.value, depth, asked)
     if isinstance(operation, s.IfExp):
         arms = (operation.test, operation.body, operation.orelse)
-        return next((r for n in arms if (r := of_truth(content, frame, n, depth)) is not None), None)
+        return next((r for n in arms if (r := of_truth(content, frame, n, depth, asked)) is not None), None)
     if isinstance(operation, s.Call) and (_is_iterable(ev, frame, test, depth) or _is_filled(ev, frame, test, depth)):
         return None  # always true, whatever it gives; how much was put into a list is a separate question
     if isinstance(operation, s.Item):
         places = list(elements(ev, frame, operation.value, operation.index))
         texts = [_is_text(ev, where, where.code.operations[value]) for where, value in places]
         # Several of them may be true or not, whichever tuple was chosen.
-        if (len(places) == 1 or (places and all(texts))) and _none_differs(content, places, depth):
+        if (len(places) == 1 or (places and all(texts))) and _none_differs(content, places, depth, asked):
             return None
     if _is_text(ev, frame, operation) or variable_read(ev, frame, operation) is not None:
         return None  # an environment variable is a text that is set or not, and even "0" is true
@@ -55,11 +65,11 @@ def of_truth(content: Origins, frame: Frame, test: int, depth: int = _DEPTH) -> 
         return None  # the name of a temporary file or folder, which is never empty
     if found is None or not isinstance(operation, s.Parameter) or depth == 0:
         return found
-    return found if _passed(content, frame, operation, depth) else None
+    return found if _passed(content, frame, operation, depth, asked) else None
 
 
-def _none_differs(content: Origins, places: Sequence[tuple[Frame, int]], depth: int) -> bool:
-    return all(of_truth(content, where, value, depth) is None for where, value in places)
+def _none_differs(content: Origins, places: Sequence[Place], depth: int, asked: frozenset[Place]) -> bool:
+    return all(of_truth(content, where, value, depth, asked) is None for where, value in places)
 
 
 def _is_chosen_anew(ev: Evaluator, frame: Frame, stores: Sequence[int]) -> bool:
@@ -111,7 +121,7 @@ def _gives_only(
     return bool(returned) and all(n is not None and asks(ev, inside, n, depth - 1) for n in returned)
 
 
-def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) -> bool:
+def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int, asked: frozenset[Place]) -> bool:
     """Whether what some call passes for a parameter may be true on some processes only."""
     edges = content.reach.callers.get(frame.ref, ())
     function = content.ev.function(frame)
@@ -121,7 +131,7 @@ def _passed(content: Origins, frame: Frame, parameter: s.Parameter, depth: int) 
             return True
         bound = content.ev.project.enclosing_class(frame.ref) is not None
         value = passed_to(function, call, parameter.name, bound=bound)
-        if value is not None and of_truth(content, edge.caller, value, depth - 1) is not None:
+        if value is not None and of_truth(content, edge.caller, value, depth - 1, asked) is not None:
             return True
     return not edges
 
