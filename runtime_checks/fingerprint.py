@@ -110,14 +110,13 @@ def container_order(keys: Sequence[Keys] | None) -> str | None:
     """The same for the keys of other containers, on the way to each argument; None if they are not known."""
     if keys is None:
         return None
-    levels: dict[str, dict[str, None]] = {}
-    for each in itertools.chain.from_iterable(keys):
-        node, _, text = each.partition(" ")
-        levels.setdefault(node, {})[text] = None
+    levels: dict[int, dict[str, None]] = {}
+    for node, key in itertools.chain.from_iterable(keys):
+        levels.setdefault(node, {})[key] = None
     return _order(levels)
 
 
-def _order(levels: Mapping[str, Mapping[str, None]]) -> str:
+def _order(levels: Mapping[Any, Mapping[str, None]]) -> str:
     places = [[sorted(keys).index(key) for key in keys] for keys in levels.values()]
     unsorted = [(level, order) for level, order in enumerate(places) if order != sorted(order)]
     return hashlib.blake2b(json.dumps(unsorted).encode(), digest_size=8).hexdigest() if unsorted else "sorted"

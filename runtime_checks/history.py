@@ -186,12 +186,13 @@ def _missing(histories: Mapping[int, History]) -> Report | None:
             else:
                 processes[process] = ended_report(history, key)
         ahead = [process for process in inside if inside[process].counts.get(key, 0) > made]
-        where = next((call_words(asdict(processes[p])) for p in ahead if processes[p].state == "calling"), "")
-        others = f"{name_processes(ahead)} made call {made + 1}{f', {where}' if where else ''}"
+        calling = next((processes[p] for p in ahead if processes[p].state == "calling"), None)
+        where = f", {call_words(asdict(calling))}" if calling is not None else ""
+        others = f"{name_processes(ahead)} made call {made + 1}{where}"
         message = missing({first: asdict(processes[first])}, made, group, others)
         report = diverged("missing", message, made + 1, processes, short[first].state)
-        waiting = next((processes[p].function for p in ahead if processes[p].state == "calling"), None)
-        report.notes += made_without({process: history.end for process, history in short.items()}, waiting)
+        function = calling.function if calling is not None else None
+        report.notes += made_without({process: history.end for process, history in short.items()}, function)
         return report
     return None
 

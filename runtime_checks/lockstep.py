@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.exchange import tree
-from spmdlint.runtime_checks.fingerprint import describe_arguments
 from spmdlint.runtime_checks.ledger import Entry, Group
 from spmdlint.runtime_checks.provenance import conflicts, from_end, merged, one_sided
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
@@ -110,7 +109,7 @@ class Lockstep:
             return
         self._remarked.add(where)
         session, back, position = self._session, backs[0], len(call.values) - 1 - backs[0]
-        arguments = describe_arguments(call.values, call.names)
+        arguments = call.described()
         path = arguments[position]["path"] if 0 <= position < len(arguments) else f"argument {position}"
         known, unknown = (process, session.me) if back in one_sided("", theirs) else (session.me, process)
         tag = from_end(theirs if known == process else call.tags, back)

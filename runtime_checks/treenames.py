@@ -13,8 +13,8 @@ from typing import Any
 
 MAX_LEAVES = 20_000
 
-Keys = tuple[str, ...]
-"""The keys on the way to a leaf, each after the number of its node; empty if no node has any."""
+Keys = tuple[tuple[int, str], ...]
+"""The keys on the way to a leaf, each with the number of its node; empty if no node has any."""
 
 
 def keys_of(tree: Any) -> list[Keys] | None:
@@ -32,7 +32,7 @@ def shown_with(names: Sequence[str] | None, keys: Sequence[Keys] | None) -> Sequ
 
 
 def _shown(name: str, keys: Keys) -> str:
-    key = keys[-1].partition(" ")[2] if keys else ""
+    key = keys[-1][1] if keys else ""
     return name if key in name else f"{name} ({key})"
 
 
@@ -47,7 +47,7 @@ def _walked(tree: Any, above: Keys, numbers: Iterator[int]) -> Iterator[Keys]:
     keys = _texts(data, len(children)) if registered and len(children) > 1 else None
     number = next(numbers) if keys is not None else 0
     for place, child in enumerate(children):
-        yield from _walked(child, above if keys is None else (*above, f"{number} {keys[place]}"), numbers)
+        yield from _walked(child, above if keys is None else (*above, (number, keys[place])), numbers)
 
 
 def _texts(data: Any, count: int) -> Sequence[str] | None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
-from spmdlint.runtime_checks.preflight import meaningful_options
 
 
 def install_compiler(observer: Observer, patches: Patches) -> None:
@@ -18,8 +17,7 @@ def install_compiler(observer: Observer, patches: Patches) -> None:
         def watched(backend: Any, computation: Any, devices: Any, *args: Any, **named: Any) -> Any:
             assignment = list(devices.flat) if hasattr(devices, "flat") else list(devices)
             options = named.get("compile_options", args[0] if args else None)
-            overrides = meaningful_options(getattr(options, "env_option_overrides", None) or ())
-            seen = observer.lowered(computation.operation, assignment, " ".join(overrides))
+            seen = observer.lowered(computation.operation, assignment, options)
             if seen is None:
                 return original(backend, computation, devices, *args, **named)
             with observer.compiling(seen):

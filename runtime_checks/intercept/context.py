@@ -10,7 +10,6 @@ from spmdlint.runtime_checks.fingerprint import describe_static
 from spmdlint.runtime_checks.intercept.identity import Identities, name_of
 from spmdlint.runtime_checks.intercept.observer import Context, Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
-from spmdlint.runtime_checks.treenames import keys_of, shown_with
 
 
 def install_jit_calls(observer: Observer, patches: Patches) -> None:
@@ -26,14 +25,13 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
             fun, thread.fun = thread.fun, None
             tree, thread.tree = thread.tree, None
             debug = identities.users(fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
-            keys = keys_of(tree)
             context = Context(
                 name=name_of(fun, str(name), sys._getframe(1)),
                 source=getattr(debug, "func_src_info", None),
                 values=args,
-                names=shown_with(getattr(debug, "arg_names", None), keys),
+                names=getattr(debug, "arg_names", None),
                 static=static or {},
-                keys=keys,
+                tree=tree,
             )
             previous, thread.context = thread.context, context
             try:

@@ -18,8 +18,9 @@ from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.fingerprint import Program, configuration, container_order, key_order, source_identity
 from spmdlint.runtime_checks.frames import user_site
 from spmdlint.runtime_checks.modules import canonical, compiled_communicates, digest, lowered_communicates
+from spmdlint.runtime_checks.preflight import meaningful_options
 from spmdlint.runtime_checks.session import Session
-from spmdlint.runtime_checks.treenames import Keys
+from spmdlint.runtime_checks.treenames import keys_of
 
 T = TypeVar("T")
 
@@ -33,8 +34,8 @@ class Context:
     """The call of a jitted or mapped function that is in progress in a thread.
 
     ``agreed`` is the call's origin after the processes have agreed on it before the compilation of ``agreed_module``.
-    A ``loose`` context is not removed by its creator: the next execution ends it. ``keys`` are those of the arguments
-    in pytree nodes that JAX has no names for.
+    A ``loose`` context is not removed by its creator: the next execution ends it. ``tree`` is the
+    `PyTreeDef` of the arguments, None if it is not known.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Context:
     values: Sequence[Any]
     names: Sequence[str] | None
     static: Mapping[str, str] = field(default_factory=dict)
-    keys: Sequence[Keys] | None = None
+    tree: Any = None
     agreed: str | None = None
     agreed_module: str | None = None
     loose: bool = False
@@ -100,17 +101,17 @@ class Observer:
         self._known: weakref.WeakKeyDictionary[Any, Known | None] = weakref.WeakKeyDictionary()
         self._debug: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
-    def lowered(self, operation: Any, devices: Sequence[Any], options: str = "") -> Compiled | None:
+    def lowered(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled | None:
         """A module goes to the compiler. None if its devices belong to one process, or none is here.
 
-        ``options`` are those of this compilation that may change the program.
+        ``options`` are the `CompileOptions` of this compilation.
 
         If the module names a collective between processes and is about to be executed, the processes agree on the
         call now, before they spend half an hour compiling different modules.
         """
         return self._harmless(lambda: self._lowered(operation, devices, options))
 
-    def _lowered(self, operation: Any, devices: Sequence[Any], options: str) -> Compiled | None:
+    def _lowered(self, operation: Any, devices: Sequence[Any], options: Any) -> Compiled | None:
         process_of = tuple(int(device.process_index) for device in devices)
         if len(set(process_of)) < 2:
             return None
@@ -122,17 +123,18 @@ class Observer:
             context.agreed = self.session.call(self._call(program, compiled, context, context.values))
         return compiled
 
-    def read(self, operation: Any, devices: Sequence[Any], options: str = "") -> Compiled:
+    def read(self, operation: Any, devices: Sequence[Any], options: Any = None) -> Compiled:
         """Describe a module, its devices, and the configuration and options with which it is compiled."""
         process_of = tuple(int(device.process_index) for device in devices)
         text = canonical(operation.get_asm(enable_debug_info=False))
+        overrides = " ".join(meaningful_options(getattr(options, "env_option_overrides", None) or ()))
         return Compiled(
             devices=tuple(int(device.id) for device in devices),
             process_of=process_of,
             module=digest(text),
             packed=zlib.compress(text.encode(), 1) if len(text) < MAX_KEPT else None,
             located=_located(operation) if len(text) < MAX_KEPT else None,
-            environment=configuration() | ({"compiler_options": options} if options else {}),
+            environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
             communicates=lowered_communicates(text, process_of),
         )
 
@@ -257,7 +259,7 @@ class Observer:
             module=compiled.module,
             environment=compiled.environment,
             order=key_order(context.names) if context else None,
-            keys=container_order(context.keys) if context else None,
+            keys=container_order(keys_of(context.tree)) if context else None,
             communicates=compiled.communicates,
         )
 
@@ -278,6 +280,7 @@ class Observer:
             site=user_site(sys._getframe(2)),
             values=values,
             names=names,
+            tree=context.tree if context is not None else None,
             static=context.static if context is not None else {},
             tags=self.session.provenance.tags_of(values),
             texts=compiled.texts,
