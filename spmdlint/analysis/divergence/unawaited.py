@@ -18,6 +18,7 @@ from spmdlint.analysis.divergence.paths import PathUse, PathUses, Shape, lies_in
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import clauses_around
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site, certain
+from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -58,6 +59,7 @@ class UnawaitedFiles:
         self.effects = effects
         self.multi = multi
         self.content = content
+        self.control = Control(evaluator)
         self.uses = PathUses(evaluator)
         self._left: dict[tuple[FunctionRef, int], tuple[_Left, ...]] = {}
 
@@ -102,8 +104,8 @@ class UnawaitedFiles:
             return
         blocks, live = frame.code.function.blocks, self.ev.live_blocks(frame)
         for number in sorted(live):
-            arms = [edge.target for edge in blocks[number].edges if edge.kind in ("true", "false")]
             test = blocks[number].test
+            arms = [edge.target for edge in blocks[number].edges if edge.kind in ("true", "false")]
             if test is None or len(arms) != 2 or not live.issuperset(arms):
                 continue
             join = frame.code.flow.joins_at(number)
@@ -140,13 +142,8 @@ class UnawaitedFiles:
 
     def _guarded(self, frame: Frame) -> frozenset[int]:
         """The blocks of a function that only some processes run."""
-        found: set[int] = set()
-        for number, block in enumerate(frame.code.function.blocks):
-            arms = [edge.target for edge in block.edges if edge.kind in ("true", "false")]
-            if block.test is not None and len(arms) == 2 and self._is_identity(frame, block.test):
-                join = frame.code.flow.joins_at(number)
-                found |= set(frame.code.flow.order(arms[0], join)) ^ set(frame.code.flow.order(arms[1], join))
-        return frozenset(found)
+        branches = self.control.branches(frame.ref)
+        return frozenset[int]().union(*(b.yes | b.no for b in branches if self._is_identity(frame, b.test)))
 
     def _is_identity(self, frame: Frame, test: int) -> bool:
         found = self.content.of(frame, test)

@@ -192,14 +192,19 @@ class Code(Operations):
         key = (decisions, number)
         found = self._reaching.get(key)
         if found is None:
-            closed: set[tuple[int, int]] = set()
-            for block, answer in decisions:
-                _, targets, yes, no = self.ways[block]
-                closed.update((block, target) for target in targets if target not in (yes if answer else no))
+            closed = self.closed(decisions)
             found = self.flow.reaching_by(number, name, lambda *edge: edge[0] in live and edge not in closed)
             # If the code never runs, fall back on all stores.
             found = self._reaching[key] = found or self.flow.reaching(number, name)
         return found
+
+    def closed(self, decisions: tuple[tuple[int, bool], ...]) -> set[tuple[int, int]]:
+        """The edges between blocks that the decided branches do not take."""
+        closed: set[tuple[int, int]] = set()
+        for block, answer in decisions:
+            _, targets, yes, no = self.ways[block]
+            closed.update((block, target) for target in targets if target not in (yes if answer else no))
+        return closed
 
     @cached_property
     def _reaching(self) -> dict[tuple[tuple[tuple[int, bool], ...], int], frozenset[int]]:

@@ -180,8 +180,14 @@ def _each(
 
 
 def _returned(evaluator: Evaluator, frame: Frame) -> list[int]:
+    return [value for _, value in returns(evaluator, frame) if value is not None]
+
+
+def returns(evaluator: Evaluator, frame: Frame) -> Iterator[tuple[int, int | None]]:
+    """The reachable return statements of a function, each with the value that it returns, if any."""
     function = evaluator.function(frame)
-    operations = (
-        function.operations[n] for b in sorted(evaluator.live_blocks(frame)) for n in function.blocks[b].operations
-    )
-    return [o.value for o in operations if isinstance(o, s.Return) and o.value is not None]
+    for block in sorted(evaluator.live_blocks(frame)):
+        for number in function.blocks[block].operations:
+            operation = function.operations[number]
+            if isinstance(operation, s.Return):
+                yield number, operation.value

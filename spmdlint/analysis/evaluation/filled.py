@@ -144,22 +144,12 @@ def _put_before(
 
 def _passed_by_all(ev: Evaluator, frame: Frame, place: int, target: int) -> bool:
     """Whether every way through a function to a block leads through another one, where branches are decided."""
-    blocks, decided = frame.code.function.blocks, dict(ev.decisions(frame))
-    pending, seen = [ENTRY], {place}
-    while pending:
-        block = pending.pop()
-        if block in seen:
-            continue
-        if block == target:
-            return False
-        seen.add(block)
-        taken = {True: "true", False: "false"}.get(decided[block]) if block in decided else None
-        pending += [
-            edge.target
-            for edge in blocks[block].edges
-            if taken is None or edge.kind not in ("true", "false") or edge.kind == taken
-        ]
-    return True
+    closed = frame.code.closed(ev.decisions(frame))
+    if place == ENTRY:
+        return True
+    return target not in frame.code.flow.reachable_by(
+        ENTRY, lambda block, after: after != place and (block, after) not in closed
+    )
 
 
 def _stored(code: Code, number: int) -> tuple[int, int, bool] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from spmdlint.analysis.evaluation.elements import elements, entries
+from spmdlint.analysis.evaluation.elements import elements, entries, returns
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, certain, constant
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Reason
 from spmdlint.program import summary as s
@@ -36,31 +36,25 @@ def _of_choice(origins: Origins, frame: Frame, base: int, index: int) -> Reason 
     callee = certain(origins.ev.value(frame, call.function)) if isinstance(call, s.Call) else None
     if not isinstance(call, s.Call) or not isinstance(callee, FunctionValue):
         return None
-
-    if origins.ev.project.function(callee.ref).generator:
+    function = origins.ev.project.function(callee.ref)
+    if function.generator:
         return None
-    name = origins.ev.project.function(callee.ref).name
 
     def ask(entered: Frame) -> Reason | None:
-        places = list(_in_returns(origins, entered, index))
-        if len(places) < 2 or any(value is None for _, value in places):
+        places = [(number, _written(origins, entered, value, index)) for number, value in returns(origins.ev, entered)]
+        if len(places) < 2 or any(element is None for _, element in places):
             return None
-        return origins.property.chosen(origins, entered, f"item {index} of the result of {name}()", places, None)
+        name = f"item {index} of the result of {function.name}()"
+        return origins.property.chosen(origins, entered, name, places, None)
 
     found = origins.in_call(frame, root, call, callee, ask)
-    return origins.step(frame, root, f"{name}() returns it", found) if found is not None else None
+    return origins.step(frame, root, f"{function.name}() returns it", found) if found is not None else None
 
 
-def _in_returns(origins: Origins, frame: Frame, index: int) -> Iterator[tuple[int, int | None]]:
-    """Each return of a tuple, and the element at an index that is written there; None where it is not written out."""
-    code = frame.code
-    for block in sorted(origins.ev.live_blocks(frame)):
-        for number in code.function.blocks[block].operations:
-            returned = code.operations[number]
-            if isinstance(returned, s.Return):
-                given = returned.value
-                written = list(elements(origins.ev, frame, given, index)) if given is not None else []
-                yield number, written[0][1] if len(written) == 1 and written[0][0] is frame else None
+def _written(origins: Origins, frame: Frame, value: int | None, index: int) -> int | None:
+    """The element at an index of a returned tuple, if it is written out in the function itself."""
+    places = list(elements(origins.ev, frame, value, index)) if value is not None else []
+    return places[0][1] if len(places) == 1 and places[0][0] is frame else None
 
 
 def _selected(origins: Origins, frame: Frame, operation: s.Subscript | s.Item) -> tuple[int, int] | None:

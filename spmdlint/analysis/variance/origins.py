@@ -14,7 +14,7 @@ from typing import Literal
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import CallEdge, Reach
 from spmdlint.analysis.evaluation.choices import taken
-from spmdlint.analysis.evaluation.elements import changed_fields, fields
+from spmdlint.analysis.evaluation.elements import changed_fields, fields, returns
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import (
@@ -437,21 +437,19 @@ class Origins:
 
     def _of_returns(self, frame: Frame) -> Reason | None:
         function = self.ev.function(frame)
-        returns: list[tuple[int, int | None]] = []
+        places: list[tuple[int, int | None]] = []
         likely: Reason | None = None
-        for block in sorted(self.ev.live_blocks(frame)):
-            for number in function.blocks[block].operations:
-                operation = function.operations[number]
-                if isinstance(operation, s.Return) and not self._alone.at(frame, number):
-                    returns.append((number, operation.value))
-                    if operation.value is not None:
-                        found = self.of(frame, operation.value)
-                        if found is not None and found.kind not in _BY_CHANCE:
-                            return found
-                        likely = likely or found
-        if len(returns) < 2 or function.generator:
+        for number, value in returns(self.ev, frame):
+            if self._alone.at(frame, number):
+                continue
+            places.append((number, value))
+            found = self.of(frame, value) if value is not None else None
+            if found is not None and found.kind not in _BY_CHANCE:
+                return found
+            likely = likely or found
+        if len(places) < 2 or function.generator:
             return likely
-        return self.property.chosen(self, frame, f"the result of {function.name}()", returns, None) or likely
+        return self.property.chosen(self, frame, f"the result of {function.name}()", places, None) or likely
 
     def _parameter(self, frame: Frame, number: int, operation: s.Parameter) -> Reason | None:
         """Why an argument has the property: a reason in any one caller is enough."""
