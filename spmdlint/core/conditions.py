@@ -1,0 +1,361 @@
+"""Stratum 2: conditions in normal form, what is known at a point, and what follows from it.
+
+An *expression* is a value number: equal expressions have equal values. It is built from constants, parameters, fields
+that only a constructor sets, the number of the process and of processes, and pure operations on these; whatever
+else there is stands for itself, by its place. A *literal* is an expression that is used as a condition, in one spelling: without
+`not`, with one of `<` and `==`, with operands in one order.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from spmdlint.core.evaluation import Evaluation
+from spmdlint.core.ssa import NOTHING
+from spmdlint.core.values import Class, Constant, External, Function, Object, only
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+Expression: TypeAlias = tuple[Any, ...]
+Literal: TypeAlias = tuple[Expression, bool]
+"""A condition in normal form, and whether it holds when the normal form does."""
+World: TypeAlias = tuple[int, int]
+"""The number of a process, and of processes."""
+RANK: Expression = ("rank",)
+COUNT: Expression = ("count",)
+WORLDS: tuple[World, ...] = tuple((rank, count) for count in (1, 2, 3, 4) for rank in range(count))
+DEPTH = 10
+_COMPARED: Mapping[str, tuple[str, bool, bool]] = {
+    "==": ("==", False, False), "!=": ("==", False, True), "is": ("is", False, False), "is not": ("is", False, True),
+    "in": ("in", False, False), "not in": ("in", False, True), "<": ("<", False, False), ">": ("<", True, False),
+    ">=": ("<", False, True), "<=": ("<", True, True),
+}  # fmt: skip
+_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+}  # fmt: skip
+
+
+class Conditions:
+    """Makes expressions and literals. One per run."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.ev = evaluation
+        self._known: dict[tuple[FunctionRef, int], Expression] = {}
+
+    # -- expressions
+
+    def expression(self, ref: FunctionRef, number: int, depth: int = DEPTH) -> Expression:
+        """The value number of an operation."""
+        key = (ref, number)
+        known = self._known.get(key)
+        if known is None:
+            self._known[key] = ("at", ref, number)  # what depends on itself stands for itself
+            known = self._known[key] = self._expression(ref, number, depth)
+        return known
+
+    def _expression(self, ref: FunctionRef, number: int, depth: int) -> Expression:
+        function = self.ev.project.function(ref)
+        o = function.operations[number]
+        itself: Expression = ("at", ref, number)
+        if depth == 0:
+            return itself
+        value = only(self.ev.functions[ref].values[number])
+        if isinstance(value, Constant):
+            return ("constant", value.kind, value.value)
+        if isinstance(value, (Function, Class)):
+            return ("object", value)
+        if isinstance(o, s.Parameter):
+            return ("parameter", ref, o.name)
+        if isinstance(o, s.Load):
+            definition = self.ev.structure.ssa(ref).loads.get(number)
+            if definition is None or definition == NOTHING:
+                return self._outer(ref, o.name, itself)
+            if definition < NOTHING:
+                return ("phi", ref, definition)
+            return self.expression(ref, definition, depth - 1)
+        if isinstance(o, (s.Store, s.Await)):
+            return self.expression(ref, o.value, depth - 1)
+        if isinstance(o, s.Unary):
+            inner = self.expression(ref, o.operand, depth - 1)
+            return ("not", inner) if o.operator == "not" else ("unary", o.operator, inner)
+        if isinstance(o, s.Binary):
+            return (
+                "binary",
+                o.operator,
+                self.expression(ref, o.left, depth - 1),
+                self.expression(ref, o.right, depth - 1),
+            )
+        if isinstance(o, s.Compare) and len(o.operators) == 1:
+            return self._comparison(ref, o, depth)
+        if isinstance(o, s.BoolOp):
+            return (o.operator, *(self.expression(ref, each, depth - 1) for each in o.operands))
+        if isinstance(o, s.Attribute):
+            return self._attribute(ref, number, o, depth)
+        if isinstance(o, s.Call):
+            return self._call(ref, number, o, depth)
+        return itself
+
+    def _comparison(self, ref: FunctionRef, o: s.Compare, depth: int) -> Expression:
+        sides = [self.expression(ref, each, depth - 1) for each in o.operands]
+        sign, swapped, negated = _COMPARED[o.operators[0]]
+        if swapped or (sign in ("==", "is") and _order(sides[1]) < _order(sides[0])):
+            sides.reverse()
+        found: Expression = (sign, *sides)
+        return ("not", found) if negated else found
+
+    def _outer(self, ref: FunctionRef, name: str, itself: Expression) -> Expression:
+        """A name from outside the function: it is the same everywhere if only one store gives it a value."""
+        summary = self.ev.project.modules[ref.path].summary
+        scope = summary.scope_of(self.ev.project.function(ref), name)
+        owner = scope if scope is not None else summary.functions[0]
+        rebound = name in self.ev._globals_set(ref.path) if scope is None else name in summary.set_inside.get(scope.index, {})
+        stores = owner.stores.get(name, ())
+        if rebound or len(stores) != 1:
+            return ("name", ref.path, owner.index, name) if stores and not rebound else itself
+        home = self.ev.project.ref(ref.path, owner.index)
+        return self.expression(home, stores[0], DEPTH - 4) if home in self.ev.functions else itself
+
+    def _attribute(self, ref: FunctionRef, number: int, o: s.Attribute, depth: int) -> Expression:
+        a = only(self.ev.functions[ref].values[number])
+        if isinstance(a, External):
+            known = self.ev.knowledge.get(a.name)
+            if known is not None and known.attribute and known.source == "identity":
+                return RANK
+        field = self._field(ref, o)
+        if field is not None:
+            return field
+        return ("attribute", self.expression(ref, o.base, depth - 1), o.name)
+
+    def _field(self, ref: FunctionRef, o: s.Attribute) -> Expression | None:
+        """What a field is that one constructor sets from the number of the process alone."""
+        found: set[Expression] = set()
+        for a in self.ev.resolved(self.ev.functions[ref].values[o.base]):
+            if not isinstance(a, Object) or not isinstance(a.kind, FunctionRef):
+                return None
+            held = self.ev.class_attribute(a.kind, o.name)
+            for each in held or ():
+                if isinstance(each, Function) and self.ev._decorated.get(each.ref) == "property":
+                    found.add(self.result(each.ref, DEPTH - 4) or ("at", each.ref, 0))
+            for owner in self.ev.lineage(a.kind):
+                for method, number in self.stores(owner).get(o.name, ()):
+                    stored = self.ev.project.function(method).operations[number]
+                    assert isinstance(stored, s.StoreAttribute)
+                    found.add(self.expression(method, stored.value, DEPTH - 4))
+        if len(found) == 1:
+            (only_one,) = found
+            if is_about_process(only_one):
+                return only_one
+        return None
+
+    def stores(self, cls: FunctionRef) -> Mapping[str, list[tuple[FunctionRef, int]]]:
+        """The stores of a class's methods to fields of their receiver, by the name of the field."""
+        key = ("stores", cls)
+        known = self.ev._plans.get(key)
+        if known is None:
+            known = {}
+            for method in self.ev.project.methods(cls).values():
+                function, receiver = self.ev.project.function(method), self.ev.structure.receiver(method)
+                for number, o in enumerate(function.operations):
+                    if type(o) is s.StoreAttribute:
+                        base = function.operations[o.base]
+                        if type(base) is s.Load and base.name == receiver:
+                            known.setdefault(o.name, []).append((method, number))
+            self.ev._plans[key] = known
+        return known  # type: ignore[no-any-return]
+
+    def _call(self, ref: FunctionRef, number: int, o: s.Call, depth: int) -> Expression:
+        itself: Expression = ("at", ref, number)
+        call = self.ev.functions[ref].calls.get(number)
+        callee = only(self.ev.callees(call.callees)) if call is not None else None
+        if isinstance(callee, External):
+            known, row = self.ev.knowledge.get(callee.name), self.ev.row(callee.name)
+            if known is not None and known.source == "identity" and not o.arguments:
+                return RANK
+            if row is not None and row.role == "count":
+                return COUNT
+            if row is not None and row.role == "environment" and o.arguments:
+                name = only(self.ev.functions[ref].values[o.arguments[0].value])
+                if isinstance(name, Constant) and name.value in self.ev.knowledge.ranks:
+                    return RANK
+            inner = [self.expression(ref, each.value, depth - 1) for each in o.arguments if not each.star]
+            if callee.name == "builtins.int" and len(inner) == 1:
+                return inner[0]
+            if callee.name == "builtins.bool" and len(inner) == 1:
+                return ("not", ("not", inner[0]))
+            if self.ev.rows.is_pure(callee.name) and (known is None or known.source is None):
+                return ("call", callee.name, *inner)
+            return itself
+        if isinstance(callee, Function):
+            returned = self.result(callee.ref, depth - 1)
+            if returned is not None and is_about_process(returned):
+                return returned
+            if returned is not None:
+                inner = [self.expression(ref, each.value, depth - 1) for each in o.arguments if not each.star]
+                given = self.parameters(callee, inner, ref, o, depth)
+                done = substituted(returned, given)
+                if not mentions(done, callee.ref):
+                    return done
+        return itself
+
+    def parameters(
+        self, callee: Function, inner: list[Expression], ref: FunctionRef, o: s.Call, depth: int
+    ) -> dict[tuple[FunctionRef, str], Expression]:
+        """The expression of each argument of a call, by the parameter of the callee."""
+        formals = [f.name for f in self.ev.project.function(callee.ref).formals]
+        method = self.ev.project.function(ref).operations[o.function]
+        found: dict[tuple[FunctionRef, str], Expression] = {}
+        if callee.receiver is not None and formals:
+            base = self.expression(ref, method.base, depth - 1) if isinstance(method, s.Attribute) else ("at", ref, o.function)
+            found[callee.ref, formals.pop(0)] = base
+        position = 0
+        for argument in o.arguments:
+            if argument.star:
+                continue
+            expression = inner[position]
+            position += 1
+            if argument.keyword is not None:
+                found[callee.ref, argument.keyword] = expression
+            elif formals:
+                found[callee.ref, formals.pop(0)] = expression
+        for name in formals:
+            default = only(self.ev.cells.read(("default", callee.ref, name)))
+            if (callee.ref, name) not in found and isinstance(default, Constant):
+                found[callee.ref, name] = ("constant", default.kind, default.value)
+        return found
+
+    def result(self, ref: FunctionRef, depth: int) -> Expression | None:
+        """The expression that a function returns, if it is one."""
+        definition = self.ev.structure.ssa(ref).result
+        function = self.ev.project.function(ref)
+        if definition < 0 or function.generator or depth <= 0:
+            return None
+        returned = function.operations[definition]
+        if not isinstance(returned, s.Return) or returned.value is None:
+            return None
+        return self.expression(ref, returned.value, depth - 1)
+
+    # -- literals
+
+    def literal(self, ref: FunctionRef, test: int) -> Literal:
+        """A condition in normal form."""
+        return normal(self.expression(ref, test), True)
+
+    def guards(self, ref: FunctionRef, block: int) -> Iterator[Literal]:
+        """What is known to hold in a block: the literals of the branches that lead to it."""
+        ssa = self.ev.structure.ssa(ref)
+        for branch, answer in ssa.branches_before(block):
+            test = ssa.blocks[branch].test
+            if test is not None:
+                yield from split(*self.literal(ref, test), answer)
+
+
+def _order(expression: Expression) -> str:
+    return repr(expression[0]) + str(len(expression))
+
+
+def normal(expression: Expression, holds: bool) -> Literal:
+    """An expression as a condition, without `not`; a number is compared with zero."""
+    while expression[0] == "not":
+        expression, holds = expression[1], not holds
+    if expression == RANK:
+        return ("==", RANK, ("constant", "int", 0)), not holds
+    if expression[0] == "==" and len(expression) == 3:
+        expression = ("==", *sorted(expression[1:], key=lambda side: (side != RANK, side != COUNT, repr(side))))
+    return expression, holds
+
+
+def split(expression: Expression, holds: bool, answer: bool) -> Iterator[Literal]:
+    """The literals that hold if a condition has an answer: all parts of a conjunction that is true, and so on."""
+    truth = holds == answer
+    if (expression[0] == "and" and truth) or (expression[0] == "or" and not truth):
+        for part in expression[1:]:
+            yield from split(*normal(part, True), truth)
+    yield expression, truth
+
+
+def substituted(expression: Expression, given: Mapping[tuple[FunctionRef, str], Expression]) -> Expression:
+    """An expression of a callee in terms of its caller."""
+    if expression[0] == "parameter":
+        return given.get((expression[1], expression[2]), expression)
+    if expression[0] in ("constant", "object", "at", "phi", "name", "rank", "count"):
+        return expression
+    return tuple(substituted(part, given) if type(part) is tuple else part for part in expression)
+
+
+def mentions(expression: Expression, ref: FunctionRef) -> bool:
+    """Whether an expression contains anything of one function."""
+    return any(part == ref or (type(part) is tuple and mentions(part, ref)) for part in expression)
+
+
+def is_about_process(expression: Expression) -> bool:
+    """Whether an expression is made of nothing but the number of the process, of processes, and constants."""
+    head = expression[0]
+    if head in ("rank", "count"):
+        return True
+    return _is_closed(expression) and _mentions_rank(expression)
+
+
+def _is_closed(expression: Expression) -> bool:
+    head = expression[0]
+    if head in ("rank", "count", "constant", "object"):
+        return True
+    if head in ("not", "binary", "==", "<", "is", "in", "and", "or", "unary"):
+        return all(_is_closed(part) for part in expression[1:] if type(part) is tuple)
+    return False
+
+
+def _mentions_rank(expression: Expression) -> bool:
+    return expression[0] in ("rank", "count") or any(
+        type(part) is tuple and part and expression[0] not in ("constant", "object") and _mentions_rank(part) for part in expression[1:]
+    )
+
+
+def evaluated(expression: Expression, world: World) -> Any:
+    """What an expression about the process is in a world.
+
+    Raises:
+        ValueError: it is about something else, or has no value there.
+
+    """
+    head = expression[0]
+    if head == "rank":
+        return world[0]
+    if head == "count":
+        return world[1]
+    if head == "constant":
+        return _number(expression[2])
+    if head == "object":
+        return expression[1]
+    try:
+        if head == "not":
+            return not evaluated(expression[1], world)
+        if head == "and":
+            return all(evaluated(part, world) for part in expression[1:])
+        if head == "or":
+            return any(evaluated(part, world) for part in expression[1:])
+        if head == "binary" and expression[1] in _ARITHMETIC:
+            return _ARITHMETIC[expression[1]](evaluated(expression[2], world), evaluated(expression[3], world))
+        if head in ("==", "is"):
+            return evaluated(expression[1], world) == evaluated(expression[2], world)
+        if head == "<":
+            return evaluated(expression[1], world) < evaluated(expression[2], world)
+        if head == "unary" and expression[1] == "-":
+            return -evaluated(expression[2], world)
+    except (TypeError, ArithmeticError) as error:
+        raise ValueError(expression) from error
+    raise ValueError(expression)
+
+
+def _number(value: object) -> object:
+    """Launchers pass numbers as text."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def decided_in(literal: Expression, world: World) -> bool | None:
+    """Whether a literal holds in a world; None if it is about something else."""
+    try:
+        return bool(evaluated(literal, world))
+    except ValueError:
+        return None

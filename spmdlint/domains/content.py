@@ -1,0 +1,912 @@
+"""Stratum 3: what decides a value, and which of its alternatives it is.
+
+The facts of an operation are one number. Its low bits are the *causes* of its content, one bit for each kind of source;
+the next ones are the causes of its choice. Above them each parameter of the function has four bits, which say how
+the argument flows into the value. So a function's facts are a relation between its arguments and its result, and a call
+composes it with the facts of the arguments.
+
+Facts of cells are concrete: a parameter stands for what all callers pass.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from spmdlint.core.cells import Cells
+from spmdlint.core.evaluation import Call, Evaluated, Evaluation
+from spmdlint.core.ssa import NOTHING, Definition, Phi, Ssa
+from spmdlint.core.values import (
+    OPEN,
+    Class,
+    Constant,
+    External,
+    Function,
+    Keywords,
+    Member,
+    ModuleValue,
+    Object,
+    Parameter,
+    Result,
+    Sequence,
+    Value,
+    only,
+)
+from spmdlint.knowledge.load import Known
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+
+Mask: TypeAlias = int
+KINDS = (
+    "identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash", "stamp",
+)  # fmt: skip
+BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate(KINDS)}
+IDENTITY = BIT["identity"]
+_FACET = 32
+_ALL = (1 << _FACET) - 1
+_PARAMETERS = 2 * _FACET
+# How an argument flows into a value: its content into the content; the same, as text; its choice into the choice; its
+# content into the choice.
+_AS_CONTENT, _AS_TEXT, _AS_CHOICE, _DECIDES = 1, 2, 4, 8
+_TEXT = (("clock", "stamp"), ("entropy", "stamp"), ("host", "stamp"), ("hash", "stamp"))
+_LOOSE = BIT["identity"]
+"""Causes that go through functions of which nothing is known: the number of a process remains one in any disguise."""
+
+
+def content(mask: Mask) -> Mask:
+    """The causes of the content."""
+    return mask & _ALL
+
+
+def choice(mask: Mask) -> Mask:
+    """The causes of the choice, as causes of a content."""
+    return (mask >> _FACET) & _ALL
+
+
+def kinds(mask: Mask) -> list[str]:
+    """The kinds of the causes of a content, in the order of precedence."""
+    return [kind for kind in KINDS if mask & BIT[kind]]
+
+
+def data(mask: Mask) -> Mask:
+    """What an operation on a value passes on: its content, no choice of objects."""
+    low, found, position = mask & _ALL, 0, _PARAMETERS
+    flows = mask >> _PARAMETERS
+    while flows:
+        if flows & 15:
+            found |= (flows & (_AS_CONTENT | _AS_TEXT)) << position
+        flows >>= 4
+        position += 4
+    return low | found
+
+
+def decides(mask: Mask) -> Mask:
+    """What a condition passes on to a value that it decides: content and choice."""
+    low = mask & _ALL
+    found, position = low | (low << _FACET), _PARAMETERS
+    flows = mask >> _PARAMETERS
+    while flows:
+        if flows & (_AS_CONTENT | _AS_CHOICE):
+            found |= (_AS_CONTENT | _DECIDES) << position
+        flows >>= 4
+        position += 4
+    return found
+
+
+def as_text(mask: Mask, turns: Iterable[tuple[str, str]] = _TEXT) -> Mask:
+    """What remains of a value in a text that is made of it."""
+    found = data(mask)
+    for before, after in turns:
+        if found & BIT[before]:
+            found = (found & ~BIT[before]) | BIT.get(after, 0)
+    flows, position = found >> _PARAMETERS, _PARAMETERS
+    while flows:
+        if flows & _AS_CONTENT:
+            found = (found & ~(_AS_CONTENT << position)) | (_AS_TEXT << position)
+        flows >>= 4
+        position += 4
+    return found
+
+
+def parameter(position: int) -> Mask:
+    """The facts of a parameter: all that the argument has."""
+    return (_AS_CONTENT | _AS_CHOICE) << (_PARAMETERS + 4 * position)
+
+
+def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
+    """A relation with the facts of the arguments in the place of its parameters."""
+    found = mask & ((1 << _PARAMETERS) - 1)
+    flows, position = mask >> _PARAMETERS, 0
+    while flows:
+        if flows & 15:
+            given = arguments(position)
+            if flows & _AS_CONTENT:
+                found |= data(given)
+            if flows & _AS_TEXT:
+                found |= as_text(given)
+            if flows & _AS_CHOICE:
+                found |= given & ~data(given)
+            if flows & _DECIDES:
+                found |= decides(given)
+        flows >>= 4
+        position += 1
+    return found
+
+
+class Facts:
+    """What is known of one function: the facts of each operation and phi."""
+
+    __slots__ = ("masks", "phis")
+
+    def __init__(self, masks: list[Mask], phis: list[Mask]) -> None:
+        self.masks = masks
+        self.phis = phis
+
+
+class Content:
+    """The solver of the stratum, and the queries on its result."""
+
+    def __init__(self, evaluation: Evaluation, order: Iterable[FunctionRef] | None = None) -> None:
+        self.ev = evaluation
+        self.cells: Cells[FunctionRef, Mask] = Cells(0, operator.or_, lambda mask, _: mask)
+        self.functions: dict[FunctionRef, Facts] = {}
+        self.positions: dict[FunctionRef, dict[str, int]] = {}
+        self._imports: dict[Hashable, frozenset[str]] = {}
+        self.seeded = self._seeding()
+        self.cells.schedule(order if order is not None else evaluation.functions)
+        self.cells.solve(self._visit)
+
+    def _visit(self, ref: FunctionRef) -> None:
+        self.functions[ref] = _Visit(self, ref).run()
+
+    def _seeding(self) -> frozenset[str]:
+        """The seeding functions that the program calls with an argument."""
+        wanted = {known.seeded_by for known in self.ev.knowledge.functions.values() if known.seeded_by}
+        found = set()
+        for evaluated in self.ev.functions.values():
+            for call in evaluated.calls.values():
+                for a in call.callees:
+                    if isinstance(a, External) and a.name in wanted and (call.arguments.positional or call.arguments.keywords):
+                        found.add(a.name)
+        return frozenset(found)
+
+    def position(self, ref: FunctionRef, name: str) -> int:
+        """The position of a parameter among those of its function."""
+        known = self.positions.get(ref)
+        if known is None:
+            formals = self.ev.project.function(ref).formals
+            known = self.positions[ref] = {formal.name: position for position, formal in enumerate(formals)}
+        return known.get(name, 0)
+
+    def concrete(self, ref: FunctionRef, mask: Mask) -> Mask:
+        """The facts of a value in a function, with what all callers pass for its parameters."""
+        if not mask >> _PARAMETERS:
+            return mask
+        formals = self.ev.project.function(ref).formals
+        return composed(mask, lambda k: self.cells.read(("entry", ref, formals[k].name)) if k < len(formals) else 0)
+
+    def of(self, ref: FunctionRef, number: int) -> Mask:
+        """The concrete facts of an operation."""
+        return self.concrete(ref, self.functions[ref].masks[number])
+
+    def imports(self, ref: FunctionRef) -> frozenset[str]:
+        """The top-level packages that a function's file imports."""
+        known = self._imports.get(ref.path)
+        if known is None:
+            modules = self.ev.project.modules[ref.path].imports
+            known = self._imports[ref.path] = frozenset(each.module.split(".")[0] for each in modules)
+        return known
+
+    def source(self, known: Known | None, arguments: int) -> Mask:
+        """The cause that a call of a library's function is by itself."""
+        if known is None or known.source is None or known.callback is not None:
+            return 0
+        if (known.unseeded and arguments) or (known.seeded_by and known.seeded_by in self.seeded):
+            return 0
+        if known.at_most is not None and arguments > known.at_most:
+            return 0
+        return BIT[known.source]
+
+
+class _Visit:
+    """One forward pass over one function."""
+
+    def __init__(self, content: Content, ref: FunctionRef) -> None:
+        self.c = content
+        self.ev = content.ev
+        self.ref = ref
+        self.function = self.ev.project.function(ref)
+        self.operations = self.function.operations
+        self.ssa: Ssa = self.ev.structure.ssa(ref)
+        self.known: Evaluated = self.ev.functions[ref]
+        self.values = self.known.values
+        self.masks: list[Mask] = [0] * len(self.operations)
+        self.phis: list[Mask] = [0] * len(self.ssa.phis)
+        self.parts: dict[int, tuple[Mask, ...]] = {}
+        self._gates: dict[int, tuple[int, ...]] = {}
+        self._runs_at = content.cells.read(("runs", ref))
+        self._yields: Mask = 0
+
+    def run(self) -> Facts:
+        for _ in range(8):
+            before, earlier = list(self.phis), list(self.masks) if self.ssa.loops else []
+            for block in self.ssa.order:
+                if block in self.known.live:
+                    for n in self.function.blocks[block].operations:
+                        handler = _HANDLERS.get(type(self.operations[n]))
+                        if handler is not None:
+                            self.masks[n] = handler(self, n, self.operations[n])
+            for position, phi in enumerate(self.ssa.phis):
+                self.phis[position] |= self._phi(phi)
+            if before == self.phis and (not earlier or earlier == self.masks):
+                break
+        self._publish()
+        return Facts(self.masks, self.phis)
+
+    # -- definitions
+
+    def _definition(self, definition: Definition) -> Mask:
+        if definition >= 0:
+            return self.masks[definition]
+        if definition == NOTHING:
+            return 0
+        position = NOTHING - 1 - definition
+        self.phis[position] |= self._phi(self.ssa.phis[position])
+        return self.phis[position]
+
+    def _phi(self, phi: Phi) -> Mask:
+        found = 0
+        for _, definition in phi.operands:
+            if definition >= 0:
+                found |= self.masks[definition]
+            elif definition != NOTHING:
+                found |= self.phis[NOTHING - 1 - definition]
+        for block in self.gates(phi):
+            found |= self._decision(block)
+        return found
+
+    def gates(self, phi: Phi) -> tuple[int, ...]:
+        """The branches that decide which of different values a phi takes."""
+        known = self._gates.get(id(phi))
+        if known is None:
+            different = {self._same(d) for d in phi.definitions}
+            known = self._gates[id(phi)] = self.ssa.deciding(phi, self._same) if len(different) > 1 else ()
+        return known
+
+    def _same(self, definition: Definition) -> Hashable:
+        """What is equal for definitions that have the same value."""
+        while definition >= 0:
+            operation = self.operations[definition]
+            if type(operation) is s.Store or (type(operation) is s.Return and operation.value is not None):
+                value = only(self.values[definition])
+                if isinstance(value, (Constant, Function, Class, External)):
+                    return value
+                definition = operation.value
+            elif type(operation) is s.Load and definition in self.ssa.loads:
+                definition = self.ssa.loads[definition]
+            else:
+                break
+        return definition
+
+    def _decision(self, block: int) -> Mask:
+        """What the branch at the end of a block passes on to what it decides."""
+        test = self.function.blocks[block].test
+        if test is None or type(self.operations[test]) is s.Next:
+            return 0
+        return decides(self.masks[test])
+
+    def _around(self, block: int) -> Mask:
+        """What decides whether a block runs."""
+        found = 0
+        for each in self.ssa.controlling(block):
+            found |= self._decision(each)
+        return found
+
+    # -- what the function gives to others
+
+    def _write(self, key: Hashable, mask: Mask) -> None:
+        self.c.cells.write(key, self.c.concrete(self.ref, mask | self._runs_at))
+
+    def _publish(self) -> None:
+        kind = self.function.kind
+        if kind in ("module", "class"):
+            cell = "global" if kind == "module" else "attribute"
+            owner: Hashable = self.ref.path if kind == "module" else self.ref
+            for name, definition in self.ssa.finals.items():
+                self._write((cell, owner, name), self._definition(definition))
+            if kind == "class":
+                for name in self.ev.structure.declared(self.ref):
+                    self._write(("field", self.ref, name), self.c.cells.read(("entry", self.ref, name)))
+        else:
+            result = self._definition(self.ssa.result) | self._yields
+            self.c.cells.write(("result", self.ref), result)
+            self._publish_parts()
+        summary = self.ev.project.modules[self.ref.path].summary
+        for name in self.function.globals | self.function.nonlocals:
+            scope = summary.scope_of(self.function, name)
+            for number in self.function.stores.get(name, ()):
+                mask = self.masks[number] | self._around(self.function.block_of[number])
+                if scope is None:
+                    self._write(("global", self.ref.path, name), mask)
+                else:
+                    self._write(("variable", self.ev.project.ref(self.ref.path, scope.index), name), mask)
+        if kind != "module":
+            for name, numbers in self.function.stores.items():
+                for number in numbers:
+                    if self.masks[number]:
+                        self._write(("variable", self.ref, name), self.masks[number])
+            self._publish_choices()
+
+    def _publish_choices(self) -> None:
+        """A captured variable that a branch decides: its phis carry the gates, which its stores do not."""
+        for position, phi in enumerate(self.ssa.phis):
+            if self.phis[position] and phi.name != "<result>":
+                self._write(("variable", self.ref, phi.name), self.phis[position])
+
+    def _publish_parts(self) -> None:
+        """The facts of each element of a tuple that the function returns."""
+        shape = only(self.ev.cells.read(("result", self.ref)))
+        if not isinstance(shape, Sequence) or shape.rest is not None:
+            return
+        gates = self._definition(self.ssa.result) if self.ssa.result < NOTHING else 0
+        for number, operation in enumerate(self.operations):
+            if type(operation) is s.Return and operation.value is not None:
+                parts = self.parts.get(operation.value)
+                for position in range(len(shape.elements)):
+                    mask = parts[position] if parts is not None and position < len(parts) else self.masks[number]
+                    self.c.cells.write(("result", self.ref, position), mask)
+        if gates:
+            phi = self.ssa.phi(self.ssa.result)
+            decided = 0
+            for block in self.gates(phi) if phi is not None else ():
+                decided |= self._decision(block)
+            for position in range(len(shape.elements)):
+                self.c.cells.write(("result", self.ref, position), decided)
+
+    # -- operations
+
+    def load(self, n: int, o: s.Load) -> Mask:
+        definition = self.ssa.loads.get(n)
+        if definition is None or definition == NOTHING:
+            return self._outer(o.name)
+        found = self._definition(definition)
+        if definition >= 0 and definition in self.parts:
+            self.parts[n] = self.parts[definition]
+        if self.ssa.loops:
+            at = self.ssa.block_of(definition)
+            for loop in self.ssa.left_between(at, self.function.block_of[n]):
+                if self.ssa.changes_in(definition, loop):
+                    for block in loop.exits:
+                        found |= self._decision(block)
+        return found
+
+    def _outer(self, name: str) -> Mask:
+        function = self.function
+        if function.kind != "module":
+            scope = self.ev.project.modules[self.ref.path].summary.scope_of(function, name)
+            if scope is not None:
+                return self.c.cells.read(("variable", self.ev.project.ref(self.ref.path, scope.index), name))
+        home = self._home(name)
+        return self.c.cells.read(("global", home, name)) if home is not None else 0
+
+    def _home(self, name: str) -> Hashable:
+        module = self.ev.project.modules[self.ref.path]
+        return module.path if name in module.top.stores or name in self.ev._globals_set(module.path) else None
+
+    def parameter(self, n: int, o: s.Parameter) -> Mask:
+        return parameter(self.c.position(self.ref, o.name))
+
+    def store(self, n: int, o: s.Store) -> Mask:
+        if o.value in self.parts:
+            self.parts[n] = self.parts[o.value]
+        return self.masks[o.value]
+
+    def attribute(self, n: int, o: s.Attribute) -> Mask:
+        base = self.masks[o.base]
+        decided = (base >> _FACET) & _ALL
+        found = (decided | decided << _FACET) | (base & ~((1 << _PARAMETERS) - 1))
+        own = False
+        for a in self.ev.resolved(self.values[o.base]):
+            if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
+                own = True
+                found |= self._field(a, o.name)
+            elif isinstance(a, ModuleValue):
+                own = True
+                found |= self.c.cells.read(("global", a.path, o.name))
+            elif isinstance(a, Class):
+                own = True
+                for each in self.ev.lineage(a.ref):
+                    found |= self.c.cells.read(("attribute", each, o.name))
+            elif isinstance(a, External):
+                own = True
+                known = self.ev.knowledge.get(self.ev.knowledge.outside(f"{a.name}.{o.name}"))
+                if known is not None and known.attribute and known.source is not None:
+                    found |= BIT[known.source]
+        if own:
+            # Which object it is decides what its field is; what the object contains does not.
+            return found & ((1 << _PARAMETERS) - 1) | self._symbolic_choice(base)
+        return found | data(base)
+
+    @staticmethod
+    def _symbolic_choice(base: Mask) -> Mask:
+        flows, found, position = base >> _PARAMETERS, 0, _PARAMETERS
+        while flows:
+            if flows & (_AS_CHOICE | _DECIDES):
+                found |= (flows & (_AS_CHOICE | _DECIDES)) << position
+            flows >>= 4
+            position += 4
+        return found
+
+    def _field(self, a: Object, name: str) -> Mask:
+        found = 0
+        cls = a.kind
+        assert isinstance(cls, FunctionRef)
+        classes = [cls, *self.ev.derived(cls)] if a.site is None else [cls]
+        for each in classes:
+            for owner in self.ev.lineage(each):
+                found |= self.c.cells.read(("field", owner, name))
+            held = self.ev.class_attribute(each, name)
+            for value in held or ():
+                if isinstance(value, Function) and self.ev._decorated.get(value.ref) == "property":
+                    found |= self._given(value, (), {}, 0)
+            if held is not None:
+                for owner in self.ev.lineage(each):
+                    found |= self.c.cells.read(("attribute", owner, name))
+        return found
+
+    def subscript(self, n: int, o: s.Subscript) -> Mask:
+        index = self.masks[o.index]
+        found = decides(index)
+        for a in self.ev.resolved(self.values[o.base]):
+            found |= self._item(a, self.values[o.index])
+        constant = only(self.values[o.index])
+        parts = self.parts.get(o.base)
+        if parts is not None and isinstance(constant, Constant) and isinstance(constant.value, int):
+            if -len(parts) <= constant.value < len(parts):
+                return found | parts[constant.value]
+        return found | self.masks[o.base]
+
+    def _item(self, a: object, index: Value) -> Mask:
+        if isinstance(a, Object) and isinstance(a.kind, str):
+            return self.c.cells.read(("item", a.site, a.kind))
+        if isinstance(a, External):
+            row = self.ev.row(a.name)
+            if row is not None and row.role == "environment":
+                return self._environment(index)
+        return 0
+
+    def _environment(self, name: Value) -> Mask:
+        known = only(name)
+        return IDENTITY if isinstance(known, Constant) and known.value in self.ev.knowledge.ranks else 0
+
+    def slice(self, n: int, o: s.Slice) -> Mask:
+        return self._all(each for each in (o.lower, o.upper, o.step) if each is not None)
+
+    def unary(self, n: int, o: s.Unary) -> Mask:
+        return data(self.masks[o.operand])
+
+    def binary(self, n: int, o: s.Binary) -> Mask:
+        if o.operator == "%" and isinstance(self._constant(o.left), str):
+            return as_text(self.masks[o.right])
+        return data(self.masks[o.left]) | data(self.masks[o.right])
+
+    def _constant(self, n: int) -> object:
+        value = only(self.values[n])
+        return value.value if isinstance(value, Constant) else None
+
+    def compare(self, n: int, o: s.Compare) -> Mask:
+        value = only(self.values[n])
+        if isinstance(value, Constant):
+            return 0
+        if o.operators[0] in ("is", "is not"):
+            # Which object it is counts, not what is in it.
+            found = 0
+            for each in o.operands:
+                mask = self.masks[each]
+                found |= choice(mask) | data(self._symbolic_choice(mask) >> 2 & _every(_AS_CONTENT))
+                if not self._is_object(each):
+                    found |= data(mask)
+            return found
+        return self._all(o.operands)
+
+    def _is_object(self, n: int) -> bool:
+        """Whether a value certainly is nothing but objects, functions, classes and None."""
+        value = self.ev.resolved(self.values[n])
+        return bool(value) and all(
+            isinstance(a, (Object, Function, Class, ModuleValue, Sequence, Keywords))
+            or (isinstance(a, Constant) and a.value is None)
+            or isinstance(a, Result)
+            for a in value
+        )
+
+    def boolop(self, n: int, o: s.BoolOp) -> Mask:
+        found = self.masks[o.operands[-1]]
+        values = {self._same(each) for each in o.operands}
+        for each in o.operands[:-1]:
+            found |= self.masks[each] | (decides(self.masks[each]) if len(values) > 1 else 0)
+        return found
+
+    def ifexp(self, n: int, o: s.IfExp) -> Mask:
+        found = self.masks[o.body] | self.masks[o.orelse]
+        same = self.values[o.body] == self.values[o.orelse] and isinstance(only(self.values[o.body]), (Constant, Function))
+        return found if same else found | decides(self.masks[o.test])
+
+    def display(self, n: int, o: s.Display) -> Mask:
+        if o.kind == "tuple" and not o.starred:
+            self.parts[n] = tuple([self.masks[each] for each in o.elements])
+        found = 0
+        for each in o.elements:
+            found |= self.masks[each]
+        if o.kind == "tuple":
+            return found
+        self._put(n, found)
+        return data(found)
+
+    def dictionary(self, n: int, o: s.DictDisplay) -> Mask:
+        found = self._or(o.values)
+        self._put(n, found)
+        return 0
+
+    def _put(self, n: int, mask: Mask) -> None:
+        for a in self.values[n]:
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                self._write(("item", a.site, a.kind), mask)
+
+    def collected(self, n: int, o: s.Collected) -> Mask:
+        found = self.masks[o.element]
+        self._put(n, found)
+        return found
+
+    def fstring(self, n: int, o: s.FString) -> Mask:
+        found = 0
+        for each in o.parts:
+            found |= as_text(self.masks[each])
+        return found
+
+    def next(self, n: int, o: s.Next) -> Mask:
+        found = self.masks[o.iterable]
+        for a in self.ev.resolved(self.values[o.iterable]):
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                found |= self.c.cells.read(("item", a.site, a.kind))
+        return found
+
+    def item(self, n: int, o: s.Item) -> Mask:
+        parts = self.parts.get(o.value)
+        if parts is not None and not o.star and -len(parts) <= o.index < len(parts):
+            return parts[o.index]
+        return self.masks[o.value]
+
+    def same(self, n: int, o: s.Await | s.Enter | s.Captured) -> Mask:
+        return self.masks[o.value if isinstance(o, s.Await) else o.manager if isinstance(o, s.Enter) else o.subject]
+
+    def caught(self, n: int, o: s.Caught) -> Mask:
+        found = 0
+        for a in self.ev.resolved(self.values[o.kind]) if o.kind is not None else ():
+            each = [x for part in a.elements for x in part] if isinstance(a, Sequence) else [a]
+            for exception in each:
+                known = self.ev.knowledge.get(exception.name) if isinstance(exception, External) else None
+                if known is not None and known.raised is not None:
+                    found |= BIT[known.raised]
+        return found
+
+    def matches(self, n: int, o: s.Matches) -> Mask:
+        return data(self.masks[o.subject]) | self._all(o.values)
+
+    def yielded(self, n: int, o: s.Yield) -> Mask:
+        if o.value is not None:
+            self._yields |= self.masks[o.value]
+        return 0
+
+    def returned(self, n: int, o: s.Return) -> Mask:
+        return self.masks[o.value] if o.value is not None else 0
+
+    def store_attribute(self, n: int, o: s.StoreAttribute) -> Mask:
+        mask = self.masks[o.value] | self._around(self.function.block_of[n])
+        for a in self.ev.resolved(self.values[o.base]):
+            if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
+                self._write(("field", a.kind, o.name), mask)
+            elif isinstance(a, Class):
+                self._write(("attribute", a.ref, o.name), mask)
+            elif isinstance(a, ModuleValue):
+                self._write(("global", a.path, o.name), mask)
+        return self.masks[o.value]
+
+    def store_subscript(self, n: int, o: s.StoreSubscript) -> Mask:
+        mask = self.masks[o.value] | self._around(self.function.block_of[n])
+        for a in self.ev.resolved(self.values[o.base]):
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                self._write(("item", a.site, a.kind), mask)
+        return self.masks[o.value]
+
+    def _all(self, numbers: Iterable[int]) -> Mask:
+        found = 0
+        for each in numbers:
+            found |= data(self.masks[each])
+        return found
+
+    def _or(self, numbers: Iterable[int]) -> Mask:
+        found = 0
+        for each in numbers:
+            found |= self.masks[each]
+        return found
+
+    # -- calls
+
+    def call(self, n: int, o: s.Call) -> Mask:
+        call = self.known.calls.get(n)
+        if call is None:
+            return 0
+        positional = [self.masks[a.value] for a in o.arguments if not a.keyword and not a.star]
+        keywords = {a.keyword: self.masks[a.value] for a in o.arguments if a.keyword}
+        rest = 0
+        for a in o.arguments:
+            if a.star:
+                rest |= self.masks[a.value]
+        callee = self.masks[o.function]
+        decided = choice(callee)
+        found = (decided | decided << _FACET) | self._symbolic_choice(callee)
+        for each in self.ev.callees(call.callees):
+            found |= self._called(n, o, each, call, positional, keywords, rest)
+        return found
+
+    def _called(
+        self, n: int, o: s.Call, a: Any, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
+    ) -> Mask:
+        if isinstance(a, Function):
+            self._keep_parts(n, a, call, positional, keywords, rest, o)
+            return self._given(a, positional, keywords, rest, self._receiver(o))
+        if isinstance(a, Class):
+            self._make(a.ref, positional, keywords, rest)
+            return 0
+        if isinstance(a, External):
+            return self._of_library(n, o, a, positional, keywords, rest)
+        if isinstance(a, Result):
+            return self._of_result(n, o, a, call, positional, keywords, rest)
+        if isinstance(a, Member) and isinstance(a.base, Result):
+            return self._of_method(n, o, self.ev.knowledge.outside(f"{a.base.name}.{a.name}"), a.name, positional, keywords, rest)
+        if isinstance(a, Member) and isinstance(a.base, Object):
+            return self._of_container(a, positional, keywords, rest, o)
+        method = self.operations[o.function]
+        if isinstance(method, s.Attribute):
+            return self._of_method(n, o, "", method.name, positional, keywords, rest)
+        return 0
+
+    def _receiver(self, o: s.Call) -> Mask:
+        method = self.operations[o.function]
+        return self.masks[method.base] if isinstance(method, s.Attribute) else 0
+
+    def _argument_masks(
+        self, f: Function, positional: Iterable[Mask], keywords: Mapping[str, Mask], rest: Mask, receiver: Mask
+    ) -> list[Mask]:
+        """The facts of the argument for each parameter of a function."""
+        formals = self.ev.project.function(f.ref).formals
+        given = list(positional)
+        if f.receiver is not None:
+            given.insert(0, receiver)
+        found = []
+        for formal in formals:
+            if formal.kind in ("positional-only", "standard") and given:
+                found.append(given.pop(0))
+            elif formal.name in keywords:
+                found.append(keywords[formal.name])
+            elif formal.kind == "*":
+                found.append(self._union(given) | rest)
+                given = []
+            elif formal.kind == "**":
+                found.append(self._union(keywords.values()) | rest)
+            else:
+                found.append(rest if rest else self.c.cells.read(("default", f.ref, formal.name)))
+        return found
+
+    @staticmethod
+    def _union(masks: Iterable[Mask]) -> Mask:
+        found = 0
+        for each in masks:
+            found |= each
+        return found
+
+    def _given(
+        self, f: Function, positional: Iterable[Mask], keywords: Mapping[str, Mask], rest: Mask, receiver: Mask = 0
+    ) -> Mask:
+        """What a call of a project's function gives, by its relation; the arguments become facts of its entry."""
+        masks = self._argument_masks(f, positional, keywords, rest, receiver)
+        formals = self.ev.project.function(f.ref).formals
+        for formal, mask in zip(formals, masks, strict=True):
+            if mask:
+                self._write(("entry", f.ref, formal.name), mask)
+        relation = self.c.cells.read(("result", f.ref))
+        return composed(relation, lambda k: masks[k] if k < len(masks) else 0)
+
+    def _keep_parts(
+        self,
+        n: int,
+        f: Function,
+        call: Call,
+        positional: list[Mask],
+        keywords: dict[str, Mask],
+        rest: Mask,
+        o: s.Call,
+    ) -> None:
+        shape = only(self.values[n])
+        if not isinstance(shape, Sequence) or shape.rest is not None or len(self.ev.callees(call.callees)) != 1:
+            return
+        masks = self._argument_masks(f, positional, keywords, rest, self._receiver(o))
+        self.parts[n] = tuple(
+            [
+                composed(self.c.cells.read(("result", f.ref, k)), lambda j: masks[j] if j < len(masks) else 0)
+                for k in range(len(shape.elements))
+            ]
+        )
+
+    def _make(self, cls: FunctionRef, positional: list[Mask], keywords: dict[str, Mask], rest: Mask) -> None:
+        maker = self.ev.method(cls, "__init__")
+        if maker is not None:
+            self._given(Function(maker, Class(cls)), positional, keywords, rest)
+            return
+        names: dict[str, FunctionRef] = {}
+        for each in reversed(self.ev.lineage(cls)):
+            names.update(dict.fromkeys(self.ev.structure.declared(each), each))
+        for position, (name, owner) in enumerate(names.items()):
+            mask = positional[position] if position < len(positional) else keywords.get(name, rest)
+            if mask:
+                self._write(("entry", owner, name), mask)
+
+    def _of_library(
+        self, n: int, o: s.Call, a: External, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
+    ) -> Mask:
+        known, row = self.ev.knowledge.get(a.name), self.ev.row(a.name)
+        given = self._union(positional) | self._union(keywords.values()) | rest
+        if known is not None:
+            if known.agreement:
+                return 0
+            if known.callback is not None and known.source is not None:
+                self._registers(known, o)
+                return 0
+            found = self.c.source(known, len(o.arguments))
+            if found:
+                return found
+            if known.kind == "apply" and known.function:
+                return self._applied(known, o, given)
+        if row is not None:
+            if row.role == "environment":
+                return self._environment(self.values[o.arguments[0].value]) if o.arguments else 0
+            if not row.content:
+                return 0
+            if row.same is not None:
+                return positional[row.same] if row.same < len(positional) else given
+            if row.turns:
+                return as_text(given, row.turns)
+            if row.makes is not None:
+                self._put(n, given)
+                return given
+            if row.role == "getattr" and len(positional) > 1:
+                return positional[0] | decides(positional[1]) | self._union(positional[2:]) | self._named(o)
+            if row.role in ("property", "static", "class", "wraps", "manager"):
+                return given
+            return self._flows(given) if row.elements or row.element is not None else data(given)
+        if known is not None and known.kind in ("decorator", "identity"):
+            return given
+        if a.name == "builtins.hash":
+            return data(given) | (BIT["hash"] if any(isinstance(self._constant(x.value), str) for x in o.arguments) else 0)
+        if self.ev.rows.is_pure(a.name):
+            return data(given)
+        return self._loose(given)
+
+    def _named(self, o: s.Call) -> Mask:
+        """The facts of the field that ``getattr`` reads."""
+        name = self._constant(o.arguments[1].value)
+        found = 0
+        for a in self.ev.resolved(self.values[o.arguments[0].value]) if isinstance(name, str) else ():
+            if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
+                found |= self._field(a, str(name))
+        return found
+
+    @staticmethod
+    def _flows(given: Mask) -> Mask:
+        return given
+
+    @staticmethod
+    def _loose(given: Mask) -> Mask:
+        """What goes through a function of which nothing is known."""
+        found = data(given)
+        return (found & _LOOSE) | (found & ~((1 << _PARAMETERS) - 1))
+
+    def _applied(self, known: Known, o: s.Call, given: Mask) -> Mask:
+        """A function that the library calls, on elements of its arguments or on nothing that is known."""
+        found = 0
+        for argument in o.arguments:
+            for f in self.ev.callees(self.values[argument.value]):
+                if isinstance(f, Function):
+                    formals = self.ev.project.function(f.ref).formals
+                    found |= self._given(f, [given] * len(formals), {}, 0)
+        return data(found) | self._loose(given)
+
+    def _registers(self, known: Known, o: s.Call) -> None:
+        """A function that runs at a time of its own: what it stores is decided by that."""
+        bit = BIT[known.source or "callback"]
+        for argument in o.arguments:
+            for f in self.ev.callees(self.values[argument.value]):
+                if isinstance(f, Function):
+                    self.c.cells.write(("runs", f.ref), bit | bit << _FACET)
+
+    def _of_result(
+        self, n: int, o: s.Call, a: Result, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
+    ) -> Mask:
+        known = self.ev.knowledge.get(a.name)
+        given = self._union(positional) | self._union(keywords.values()) | rest
+        if known is not None and known.kind == "currying" and a.arguments.positional:
+            held = data(self.masks[o.function])
+            found = 0
+            before = len(a.arguments.positional) - 1
+            for f in self.ev.callees(a.arguments.positional[0]):
+                if isinstance(f, Function):
+                    found |= self._given(f, [held] * before + positional, {**dict.fromkeys([k for k, _ in a.arguments.keywords], held), **keywords}, rest)
+                elif isinstance(f, External):
+                    found |= self._of_library(n, o, f, positional, keywords, rest) | held
+            return found
+        if known is not None and known.kind in ("decorator", "identity"):
+            return given
+        if known is not None and known.kind in ("map", "jit", "transform"):
+            found = 0
+            for f in self.ev.callees(self.ev.wrapped(a)):
+                if isinstance(f, Function):
+                    found |= self._given(f, positional, keywords, rest, self._receiver(o))
+            return data(found) if known.kind == "transform" else 0
+        return self._loose(given)
+
+    def _of_method(
+        self, n: int, o: s.Call, name: str, bare: str, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
+    ) -> Mask:
+        """A method of a library's object, or of one that nobody knows."""
+        known = self.ev.knowledge.get(name) if name else None
+        if known is not None:
+            if known.agreement:
+                return 0
+            found = self.c.source(known, len(o.arguments))
+            if found:
+                return found
+        bare_known = self.ev.knowledge.methods.get(bare)
+        if bare_known is not None and bare_known.source is not None:
+            if not bare_known.needs or self.c.imports(self.ref) & set(bare_known.needs):
+                if bare_known.callback is not None:
+                    self._registers(bare_known, o)
+                    return 0
+                return BIT[bare_known.source]
+        receiver = self._receiver(o)
+        given = self._union(positional) | self._union(keywords.values()) | rest
+        if bare == "format":
+            return as_text(receiver | given)
+        return data(receiver) | (self._loose(given) if name else 0)
+
+    def _of_container(
+        self, a: Member, positional: list[Mask], keywords: dict[str, Mask], rest: Mask, o: s.Call
+    ) -> Mask:
+        row = self.ev.rows.methods.get(a.name)
+        base = a.base
+        assert isinstance(base, Object)
+        given = self._union(positional) | self._union(keywords.values()) | rest
+        if row is not None and (row.stores is not None or row.stores_all is not None or row.role == "update"):
+            around = self._around(self.function.block_of[o.function])
+            self._write(("item", base.site, base.kind), given | around)
+            return 0
+        found = self.c.cells.read(("item", base.site, base.kind)) | self._receiver(o)
+        if row is not None and row.role == "get" and positional:
+            return found | decides(positional[0]) | self._union(positional[1:])
+        return found
+
+
+def _every(flow: int) -> Mask:
+    """A mask with one flow of every parameter."""
+    return int("".join([format(flow, "04b")] * 64), 2) << _PARAMETERS
+
+
+_HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {
+    s.Load: _Visit.load, s.Parameter: _Visit.parameter, s.Store: _Visit.store, s.Attribute: _Visit.attribute,
+    s.Subscript: _Visit.subscript, s.Slice: _Visit.slice, s.Unary: _Visit.unary, s.Binary: _Visit.binary,
+    s.Compare: _Visit.compare, s.BoolOp: _Visit.boolop, s.IfExp: _Visit.ifexp, s.Display: _Visit.display,
+    s.DictDisplay: _Visit.dictionary, s.Collected: _Visit.collected, s.FString: _Visit.fstring, s.Next: _Visit.next,
+    s.Item: _Visit.item, s.Enter: _Visit.same, s.Await: _Visit.same, s.Captured: _Visit.same, s.Caught: _Visit.caught,
+    s.Matches: _Visit.matches, s.Yield: _Visit.yielded, s.Return: _Visit.returned,
+    s.StoreAttribute: _Visit.store_attribute, s.StoreSubscript: _Visit.store_subscript, s.Call: _Visit.call,
+}  # fmt: skip
