@@ -33,7 +33,7 @@ from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.uniform import Uniform
+from spmdlint.program.uniform import Uniform
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
 

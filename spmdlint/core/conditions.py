@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import NOTHING
-from spmdlint.core.values import Class, Constant, External, Function, Object, only
+from spmdlint.core.values import Class, Constant, External, Function, Object, Sequence, Value, only
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.uniform import Uniform
 
 Expression: TypeAlias = tuple[Any, ...]
 Literal: TypeAlias = tuple[Expression, bool]
@@ -32,6 +33,9 @@ _COMPARED: Mapping[str, tuple[str, bool, bool]] = {
     "in": ("in", False, False), "not in": ("in", False, True), "<": ("<", False, False), ">": ("<", True, False),
     ">=": ("<", False, True), "<=": ("<", True, True),
 }  # fmt: skip
+_LEAVES = frozenset(("constant", "object", "at", "phi", "name", "rank", "count", "parameter"))
+TRUE: Expression = ("constant", "bool", True)
+FALSE: Expression = ("constant", "bool", False)
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
 }  # fmt: skip
@@ -42,6 +46,7 @@ class Conditions:
 
     def __init__(self, evaluation: Evaluation) -> None:
         self.ev = evaluation
+        self.uniform = Uniform(evaluation.project)
         self._known: dict[tuple[FunctionRef, int], Expression] = {}
 
     # -- expressions
@@ -64,7 +69,7 @@ class Conditions:
         value = only(self.ev.functions[ref].values[number])
         if isinstance(value, Constant):
             return ("constant", value.kind, value.value)
-        if isinstance(value, (Function, Class)):
+        if isinstance(value, (Function, Class)) or (isinstance(value, Object) and value.site is not None):
             return ("object", value)
         if isinstance(o, s.Parameter):
             return ("parameter", ref, o.name)
@@ -72,9 +77,11 @@ class Conditions:
             definition = self.ev.structure.ssa(ref).loads.get(number)
             if definition is None or definition == NOTHING:
                 return self._outer(ref, o.name, itself)
-            if definition < NOTHING:
-                return ("phi", ref, definition)
-            return self.expression(ref, definition, depth - 1)
+            return self.of_definition(ref, definition, depth)
+        if self.uniform.stored(ref, number):
+            return itself
+        if isinstance(o, s.Return):
+            return self.expression(ref, o.value, depth - 1) if o.value is not None else ("constant", "NoneType", None)
         if isinstance(o, (s.Store, s.Await)):
             return self.expression(ref, o.value, depth - 1)
         if isinstance(o, s.Unary):
@@ -91,11 +98,47 @@ class Conditions:
             return self._comparison(ref, o, depth)
         if isinstance(o, s.BoolOp):
             return (o.operator, *(self.expression(ref, each, depth - 1) for each in o.operands))
+        if isinstance(o, s.IfExp):
+            return ("if", *(self.expression(ref, each, depth - 1) for each in (o.test, o.body, o.orelse)))
+        if isinstance(o, s.Matches) and o.values and not o.irrefutable:
+            subject = self.expression(ref, o.subject, depth - 1)
+            cases = [equal(subject, self.expression(ref, each, depth - 1)) for each in o.values]
+            return cases[0] if len(cases) == 1 else ("or", *cases)
+        if isinstance(o, s.Subscript) and self._reads_rank(ref, o):
+            return RANK
         if isinstance(o, s.Attribute):
             return self._attribute(ref, number, o, depth)
         if isinstance(o, s.Call):
             return self._call(ref, number, o, depth)
         return itself
+
+    def of_definition(self, ref: FunctionRef, definition: int, depth: int = DEPTH) -> Expression:
+        """The expression of a definition; a phi of two with one gate is a conditional expression."""
+        if definition >= 0:
+            return self.expression(ref, definition, depth - 1)
+        itself: Expression = ("phi", ref, definition)
+        ssa = self.ev.structure.ssa(ref)
+        phi = ssa.phi(definition)
+        if phi is None or depth <= 1 or (ref, definition) in self._known:
+            return self._known.get((ref, definition), itself)
+        self._known[ref, definition] = itself
+        gates = ssa.deciding(phi, lambda each: each)
+        arms = ssa.arms(gates[0]) if len(gates) == 1 and len(phi.definitions) == 2 else None
+        test = ssa.blocks[gates[0]].test if arms is not None else None
+        if arms is None or test is None or ssa.loop_at(phi.block) is not None:
+            return itself
+        ways = [ssa.along(gates[0], target, phi) for target in arms]
+        if all(len(way) == 1 for way in ways):
+            sides = [self.of_definition(ref, way.pop(), depth - 1) for way in ways]
+            self._known[ref, definition] = ("if", self.expression(ref, test, depth - 1), *sides)
+        return self._known[ref, definition]
+
+    def _reads_rank(self, ref: FunctionRef, o: s.Subscript) -> bool:
+        base = only(self.ev.functions[ref].values[o.base])
+        row = self.ev.row(base.name) if isinstance(base, External) else None
+        name = only(self.ev.functions[ref].values[o.index])
+        is_rank = isinstance(name, Constant) and name.value in self.ev.knowledge.ranks
+        return row is not None and row.role == "environment" and is_rank
 
     def _comparison(self, ref: FunctionRef, o: s.Compare, depth: int) -> Expression:
         sides = [self.expression(ref, each, depth - 1) for each in o.operands]
@@ -140,6 +183,8 @@ class Conditions:
                     found.add(self.result(each.ref, DEPTH - 4) or ("at", each.ref, 0))
             for owner in self.ev.lineage(a.kind):
                 for method, number in self.stores(owner).get(o.name, ()):
+                    if self.uniform.stored(method, number):
+                        return None
                     stored = self.ev.project.function(method).operations[number]
                     assert isinstance(stored, s.StoreAttribute)
                     found.add(self.expression(method, stored.value, DEPTH - 4))
@@ -175,6 +220,9 @@ class Conditions:
                 return RANK
             if row is not None and row.role == "count":
                 return COUNT
+            if row is not None and row.role == "isinstance" and len(o.arguments) == 2:
+                classes = self.ev.functions[ref].values[o.arguments[1].value]
+                return ("isinstance", self.expression(ref, o.arguments[0].value, depth - 1), classes)
             if row is not None and row.role == "environment" and o.arguments:
                 name = only(self.ev.functions[ref].values[o.arguments[0].value])
                 if isinstance(name, Constant) and name.value in self.ev.knowledge.ranks:
@@ -229,12 +277,40 @@ class Conditions:
         """The expression that a function returns, if it is one."""
         definition = self.ev.structure.ssa(ref).result
         function = self.ev.project.function(ref)
-        if definition < 0 or function.generator or depth <= 0:
+        if definition == NOTHING or function.generator or depth <= 0 or self.uniform.returned(ref):
             return None
+        if definition < NOTHING:
+            found = self.of_definition(ref, definition, depth)
+            return found if found[0] == "if" else None
         returned = function.operations[definition]
         if not isinstance(returned, s.Return) or returned.value is None:
             return None
         return self.expression(ref, returned.value, depth - 1)
+
+    def with_classes(self, expression: Expression) -> Expression:
+        """An expression in which `isinstance` of known objects is decided."""
+        head = expression[0]
+        if head in _LEAVES:
+            return expression
+        if head == "isinstance":
+            answer = self._is_instance(expression[1], expression[2])
+            return expression if answer is None else TRUE if answer else FALSE
+        return tuple(self.with_classes(part) if type(part) is tuple and part else part for part in expression)
+
+    def _is_instance(self, of: Expression, classes: Value) -> bool | None:
+        wanted: set[object] = set()
+        for a in classes:
+            for each in (x for v in a.elements for x in v) if isinstance(a, Sequence) else (a,):
+                if not isinstance(each, (Class, External)):
+                    return None
+                wanted.add(each.ref if isinstance(each, Class) else each.name)
+        if of[0] == "constant":
+            return f"builtins.{of[1]}" in wanted
+        if of[0] == "object" and isinstance(of[1], Object) and isinstance(of[1].kind, FunctionRef):
+            if any(cls in wanted for cls in self.ev.lineage(of[1].kind)):
+                return True
+            return None if self.ev.has_open_base(of[1].kind) else False
+        return None
 
     # -- literals
 
@@ -251,6 +327,58 @@ class Conditions:
                 yield from split(*self.literal(ref, test), answer)
 
 
+def equal(one: Expression, other: Expression) -> Expression:
+    """That two expressions are equal, with their sides in one order."""
+    return ("==", *sorted((one, other), key=_rank_first))
+
+
+def _rank_first(side: Expression) -> tuple[bool, bool, str]:
+    return side != RANK, side != COUNT, repr(side)
+
+
+def simplified(expression: Expression, decide: Callable[[Expression], bool | None]) -> Expression:
+    """An expression with the conditions in it that are decided taken away."""
+    head = expression[0]
+    if head in _LEAVES:
+        return expression
+    if head == "if":
+        condition, holds = normal(expression[1], True)
+        known = decide(condition)
+        if known is None and _is_closed(condition) and not _mentions_rank(condition):
+            known = decided_in(condition, (0, 1))
+        if known is not None:
+            return simplified(expression[2 if known == holds else 3], decide)
+    if head in ("and", "or"):
+        kept = []
+        for part in expression[1:]:
+            small = simplified(part, decide)
+            literal, holds = normal(small, True)
+            known = decide(literal)
+            if known is None and _is_closed(literal) and not _mentions_rank(literal):
+                known = decided_in(literal, (0, 1))
+            if known is None:
+                kept.append(small)
+            elif (known == holds) == (head == "or"):
+                return small
+        if len(kept) == 1:
+            return kept[0]
+        return (head, *kept) if kept else TRUE if head == "and" else FALSE
+    return tuple(simplified(part, decide) if type(part) is tuple and part else part for part in expression)
+
+
+def leaves(expression: Expression) -> Iterator[Expression]:
+    """What an expression is made of: operations and names that stand for themselves, parameters, the process."""
+    head = expression[0]
+    if head in ("constant", "object", "count"):
+        return
+    if head in _LEAVES or head == "attribute":  # what an object is says nothing about what is in it
+        yield expression
+        return
+    for part in expression[1:]:
+        if type(part) is tuple and part:
+            yield from leaves(part)
+
+
 def _order(expression: Expression) -> str:
     return repr(expression[0]) + str(len(expression))
 
@@ -262,7 +390,7 @@ def normal(expression: Expression, holds: bool) -> Literal:
     if expression == RANK:
         return ("==", RANK, ("constant", "int", 0)), not holds
     if expression[0] == "==" and len(expression) == 3:
-        expression = ("==", *sorted(expression[1:], key=lambda side: (side != RANK, side != COUNT, repr(side))))
+        expression = equal(expression[1], expression[2])
     return expression, holds
 
 
@@ -279,7 +407,7 @@ def substituted(expression: Expression, given: Mapping[tuple[FunctionRef, str], 
     """An expression of a callee in terms of its caller."""
     if expression[0] == "parameter":
         return given.get((expression[1], expression[2]), expression)
-    if expression[0] in ("constant", "object", "at", "phi", "name", "rank", "count"):
+    if expression[0] in _LEAVES:
         return expression
     return tuple(substituted(part, given) if type(part) is tuple else part for part in expression)
 
@@ -301,12 +429,14 @@ def _is_closed(expression: Expression) -> bool:
     head = expression[0]
     if head in ("rank", "count", "constant", "object"):
         return True
-    if head in ("not", "binary", "==", "<", "is", "in", "and", "or", "unary"):
+    if head in ("not", "binary", "==", "<", "is", "and", "or", "unary", "if"):
         return all(_is_closed(part) for part in expression[1:] if type(part) is tuple)
     return False
 
 
 def _mentions_rank(expression: Expression) -> bool:
+    if expression[0] in ("constant", "object"):
+        return False
     return expression[0] in ("rank", "count") or any(
         type(part) is tuple and part and expression[0] not in ("constant", "object") and _mentions_rank(part) for part in expression[1:]
     )
@@ -335,10 +465,14 @@ def evaluated(expression: Expression, world: World) -> Any:
             return all(evaluated(part, world) for part in expression[1:])
         if head == "or":
             return any(evaluated(part, world) for part in expression[1:])
+        if head == "if":
+            return evaluated(expression[2 if evaluated(expression[1], world) else 3], world)
         if head == "binary" and expression[1] in _ARITHMETIC:
             return _ARITHMETIC[expression[1]](evaluated(expression[2], world), evaluated(expression[3], world))
         if head in ("==", "is"):
             return evaluated(expression[1], world) == evaluated(expression[2], world)
+        if head == "in" and expression[2][0] == "constants":
+            return evaluated(expression[1], world) in expression[2][1]
         if head == "<":
             return evaluated(expression[1], world) < evaluated(expression[2], world)
         if head == "unary" and expression[1] == "-":

@@ -224,6 +224,13 @@ class Evaluation:
             known = self._constants[key] = frozenset((constant(value),))
         return known
 
+    @cached_property
+    def owners(self) -> frozenset[str]:
+        """The library classes with methods that every process has to call."""
+        functions = self.knowledge.functions
+        names = (name.rpartition(".")[0] for name, known in functions.items() if known.parallel)
+        return frozenset(name for name in names if name in functions)
+
     def row(self, name: str) -> Row | None:
         return self.rows.functions.get(name)
 
@@ -495,11 +502,15 @@ class Evaluation:
             if isinstance(a, Parameter):
                 found = join(found, self.entry(a))
             elif isinstance(a, Member):
-                for base in self.resolved(frozenset((a.base,)), seen | {a}):
-                    if not isinstance(base, (Parameter, Member)):
-                        found = join(found, self.attribute(base, a.name, self._symbol(a.base)))
-                    elif isinstance(base, Member):
-                        found = join(found, frozenset((Member(base, a.name, base.depth + 1),)))
+                around = seen | {a}
+                for base in self.resolved(frozenset((a.base,)), around):
+                    if isinstance(base, (Object, Result)) and isinstance(a.base, (Object, Result)):
+                        found = join(found, frozenset((a,)))  # a method of a container or of a library's object
+                    elif base == OPEN:
+                        found = join(found, self.by_name(a.name, self._symbol(a.base)))
+                    else:
+                        held = self.attribute(base, a.name, self._symbol(a.base))
+                        found = join(found, self.resolved(held, around) if held != frozenset((a,)) else held)
             else:
                 found = join(found, frozenset((a,)))
         return found
@@ -508,11 +519,26 @@ class Evaluation:
     def _symbol(base: Alternative) -> Alternative | None:
         return base if isinstance(base, (Parameter, Member)) and depth_of(base) < 2 else None
 
+    def by_name(self, name: str, receiver: Alternative | None) -> Value:
+        """What an unknown object has under a name: the method, if only one class has one of this name."""
+        methods = self.project.methods_by_name.get(name, ())
+        if len(methods) != 1 or name in self.rows.common or name.startswith("__"):
+            return UNKNOWN
+        owner = self.structure.owner(methods[0])
+        assert owner is not None
+        found = self._bound(
+            self.cells.read(("attribute", owner, name)), receiver or Object(None, owner), Class(owner)
+        )
+        return found or UNKNOWN
+
     def entry(self, parameter: Parameter) -> Value:
         """What callers pass for a parameter, as far as they are known."""
         found = self.cells.read(("entry", parameter.ref, parameter.name))
         if found:
             return found
+        told = self.cells.read(("annotation", parameter.ref, parameter.name))
+        if told:
+            return told
         if self.structure.receiver(parameter.ref) == parameter.name:
             owner = self.structure.owner(parameter.ref)
             assert owner is not None
@@ -706,9 +732,9 @@ class Visit:
     def run(self) -> Evaluated:
         """Evaluate the function and write what it gives to others."""
         loops = bool(self.ssa.phis)
+        self.live.add(s.ENTRY)
         for _ in range(MAX_PASSES):
             before = list(self.phis)
-            self.live, self.edges = {s.ENTRY}, set()
             self._yields = BOTTOM
             for block in self.ssa.order:
                 if block in self.live:
@@ -813,6 +839,7 @@ class Visit:
                 if f.parent in below:
                     below.add(f.index)
                     found.update(o.name for o in f.operations if type(o) is s.Load)
+                    found.update(f.nonlocals)
             known = self.ev._plans[key] = frozenset(found & self.function.stores.keys())
         return known  # type: ignore[no-any-return]
 
@@ -842,6 +869,8 @@ class Visit:
         return frozenset((Parameter(self.ref, o.name),))
 
     def store(self, n: int, o: s.Store) -> Value:
+        if o.annotation is not None and self.function.kind == "class":
+            self.ev.cells.write(("annotation", self.ref, o.name), self.annotated(o.annotation))
         return self.values[o.value]
 
     def attribute(self, n: int, o: s.Attribute) -> Value:
@@ -1016,8 +1045,52 @@ class Visit:
     def returned(self, n: int, o: s.Return) -> Value:
         return self.values[o.value] if o.value is not None else JUST_NONE
 
+    def annotated(self, number: int) -> Value:
+        """An object of the class that an annotation names; nothing if it says something else."""
+        o = self.operations[number]
+        if isinstance(o, s.Const):
+            name = o.value.strip().removesuffix("| None").rstrip() if isinstance(o.value, str) else ""
+            return self._instances(self.name(name)) if name.isidentifier() else BOTTOM
+        if isinstance(o, s.Subscript):
+            base = only(self.values[o.base])
+            row = self.ev.row(base.name) if isinstance(base, External) else None
+            if row is not None and row.role == "optional":
+                return self.annotated(o.index)
+            if row is not None and row.elements:
+                index = self.operations[o.index]
+                inner = index.elements[-1] if isinstance(index, s.Display) and index.elements else o.index
+                if isinstance(index, s.Display) and len(index.elements) == 2 and row.makes is None:
+                    inner = index.elements[0]
+                element = self.annotated(inner)
+                if not element:
+                    return BOTTOM
+                if row.makes is None:
+                    return frozenset((make_sequence((), element),))
+                made = Object(Site(self.ref, number), row.makes)
+                self.ev.put(made, None, element)
+                return frozenset((made,))
+            return BOTTOM
+        if isinstance(o, s.Binary) and o.operator == "|":
+            sides = [side for side in (o.left, o.right) if self.values[side] != JUST_NONE]
+            return self.annotated(sides[0]) if len(sides) == 1 else BOTTOM
+        return self._instances(self.values[number])
+
+    def _instances(self, classes: Value) -> Value:
+        a = only(classes)
+        if isinstance(a, Class):
+            return frozenset((Object(None, a.ref),))
+        if isinstance(a, External) and a.name in self.ev.owners:
+            return frozenset((Result(a.name, Site(self.ref, 0), _NOT_KEPT),))
+        return BOTTOM
+
+    def declare(self, n: int, o: s.Declare) -> Value:
+        self.ev.cells.write(("annotation", self.ref, o.name), self.annotated(o.annotation))
+        return BOTTOM
+
     def make_function(self, n: int, o: s.MakeFunction) -> Value:
         ref = self.ev.project.ref(self.path, o.function)
+        for name, value in o.annotations:
+            self.ev.cells.write(("annotation", ref, name), self.annotated(value))
         for name, value in o.defaults:
             self.ev.cells.write(("default", ref, name), self.ev.resolved(self.values[value]))
         return frozenset((Function(ref),))
@@ -1371,7 +1444,7 @@ _HANDLERS: Mapping[type, Callable[[Visit, int, Any], Value]] = {
     s.DictDisplay: Visit.dictionary, s.Collected: Visit.collected, s.Next: Visit.next, s.Item: Visit.item,
     s.Enter: Visit.enter, s.Await: Visit.awaited, s.Yield: Visit.yielded, s.Return: Visit.returned,
     s.MakeFunction: Visit.make_function, s.MakeClass: Visit.make_class, s.Import: Visit.import_,
-    s.StoreAttribute: Visit.store_attribute, s.StoreSubscript: Visit.store_subscript, s.Call: Visit.call,
+    s.StoreAttribute: Visit.store_attribute, s.Declare: Visit.declare, s.StoreSubscript: Visit.store_subscript, s.Call: Visit.call,
 }  # fmt: skip
 _ROLES: Mapping[str, Callable[[Visit, int, External, Arguments, Value | None], Value]] = {
     "property": Visit._as_property, "static": Visit._as_static, "class": Visit._as_class, "super": Visit._super,

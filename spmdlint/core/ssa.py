@@ -217,22 +217,22 @@ class Ssa:
         return tuple([block for block in self.gates(phi) if self._separates(block, phi, same)])
 
     def _separates(self, block: int, phi: Phi, same: Callable[[Definition], Hashable]) -> bool:
-        arms: list[set[Hashable]] = []
-        for target in self._usual[block]:
-            if target == phi.block:
-                arms.append({same(d) for source, d in phi.operands if source == block})
-                continue
-            seen = {target}
-            pending = [target]
-            while pending:
-                for each in self._usual[pending.pop()]:
-                    if each not in seen and each != phi.block:
-                        seen.add(each)
-                        pending.append(each)
-            found = {same(d) for source, d in phi.operands if source in seen}
-            if found:
-                arms.append(found)
+        ways = ({same(d) for d in self.along(block, target, phi)} for target in self._usual[block])
+        arms = [way for way in ways if way]
         return any(arm != arms[0] for arm in arms[1:])
+
+    def along(self, block: int, target: int, phi: Phi) -> set[Definition]:
+        """The operands that a phi may take if a branch goes to a target."""
+        if target == phi.block:
+            return {definition for source, definition in phi.operands if source == block}
+        seen = {target}
+        pending = [target]
+        while pending:
+            for each in self._usual[pending.pop()]:
+                if each not in seen and each != phi.block:
+                    seen.add(each)
+                    pending.append(each)
+        return {definition for source, definition in phi.operands if source in seen}
 
     def changes_in(self, definition: Definition, loop: Loop) -> bool:
         """Whether a definition inside a loop may differ from one round to the next."""

@@ -18,7 +18,9 @@ from spmdlint.core.cells import Cells
 from spmdlint.core.evaluation import Call, Evaluated, Evaluation
 from spmdlint.core.ssa import NOTHING, Definition, Phi, Ssa
 from spmdlint.core.values import (
-    OPEN,
+    JUST_NONE,
+    NONE,
+    Open,
     Class,
     Constant,
     External,
@@ -30,38 +32,74 @@ from spmdlint.core.values import (
     Parameter,
     Result,
     Sequence,
+    Site,
     Value,
     only,
 )
+from spmdlint.program.uniform import Uniform
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
 Mask: TypeAlias = int
 KINDS = (
-    "identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash", "stamp",
+    "identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash",
 )  # fmt: skip
-BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate(KINDS)}
+"""The kinds of causes, in the order of precedence: what a finding is about if there are several."""
+STAMP, SPREAD = "stamp", "spread"
+"""Two more bits: text made of a cause, which nobody compares; a value that may be on devices of several processes."""
+BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate((*KINDS, STAMP, SPREAD))}
+CAUSES: Mask = sum(BIT[kind] for kind in KINDS)
 IDENTITY = BIT["identity"]
 _FACET = 32
-_ALL = (1 << _FACET) - 1
-_PARAMETERS = 2 * _FACET
-# How an argument flows into a value: its content into the content; the same, as text; its choice into the choice; its
-# content into the choice.
-_AS_CONTENT, _AS_TEXT, _AS_CHOICE, _DECIDES = 1, 2, 4, 8
+_CONTENT = (1 << _FACET) - 1
+_CHOICE = _CONTENT << _FACET
+_SIZE = _CONTENT << 2 * _FACET
+_PRESENCE = _CONTENT << 3 * _FACET
+_CONCRETE = (1 << 4 * _FACET) - 1
+_PARAMETERS = 4 * _FACET
+_WIDTH = 10
+
+
+_GUARDING = sum((BIT["identity"] | BIT["signal"] | BIT["thread"]) << _FACET * facet for facet in range(4))
+"""Causes that a function's stores have where only some processes call it."""
+
+
+def _each(flow: int) -> Mask:
+    """The bit of one flow, for every parameter."""
+    found = 0
+    for position in range(64):
+        found |= flow << (_PARAMETERS + _WIDTH * position)
+    return found
+
+
+# How an argument flows into a value, from one of its facets into one of the value's.
+_C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO_C, _C_TO_P = (
+    1 << bit for bit in range(_WIDTH)
+)
+_CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP = (_each(1 << bit) for bit in range(_WIDTH))
+_TO_CONTENT = _CONTENT | _CC | _TC | _SC | _PC
+_TO_PRESENCE = _PRESENCE | _PP | _CP
+_TO_CHOICE = _CHOICE | _HH | _CH
+_TO_SIZE = _SIZE | _SS | _CS
 _TEXT = (("clock", "stamp"), ("entropy", "stamp"), ("host", "stamp"), ("hash", "stamp"))
-_LOOSE = BIT["identity"]
+_LOOSE = BIT["identity"] | BIT[SPREAD]
 """Causes that go through functions of which nothing is known: the number of a process remains one in any disguise."""
 
 
 def content(mask: Mask) -> Mask:
     """The causes of the content."""
-    return mask & _ALL
+    return mask & _CONTENT
 
 
 def choice(mask: Mask) -> Mask:
     """The causes of the choice, as causes of a content."""
-    return (mask >> _FACET) & _ALL
+    return (mask >> _FACET) & _CONTENT
+
+
+def any_facet(mask: Mask) -> Mask:
+    """The causes of all facets, as causes of a content."""
+    return (mask | mask >> _FACET | mask >> 2 * _FACET | mask >> 3 * _FACET) & _CONTENT
 
 
 def kinds(mask: Mask) -> list[str]:
@@ -70,28 +108,45 @@ def kinds(mask: Mask) -> list[str]:
 
 
 def data(mask: Mask) -> Mask:
-    """What an operation on a value passes on: its content, no choice of objects."""
-    low, found, position = mask & _ALL, 0, _PARAMETERS
-    flows = mask >> _PARAMETERS
-    while flows:
-        if flows & 15:
-            found |= (flows & (_AS_CONTENT | _AS_TEXT)) << position
-        flows >>= 4
-        position += 4
-    return low | found
+    """What an operation on a value passes on: its content, no choice of objects and no size."""
+    return mask & _TO_CONTENT
+
+
+def sized(mask: Mask) -> Mask:
+    """The size alone."""
+    return mask & _TO_SIZE
+
+
+def choice_as_content(mask: Mask) -> Mask:
+    """Which alternative a value is, as the content of an answer to that question."""
+    return ((mask & _CHOICE) >> _FACET) | (mask & _HH) >> 2 | (mask & _CH) >> 3
+
+
+def presence_as_content(mask: Mask) -> Mask:
+    """Whether a value is None, as the content of an answer to that question."""
+    return ((mask & _PRESENCE) >> 3 * _FACET) | (mask & _PP) << 1 | (mask & _CP) >> 9
+
+
+def size_as_content(mask: Mask) -> Mask:
+    """The size of a value as a number."""
+    return ((mask & _SIZE) >> 2 * _FACET) | (mask & _SS) << 1 | (mask & _CS) >> 6
+
+
+def content_as_size(mask: Mask) -> Mask:
+    """A number as the size of what is made with it."""
+    return ((mask & _CONTENT) << 2 * _FACET) | (mask & (_CC | _TC)) << 6 | (mask & _SC) >> 1
+
+
+def truth(mask: Mask) -> Mask:
+    """A value as a condition: a container is true if it has elements, and None is not."""
+    return data(mask) | size_as_content(mask) | presence_as_content(mask)
 
 
 def decides(mask: Mask) -> Mask:
-    """What a condition passes on to a value that it decides: content and choice."""
-    low = mask & _ALL
-    found, position = low | (low << _FACET), _PARAMETERS
-    flows = mask >> _PARAMETERS
-    while flows:
-        if flows & (_AS_CONTENT | _AS_CHOICE):
-            found |= (_AS_CONTENT | _DECIDES) << position
-        flows >>= 4
-        position += 4
-    return found
+    """What a condition passes on to a value that it decides: content, choice, size and presence."""
+    low = mask & _CONTENT
+    flows = mask & (_CC | _TC)
+    return data(mask) | low << _FACET | low << 3 * _FACET | flows << 3 | (flows | (flows & _TC) >> 1) << 9 | content_as_size(mask)
 
 
 def as_text(mask: Mask, turns: Iterable[tuple[str, str]] = _TEXT) -> Mask:
@@ -100,36 +155,43 @@ def as_text(mask: Mask, turns: Iterable[tuple[str, str]] = _TEXT) -> Mask:
     for before, after in turns:
         if found & BIT[before]:
             found = (found & ~BIT[before]) | BIT.get(after, 0)
-    flows, position = found >> _PARAMETERS, _PARAMETERS
-    while flows:
-        if flows & _AS_CONTENT:
-            found = (found & ~(_AS_CONTENT << position)) | (_AS_TEXT << position)
-        flows >>= 4
-        position += 4
-    return found
+    return (found & ~_CC) | (found & _CC) << 1
 
 
 def parameter(position: int) -> Mask:
     """The facts of a parameter: all that the argument has."""
-    return (_AS_CONTENT | _AS_CHOICE) << (_PARAMETERS + 4 * position)
+    return (_C_TO_C | _H_TO_H | _S_TO_S | _P_TO_P) << (_PARAMETERS + _WIDTH * position)
 
 
 def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
     """A relation with the facts of the arguments in the place of its parameters."""
-    found = mask & ((1 << _PARAMETERS) - 1)
+    found = mask & _CONCRETE
     flows, position = mask >> _PARAMETERS, 0
     while flows:
-        if flows & 15:
-            given = arguments(position)
-            if flows & _AS_CONTENT:
+        flow = flows & (1 << _WIDTH) - 1
+        given = arguments(position) if flow else 0
+        if given:
+            if flow & _C_TO_C:
                 found |= data(given)
-            if flows & _AS_TEXT:
+            if flow & _TEXT_TO_C:
                 found |= as_text(given)
-            if flows & _AS_CHOICE:
-                found |= given & ~data(given)
-            if flows & _DECIDES:
-                found |= decides(given)
-        flows >>= 4
+            if flow & _H_TO_H:
+                found |= given & _TO_CHOICE
+            if flow & _C_TO_H:
+                found |= decides(given) & _TO_CHOICE
+            if flow & _S_TO_S:
+                found |= given & _TO_SIZE
+            if flow & _S_TO_C:
+                found |= size_as_content(given)
+            if flow & _C_TO_S:
+                found |= content_as_size(given)
+            if flow & _P_TO_P:
+                found |= given & _TO_PRESENCE
+            if flow & _P_TO_C:
+                found |= presence_as_content(given)
+            if flow & _C_TO_P:
+                found |= decides(given) & _TO_PRESENCE
+        flows >>= _WIDTH
         position += 1
     return found
 
@@ -154,6 +216,7 @@ class Content:
         self.positions: dict[FunctionRef, dict[str, int]] = {}
         self._imports: dict[Hashable, frozenset[str]] = {}
         self.seeded = self._seeding()
+        self.uniform = Uniform(evaluation.project)
         self.cells.schedule(order if order is not None else evaluation.functions)
         self.cells.solve(self._visit)
 
@@ -184,7 +247,12 @@ class Content:
         if not mask >> _PARAMETERS:
             return mask
         formals = self.ev.project.function(ref).formals
-        return composed(mask, lambda k: self.cells.read(("entry", ref, formals[k].name)) if k < len(formals) else 0)
+        return composed(mask, lambda k: self._entry(ref, formals[k].name) if k < len(formals) else 0)
+
+    def _entry(self, ref: FunctionRef, name: str) -> Mask:
+        """What callers pass; where none is known it may be anywhere."""
+        found = self.cells.read(("entry", ref, name))
+        return found if self.ev.cells.read(("entry", ref, name)) else found | BIT[SPREAD]
 
     def of(self, ref: FunctionRef, number: int) -> Mask:
         """The concrete facts of an operation."""
@@ -197,6 +265,21 @@ class Content:
             modules = self.ev.project.modules[ref.path].imports
             known = self._imports[ref.path] = frozenset(each.module.split(".")[0] for each in modules)
         return known
+
+    def is_local_call(self, site: Site) -> bool:
+        """Whether all arguments of a call are certainly in this process's memory or on its devices."""
+        call = self.ev.project.function(site.ref).operations[site.number]
+        if not isinstance(call, s.Call) or not call.arguments:
+            return False
+        return not any(any_facet(self.of(site.ref, a.value)) & BIT[SPREAD] for a in call.arguments)
+
+    def iterated(self, ref: FunctionRef, iterable: int) -> Mask:
+        """The facts of what a loop iterates over, with those of the containers it may be."""
+        found = self.functions[ref].masks[iterable]
+        for a in self.ev.resolved(self.ev.functions[ref].values[iterable]):
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                found |= self.cells.read(("item", a.site, a.kind))
+        return found
 
     def source(self, known: Known | None, arguments: int) -> Mask:
         """The cause that a call of a library's function is by itself."""
@@ -225,11 +308,14 @@ class _Visit:
         self.phis: list[Mask] = [0] * len(self.ssa.phis)
         self.parts: dict[int, tuple[Mask, ...]] = {}
         self._gates: dict[int, tuple[int, ...]] = {}
-        self._runs_at = content.cells.read(("runs", ref))
+        self._controls: dict[int, Mask] = {}
+        # What a constructor sets is its own object's, wherever it is made.
+        self._runs_at = 0 if self.function.name == "__init__" else content.cells.read(("runs", ref))
         self._yields: Mask = 0
 
     def run(self) -> Facts:
         for _ in range(8):
+            self._controls.clear()
             before, earlier = list(self.phis), list(self.masks) if self.ssa.loops else []
             for block in self.ssa.order:
                 if block in self.known.live:
@@ -262,9 +348,31 @@ class _Visit:
                 found |= self.masks[definition]
             elif definition != NOTHING:
                 found |= self.phis[NOTHING - 1 - definition]
-        for block in self.gates(phi):
-            found |= self._decision(block)
+        separating = self.gates(phi)
+        if separating:
+            present = self._separating_presence(phi)
+            for block in separating:
+                decision = self._decision(block)
+                found |= decision if block in present else decision & ~_TO_PRESENCE
         return found
+
+    def _separating_presence(self, phi: Phi) -> tuple[int, ...]:
+        """The branches that decide whether a phi is None."""
+        key = -1 - id(phi)
+        known = self._gates.get(key)
+        if known is None:
+            different = {self._present(d) for d in phi.definitions}
+            known = self._gates[key] = self.ssa.deciding(phi, self._present) if len(different) > 1 else ()
+        return known
+
+    def _present(self, definition: Definition) -> Hashable:
+        """True or False for what is certainly something, or None; the definition itself where that is not known."""
+        value = self.known.phis[NOTHING - 1 - definition] if definition < NOTHING else self.values[definition] if definition >= 0 else JUST_NONE
+        if value == JUST_NONE:
+            return False
+        if value and all(a != NONE and type(a) is not Open and type(a) not in (Parameter, Member) for a in value):
+            return True
+        return self._same(definition)
 
     def gates(self, phi: Phi) -> tuple[int, ...]:
         """The branches that decide which of different values a phi takes."""
@@ -292,16 +400,22 @@ class _Visit:
     def _decision(self, block: int) -> Mask:
         """What the branch at the end of a block passes on to what it decides."""
         test = self.function.blocks[block].test
-        if test is None or type(self.operations[test]) is s.Next:
+        if test is None:
             return 0
-        return decides(self.masks[test])
+        operation = self.operations[test]
+        if isinstance(operation, s.Next):
+            return decides(size_as_content(self._iterated(operation.iterable)))
+        return decides(truth(self.masks[test]))
 
     def _around(self, block: int) -> Mask:
         """What decides whether a block runs."""
-        found = 0
-        for each in self.ssa.controlling(block):
-            found |= self._decision(each)
-        return found
+        known = self._controls.get(block)
+        if known is None:
+            known = 0
+            for each in self.ssa.controlling(block):
+                known |= self._decision(each)
+            self._controls[block] = known
+        return known
 
     # -- what the function gives to others
 
@@ -320,6 +434,8 @@ class _Visit:
                     self._write(("field", self.ref, name), self.c.cells.read(("entry", self.ref, name)))
         else:
             result = self._definition(self.ssa.result) | self._yields
+            if self.c.uniform.returned(self.ref):
+                result = 0
             self.c.cells.write(("result", self.ref), result)
             self._publish_parts()
         summary = self.ev.project.modules[self.ref.path].summary
@@ -398,14 +514,16 @@ class _Visit:
         return parameter(self.c.position(self.ref, o.name))
 
     def store(self, n: int, o: s.Store) -> Mask:
+        if self.c.uniform.stored(self.ref, n):
+            return 0
         if o.value in self.parts:
             self.parts[n] = self.parts[o.value]
         return self.masks[o.value]
 
     def attribute(self, n: int, o: s.Attribute) -> Mask:
         base = self.masks[o.base]
-        decided = (base >> _FACET) & _ALL
-        found = (decided | decided << _FACET) | (base & ~((1 << _PARAMETERS) - 1))
+        # Which object it is decides what its field is; what the object contains does not.
+        found = decides(choice_as_content(base))
         own = False
         for a in self.ev.resolved(self.values[o.base]):
             if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
@@ -423,20 +541,7 @@ class _Visit:
                 known = self.ev.knowledge.get(self.ev.knowledge.outside(f"{a.name}.{o.name}"))
                 if known is not None and known.attribute and known.source is not None:
                     found |= BIT[known.source]
-        if own:
-            # Which object it is decides what its field is; what the object contains does not.
-            return found & ((1 << _PARAMETERS) - 1) | self._symbolic_choice(base)
-        return found | data(base)
-
-    @staticmethod
-    def _symbolic_choice(base: Mask) -> Mask:
-        flows, found, position = base >> _PARAMETERS, 0, _PARAMETERS
-        while flows:
-            if flows & (_AS_CHOICE | _DECIDES):
-                found |= (flows & (_AS_CHOICE | _DECIDES)) << position
-            flows >>= 4
-            position += 4
-        return found
+        return found if own else found | data(base)
 
     def _field(self, a: Object, name: str) -> Mask:
         found = 0
@@ -457,6 +562,8 @@ class _Visit:
 
     def subscript(self, n: int, o: s.Subscript) -> Mask:
         index = self.masks[o.index]
+        if type(self.operations[o.index]) is s.Slice:
+            return self.masks[o.base] | data(index) | content_as_size(index)
         found = decides(index)
         for a in self.ev.resolved(self.values[o.base]):
             found |= self._item(a, self.values[o.index])
@@ -465,7 +572,7 @@ class _Visit:
         if parts is not None and isinstance(constant, Constant) and isinstance(constant.value, int):
             if -len(parts) <= constant.value < len(parts):
                 return found | parts[constant.value]
-        return found | self.masks[o.base]
+        return found | self.masks[o.base] & ~_TO_SIZE
 
     def _item(self, a: object, index: Value) -> Mask:
         if isinstance(a, Object) and isinstance(a.kind, str):
@@ -484,7 +591,7 @@ class _Visit:
         return self._all(each for each in (o.lower, o.upper, o.step) if each is not None)
 
     def unary(self, n: int, o: s.Unary) -> Mask:
-        return data(self.masks[o.operand])
+        return truth(self.masks[o.operand]) if o.operator == "not" else data(self.masks[o.operand])
 
     def binary(self, n: int, o: s.Binary) -> Mask:
         if o.operator == "%" and isinstance(self._constant(o.left), str):
@@ -499,12 +606,17 @@ class _Visit:
         value = only(self.values[n])
         if isinstance(value, Constant):
             return 0
+        if o.operators[0] in ("in", "not in"):  # the number of an object is alike in its table
+            return self._all(o.operands) & ~BIT["hash"]
         if o.operators[0] in ("is", "is not"):
             # Which object it is counts, not what is in it.
+            left, right = o.operands[0], o.operands[-1]
+            if JUST_NONE in (self.values[left], self.values[right]):
+                return presence_as_content(self.masks[left]) | presence_as_content(self.masks[right])
             found = 0
             for each in o.operands:
                 mask = self.masks[each]
-                found |= choice(mask) | data(self._symbolic_choice(mask) >> 2 & _every(_AS_CONTENT))
+                found |= choice_as_content(mask)
                 if not self._is_object(each):
                     found |= data(mask)
             return found
@@ -524,13 +636,13 @@ class _Visit:
         found = self.masks[o.operands[-1]]
         values = {self._same(each) for each in o.operands}
         for each in o.operands[:-1]:
-            found |= self.masks[each] | (decides(self.masks[each]) if len(values) > 1 else 0)
+            found |= self.masks[each] | (decides(truth(self.masks[each])) if len(values) > 1 else 0)
         return found
 
     def ifexp(self, n: int, o: s.IfExp) -> Mask:
         found = self.masks[o.body] | self.masks[o.orelse]
         same = self.values[o.body] == self.values[o.orelse] and isinstance(only(self.values[o.body]), (Constant, Function))
-        return found if same else found | decides(self.masks[o.test])
+        return found if same else found | decides(truth(self.masks[o.test]))
 
     def display(self, n: int, o: s.Display) -> Mask:
         if o.kind == "tuple" and not o.starred:
@@ -555,7 +667,34 @@ class _Visit:
 
     def collected(self, n: int, o: s.Collected) -> Mask:
         found = self.masks[o.element]
+        for loop in o.loops:
+            operation = self.operations[loop]
+            if isinstance(operation, s.Next):
+                found |= sized(self._iterated(operation.iterable))
+        header = self.function.block_of[o.loops[0]] if o.loops else 0
+        own = self.ssa.controlling(self.function.block_of[n])
+        for block in self._sifting(o):
+            if block not in own and block != header:
+                decision = truth(self.masks[self.function.blocks[block].test or 0])
+                found |= data(decision) | content_as_size(decision)
         self._put(n, found)
+        return found
+
+    def _sifting(self, o: s.Collected) -> frozenset[int]:
+        """The branches that decide whether a comprehension takes an element."""
+        found = set()
+        headers = {self.function.block_of[loop] for loop in o.loops}
+        for block in self.ssa.controlling(self.function.block_of[o.element]):
+            if block not in headers and self.ssa.arms(block) is not None:
+                found.add(block)
+        return frozenset(found)
+
+    def _iterated(self, iterable: int) -> Mask:
+        """The facts of what a loop iterates over, with those of the containers it may be."""
+        found = self.masks[iterable]
+        for a in self.ev.resolved(self.values[iterable]):
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                found |= self.c.cells.read(("item", a.site, a.kind))
         return found
 
     def fstring(self, n: int, o: s.FString) -> Mask:
@@ -565,11 +704,7 @@ class _Visit:
         return found
 
     def next(self, n: int, o: s.Next) -> Mask:
-        found = self.masks[o.iterable]
-        for a in self.ev.resolved(self.values[o.iterable]):
-            if isinstance(a, Object) and isinstance(a.kind, str):
-                found |= self.c.cells.read(("item", a.site, a.kind))
-        return found
+        return self._iterated(o.iterable) & ~(_TO_SIZE | _TO_PRESENCE)
 
     def item(self, n: int, o: s.Item) -> Mask:
         parts = self.parts.get(o.value)
@@ -602,6 +737,8 @@ class _Visit:
         return self.masks[o.value] if o.value is not None else 0
 
     def store_attribute(self, n: int, o: s.StoreAttribute) -> Mask:
+        if self.c.uniform.stored(self.ref, n):
+            return 0
         mask = self.masks[o.value] | self._around(self.function.block_of[n])
         for a in self.ev.resolved(self.values[o.base]):
             if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
@@ -644,8 +781,7 @@ class _Visit:
             if a.star:
                 rest |= self.masks[a.value]
         callee = self.masks[o.function]
-        decided = choice(callee)
-        found = (decided | decided << _FACET) | self._symbolic_choice(callee)
+        found = decides(choice_as_content(callee))
         for each in self.ev.callees(call.callees):
             found |= self._called(n, o, each, call, positional, keywords, rest)
         return found
@@ -654,6 +790,10 @@ class _Visit:
         self, n: int, o: s.Call, a: Any, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
     ) -> Mask:
         if isinstance(a, Function):
+            around = self.c.concrete(self.ref, self._around(self.function.block_of[n]) | self._runs_at)
+            guarded = around & _GUARDING
+            if guarded:
+                self.c.cells.write(("runs", a.ref), guarded)
             self._keep_parts(n, a, call, positional, keywords, rest, o)
             return self._given(a, positional, keywords, rest, self._receiver(o))
         if isinstance(a, Class):
@@ -669,8 +809,8 @@ class _Visit:
             return self._of_container(a, positional, keywords, rest, o)
         method = self.operations[o.function]
         if isinstance(method, s.Attribute):
-            return self._of_method(n, o, "", method.name, positional, keywords, rest)
-        return 0
+            return self._of_method(n, o, "", method.name, positional, keywords, rest) | BIT[SPREAD]
+        return BIT[SPREAD]
 
     def _receiver(self, o: s.Call) -> Mask:
         method = self.operations[o.function]
@@ -766,11 +906,17 @@ class _Visit:
             found = self.c.source(known, len(o.arguments))
             if found:
                 return found
+            if known.gives_global:
+                return BIT[SPREAD] | data(given)
             if known.kind == "apply" and known.function:
                 return self._applied(known, o, given)
         if row is not None:
             if row.role == "environment":
                 return self._environment(self.values[o.arguments[0].value]) if o.arguments else 0
+            if row.size == "content":
+                return size_as_content(given | self._contained(o))
+            if row.size == "size":
+                return content_as_size(given)
             if not row.content:
                 return 0
             if row.same is not None:
@@ -789,9 +935,18 @@ class _Visit:
             return given
         if a.name == "builtins.hash":
             return data(given) | (BIT["hash"] if any(isinstance(self._constant(x.value), str) for x in o.arguments) else 0)
+        if self.ev.rows.is_host(a.name):
+            return data(given) & ~BIT[SPREAD]
         if self.ev.rows.is_pure(a.name):
             return data(given)
         return self._loose(given)
+
+    def _contained(self, o: s.Call) -> Mask:
+        """What is known of the containers that a call is passed."""
+        found = 0
+        for argument in o.arguments:
+            found |= self._iterated(argument.value)
+        return found
 
     def _named(self, o: s.Call) -> Mask:
         """The facts of the field that ``getattr`` reads."""
@@ -810,7 +965,7 @@ class _Visit:
     def _loose(given: Mask) -> Mask:
         """What goes through a function of which nothing is known."""
         found = data(given)
-        return (found & _LOOSE) | (found & ~((1 << _PARAMETERS) - 1))
+        return (found & _LOOSE) | (found & ~_CONCRETE)
 
     def _applied(self, known: Known, o: s.Call, given: Mask) -> Mask:
         """A function that the library calls, on elements of its arguments or on nothing that is known."""
@@ -828,7 +983,7 @@ class _Visit:
         for argument in o.arguments:
             for f in self.ev.callees(self.values[argument.value]):
                 if isinstance(f, Function):
-                    self.c.cells.write(("runs", f.ref), bit | bit << _FACET)
+                    self.c.cells.write(("runs", f.ref), bit | bit << _FACET | bit << 2 * _FACET | bit << 3 * _FACET)
 
     def _of_result(
         self, n: int, o: s.Call, a: Result, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
@@ -852,7 +1007,7 @@ class _Visit:
             for f in self.ev.callees(self.ev.wrapped(a)):
                 if isinstance(f, Function):
                     found |= self._given(f, positional, keywords, rest, self._receiver(o))
-            return data(found) if known.kind == "transform" else 0
+            return data(found) if known.kind == "transform" else given & BIT[SPREAD]
         return self._loose(given)
 
     def _of_method(
@@ -888,17 +1043,12 @@ class _Visit:
         given = self._union(positional) | self._union(keywords.values()) | rest
         if row is not None and (row.stores is not None or row.stores_all is not None or row.role == "update"):
             around = self._around(self.function.block_of[o.function])
-            self._write(("item", base.site, base.kind), given | around)
+            self._write(("item", base.site, base.kind), given & ~_TO_SIZE | around)
             return 0
         found = self.c.cells.read(("item", base.site, base.kind)) | self._receiver(o)
         if row is not None and row.role == "get" and positional:
             return found | decides(positional[0]) | self._union(positional[1:])
         return found
-
-
-def _every(flow: int) -> Mask:
-    """A mask with one flow of every parameter."""
-    return int("".join([format(flow, "04b")] * 64), 2) << _PARAMETERS
 
 
 _HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {

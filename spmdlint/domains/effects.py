@@ -8,6 +8,7 @@ arm that always raises stops the job and is no choice, a loop without calls is n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -15,7 +16,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.core.conditions import Conditions, Expression, decided_in, normal, substituted
+from spmdlint.core.conditions import Conditions, Expression, decided_in, normal, simplified, substituted
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import Ssa
 from spmdlint.core.values import (
@@ -37,6 +38,7 @@ from spmdlint.core.values import (
     Value,
     only,
 )
+from spmdlint.domains.content import Content
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -74,7 +76,7 @@ class ParallelCall(Struct, frozen=True, cache_hash=True):
 
     def matches(self, other: ParallelCall) -> bool:
         """Whether the two may be one call to the other processes."""
-        return self.same == other.same and (self.label is None or other.label is None or self.label == other.label)
+        return self.same == other.same and may_be_one(self.label, other.label)
 
 
 class Call(Struct, frozen=True, cache_hash=True):
@@ -118,6 +120,10 @@ class Fail(Struct, frozen=True, cache_hash=True):
     """The job stops here: an exception that nothing catches."""
 
 
+class Quit(Struct, frozen=True, cache_hash=True):
+    """This process leaves the job, and the others go on."""
+
+
 class Unknown(Struct, frozen=True, cache_hash=True):
     """Code that nobody knows is given something that makes parallel calls: any of them, in any order."""
 
@@ -126,7 +132,7 @@ class Pause(Struct, frozen=True, cache_hash=True):
     """A generator gives an element: the block of a context manager runs here."""
 
 
-Term: TypeAlias = Call | Invoke | Series | Choice | Star | Leave | Fail | Unknown | Pause
+Term: TypeAlias = Call | Invoke | Series | Choice | Star | Leave | Fail | Quit | Unknown | Pause
 Decide: TypeAlias = Callable[[Expression], "bool | None"]
 NOTHING = Series()
 
@@ -134,11 +140,15 @@ NOTHING = Series()
 class Effects:
     """Makes terms. One per run."""
 
-    def __init__(self, evaluation: Evaluation, conditions: Conditions) -> None:
+    def __init__(self, evaluation: Evaluation, conditions: Conditions, content: Content | None = None) -> None:
         self.ev = evaluation
         self.conditions = conditions
         self._terms: dict[FunctionRef, Term] = {}
         self._active: set[FunctionRef] = set()
+        self.is_local_call: Callable[[Site], bool] = lambda _: False
+        """Whether all arguments of a call are certainly in this process's memory or on its devices."""
+        if content is not None:
+            self.is_local_call = content.is_local_call
         self.host, self.callers = self._reached()
         self.speaking = self._find_speaking()
 
@@ -285,6 +295,14 @@ class Effects:
             self._active.discard(ref)
         self._terms[ref] = found
         return found
+
+    def of_loop(self, ref: FunctionRef, header: int) -> Term:
+        """The term of one round of a loop."""
+        walk = _Walk(self, ref)
+        parts: list[Term] = []
+        walk.after(header, parts, s.EXIT, None)
+        found = parts[0] if parts else NOTHING
+        return found.body if isinstance(found, Star) else found
 
     def of_operation(self, ref: FunctionRef, n: int, o: s.Operation) -> Term:
         """The term of one operation."""
@@ -464,7 +482,7 @@ class Effects:
             known = only(value)
             if isinstance(known, Constant):
                 found[parameter.ref, parameter.name] = ("constant", known.kind, known.value)
-            elif isinstance(known, (Function, Class)):
+            elif isinstance(known, (Function, Class)) or (isinstance(known, Object) and known.site is not None):
                 found[parameter.ref, parameter.name] = ("object", known)
         names = [f.name for f in self.ev.project.function(a.ref).formals]
         if a.receiver is not None:
@@ -514,8 +532,20 @@ class Effects:
             everyone=True,
             of_devices=isinstance(tiled, Constant) and tiled.value is True,
             checkpoint=known.checkpoint,
-            label=said.value if isinstance(said, Constant) and isinstance(said.value, str) else None,
+            label=said.value
+            if isinstance(said, Constant) and isinstance(said.value, str)
+            else self._template(path[-1], known, position),
         )
+
+    def _template(self, site: Site, known: Known, position: int | None) -> str | None:
+        function = self.ev.project.function(site.ref)
+        call = function.operations[site.number]
+        if not isinstance(call, s.Call) or known.label is None:
+            return None
+        plain = [a.value for a in call.arguments if not a.keyword and not a.star]
+        named = [a.value for a in call.arguments if a.keyword == known.label]
+        given = named or ([plain[position]] if position is not None and position < len(plain) else [])
+        return template(function, given[0]) if given else None
 
     def _by_argument(
         self, ref: FunctionRef, n: int, arguments: Arguments, path: tuple[Site, ...]
@@ -543,6 +573,8 @@ class Effects:
                     return self._compiled(ref, n, inner, path)
             return None
         if not (known.kind == "jit" or known.spans) or self._is_local(a):
+            return None
+        if known.kind == "jit" and not self._is_sharded(a) and self.is_local_call(path[-1]):
             return None
         if not self.ev.wrapped(a):
             return None
@@ -658,7 +690,13 @@ class _Instance:
         if isinstance(term, Choice):
             if term.condition is None:
                 return select(None, self.term(term.yes), self.term(term.no))
-            condition, holds = normal(substituted(term.condition, self.expressions), True)
+            condition, holds = normal(
+                self.effects.conditions.with_classes(substituted(term.condition, self.expressions)), True
+            )
+            small = simplified(condition, lambda _: None)
+            if small != condition:
+                condition, inner = normal(small, True)
+                holds = holds == inner
             yes, no = (term.yes, term.no) if holds else (term.no, term.yes)
             known = decided_in(condition, _ONE_PROCESS) if not _about_process(condition) else None
             if known is not None:
@@ -726,22 +764,45 @@ class _Walk:
     def _region(self, start: int, until: int, within: frozenset[int] | None) -> Term:
         parts: list[Term] = []
         seen: set[int] = set()
-        block = start
+        block, last = start, start
         while block != until:
             self.steps += 1
             if self.steps > 2000:
                 return series(*parts, Unknown())
             if block == s.FAILURE:
-                return series(*parts, Fail())
+                return series(*parts, Quit() if self._quits(last) else Fail())
             if block == s.EXIT or block in seen or (within is not None and block not in within):
                 return series(*parts, Leave())
             seen.add(block)
             parts.append(self._of_block(block))
-            following = self._after(block, parts, until, within)
+            last = block
+            following = self.after(block, parts, until, within)
             if following is None:
                 return series(*parts)
             block = following
         return series(*parts)
+
+    def _quits(self, block: int) -> bool:
+        """Whether a block ends the process without an error."""
+        numbers = self.function.blocks[block].operations
+        if not numbers:
+            return False
+        operations, values = self.function.operations, self.effects.ev.functions[self.ref].values
+        o = operations[numbers[-1]]
+        if isinstance(o, s.Raise) and o.exception is not None:
+            raised = operations[o.exception]
+            called = raised if isinstance(raised, s.Call) else None
+            kind = only(values[called.function if called is not None else o.exception])
+            arguments = called.arguments if called is not None else ()
+        elif isinstance(o, s.Call):
+            kind, arguments = only(values[o.function]), o.arguments
+        else:
+            return False
+        known = self.effects.ev.knowledge.get(kind.name) if isinstance(kind, External) else None
+        if known is None or not known.ends:
+            return False
+        status = only(values[arguments[0].value]) if arguments else Constant(0, "int")
+        return isinstance(status, Constant) and status.value in (0, None)
 
     def _of_block(self, block: int) -> Term:
         known = self._by_block.get(block)
@@ -754,7 +815,8 @@ class _Walk:
             known = self._by_block[block] = series(*parts)
         return known
 
-    def _after(self, block: int, parts: list[Term], until: int, within: frozenset[int] | None) -> int | None:
+    def after(self, block: int, parts: list[Term], until: int, within: frozenset[int] | None) -> int | None:
+        """Where control goes on after a block; what lies between is added to the parts."""
         targets = [target for target in self.ssa.usual(block) if target in self.live or target == s.FAILURE]
         body = self.loops.get(block)
         if body:
@@ -818,7 +880,7 @@ def series(*terms: Term) -> Term:
     for term in terms:
         found.extend(parts_of(term))
     for position, part in enumerate(found):
-        if isinstance(part, (Leave, Fail)):
+        if isinstance(part, (Leave, Fail, Quit)):
             del found[position + 1 :]
             break
     if len(found) > 1 and sum(map(size, found)) > SIZE:
@@ -837,9 +899,9 @@ def select(condition: Expression | None, yes: Term, no: Term) -> Term:
     """A choice between two terms."""
     if yes == no:
         return yes
-    if fails(yes) and not fails(no):
+    if _only_fails(yes) and not _only_fails(no):
         return no
-    if fails(no):
+    if _only_fails(no):
         return yes
     if condition is not None and _same_calls(yes, no):
         return yes
@@ -874,9 +936,9 @@ def star(body: Term) -> Term:
     return NOTHING if inner == NOTHING else Star(inner)
 
 
-def fails(term: Term) -> bool:
-    """Whether a term always ends in an exception."""
-    return isinstance(parts_of(term)[-1], Fail) if parts_of(term) else False
+def _only_fails(term: Term) -> bool:
+    """Whether a term ends in an exception before it calls anything."""
+    return isinstance(term, Fail)
 
 
 def returned(term: Term) -> Term:
@@ -955,6 +1017,18 @@ def specialised(term: Term, decide: Decide) -> Term:
     return star(specialised(term.body, decide)) if isinstance(term, Star) else term
 
 
+def quitting(term: Term, *, leaves_job: bool) -> Term:
+    """A term in which a process that quits leaves the others alone, or ends the job."""
+    if isinstance(term, Quit):
+        return Leave() if leaves_job else Fail()
+    if isinstance(term, Series):
+        return series(*(quitting(part, leaves_job=leaves_job) for part in term.parts))
+    if isinstance(term, Choice):
+        arms = (quitting(term.yes, leaves_job=leaves_job), quitting(term.no, leaves_job=leaves_job))
+        return select(term.condition, *arms)
+    return star(quitting(term.body, leaves_job=leaves_job)) if isinstance(term, Star) else term
+
+
 def filtered(term: Term, counts: Callable[[ParallelCall], bool]) -> Term:
     """A term with only those calls that count."""
     if isinstance(term, Call):
@@ -975,6 +1049,30 @@ def calls_in(term: Term) -> list[ParallelCall]:
     if isinstance(term, Choice):
         return calls_in(term.yes) + calls_in(term.no)
     return calls_in(term.body) if isinstance(term, Star) else []
+
+
+_HOLES = re.compile(r"\{[^}]*\}")
+
+
+def template(function: s.Function, number: int) -> str | None:
+    """The text of an f-string of constants and names, with the names in braces; None for anything else."""
+    written = function.operations[number]
+    if not isinstance(written, s.FString):
+        return None
+    text = ""
+    for part in (function.operations[each] for each in written.parts):
+        if isinstance(part, s.Const) and isinstance(part.value, str) and not {"{", "}"} & set(part.value):
+            text += part.value
+        elif isinstance(part, s.Load):
+            text += f"{{{part.name}}}"
+        else:
+            return None
+    return text
+
+
+def may_be_one(one: str | None, other: str | None) -> bool:
+    """Whether two names may be the same: if they have different variables in braces, they may."""
+    return one is None or other is None or one == other or _HOLES.findall(one) != _HOLES.findall(other)
 
 
 def carries(function: s.Function, number: int) -> bool:

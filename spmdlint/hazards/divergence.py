@@ -8,7 +8,7 @@ terms are compared under shared assumptions about everything else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal as OneOf
 
 from msgspec import Struct
@@ -17,13 +17,28 @@ from spmdlint.core.conditions import (
     WORLDS,
     Conditions,
     Expression,
+    RANK,
     World,
     decided_in,
     is_about_process,
+    leaves,
+    simplified,
 )
+from spmdlint.core.ssa import NOTHING
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.values import Site
-from spmdlint.domains.content import IDENTITY, Content, choice, content, kinds
+from spmdlint.domains.content import (
+    CAUSES,
+    IDENTITY,
+    Content,
+    Mask,
+    any_facet,
+    choice,
+    content,
+    kinds,
+    size_as_content,
+    truth,
+)
 from spmdlint.domains.effects import (
     Call,
     Choice,
@@ -38,9 +53,12 @@ from spmdlint.domains.effects import (
     calls_in,
     filtered,
     parts_of,
+    quitting,
     series,
     specialised,
+    without_pauses,
 )
+from spmdlint.heuristics.extent import Extent
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 
@@ -65,7 +83,7 @@ class Divergence(Struct, frozen=True):
         """The hazard, so that one fault has one code: what the call does takes precedence over the cause."""
         if self.call.checkpoint:
             return "checkpoint"
-        if self.kind == "identity":
+        if self.kind in ("identity", "group"):
             return "loop" if self.loop else "condition"
         return "unsteady"
 
@@ -73,11 +91,12 @@ class Divergence(Struct, frozen=True):
 class Divergences:
     """The check over all functions that run on the host."""
 
-    def __init__(self, evaluation: Evaluation, content: Content, effects: Effects, conditions: Conditions) -> None:
+    def __init__(self, evaluation: Evaluation, content: Content, effects: Effects, conditions: Conditions, hand: Extent) -> None:
         self.ev = evaluation
         self.content = content
         self.effects = effects
         self.conditions = conditions
+        self.hand = hand
 
     def found(self) -> Iterator[Divergence]:
         """Every divergence, function by function, inner branches first; each call is named once."""
@@ -86,7 +105,7 @@ class Divergences:
                 yield from self._in_function(ref)
 
     def _in_function(self, ref: FunctionRef) -> Iterator[Divergence]:
-        term = self.effects.expanded(self.effects.term(ref))
+        term = without_pauses(self.effects.expanded(self.effects.term(ref)))
         function, ssa = self.ev.project.function(ref), self.ev.structure.ssa(ref)
         found: list[tuple[int, Divergence]] = []
         for block in sorted(self.ev.functions[ref].live):
@@ -94,20 +113,95 @@ class Divergences:
             test = function.blocks[block].test
             if arms is None or test is None:
                 continue
-            mask = content(self.content.of(ref, test))
-            if mask:
+            mask = self._causes(ref, block, test)
+            if mask and not self.intended(ref, test):
                 divergence = self._at_branch(ref, block, test, kinds(mask), term)
                 if divergence is not None:
                     found.append((self._extent(ref, block), divergence))
+        found.extend(self._loops(ref))
         told: set[Site] = set()
         for _, divergence in sorted(found, key=lambda pair: pair[0]):
             if divergence.call.site not in told:
                 told.update(call.site for call in (divergence.call, *divergence.others))
                 yield divergence
-        for divergence in self._chosen(ref):
+        for divergence in (*self._chosen(ref), *self._in_turn(ref, term)):
             if divergence.call.site not in told:
                 told.add(divergence.call.site)
                 yield divergence
+
+    def _causes(self, ref: FunctionRef, block: int, test: int) -> Mask:
+        """The causes of a condition: those of its facts that what it is made of has, where that is known."""
+        whole = content(truth(self.content.of(ref, test))) & CAUSES
+        if not whole:
+            return 0
+        guards = dict(self.conditions.guards(ref, block))
+        worlds = [world for world in WORLDS if world[1] > 1 and _gets_there(world, guards)]
+
+        def decide(literal: Expression) -> bool | None:
+            if literal in guards:
+                return guards[literal]
+            answers = {decided_in(literal, world) for world in worlds}
+            return answers.pop() if len(answers) == 1 else None
+
+        small = simplified(self.conditions.expression(ref, test), decide)
+        found = 0
+        for leaf in leaves(small):
+            found |= self._of_leaf(leaf)
+        return whole & found
+
+    def _of_leaf(self, leaf: Expression) -> Mask:
+        """The causes of one part of an expression, in any facet."""
+        head = leaf[0]
+        if head == "rank":
+            return IDENTITY
+        if head == "at":
+            return any_facet(self.content.of(leaf[1], leaf[2]))
+        if head == "phi":
+            facts = self.content.functions[leaf[1]]
+            return any_facet(self.content.concrete(leaf[1], facts.phis[NOTHING - 1 - leaf[2]]))
+        if head == "parameter":
+            return any_facet(self.content.cells.read(("entry", leaf[1], leaf[2])))
+        return CAUSES
+
+    def _loops(self, ref: FunctionRef) -> Iterator[tuple[int, Divergence]]:
+        """Loops over something that has more elements on one process than on another."""
+        function, ssa = self.ev.project.function(ref), self.ev.structure.ssa(ref)
+        for loop in ssa.loops:
+            if loop.header not in self.ev.functions[ref].live:
+                continue
+            iterable, test = ssa.iterates(loop.header), function.blocks[loop.header].test
+            if iterable is not None:
+                mask = content(size_as_content(self.content.concrete(ref, self.content.iterated(ref, iterable)))) & CAUSES
+            elif test is not None and ssa.arms(loop.header) is not None:
+                mask, iterable = self._causes(ref, loop.header, test), test
+            else:
+                continue
+            guards = dict(self.conditions.guards(ref, loop.header))
+            if not mask or any(_is_alone(guard, holds) for guard, holds in guards.items()):
+                continue
+            kind = kinds(mask)[0]
+            body = filtered(self.effects.expanded(self.effects.of_loop(ref, loop.header)), self._counts(ref, kind))
+            calls = calls_in(body)
+            if calls and not self.intended(ref, iterable):
+                others = tuple(dict.fromkeys(calls[1:]))
+                found = Divergence(Site(ref, iterable), kind, calls[0], others, early_exit=False, loop=True)
+                yield len(loop.blocks), found
+
+    def intended(self, ref: FunctionRef, number: int) -> bool:
+        """Whether the author expects code to fail: it is in the block of a manager that says so."""
+        function = self.ev.project.function(ref)
+        entered = [(n, o.manager) for n, o in enumerate(function.operations) if type(o) is s.Enter and n < number]
+        for at, manager in entered:
+            ends = [n for n, o in enumerate(function.operations) if type(o) is s.Leave and o.manager == manager]
+            if (not ends or number < max(ends)) and self._expects(ref, manager):
+                return True
+        return False
+
+    def _expects(self, ref: FunctionRef, manager: int) -> bool:
+        operation = self.ev.project.function(ref).operations[manager]
+        callee = self.ev.project.function(ref).operations[operation.function] if isinstance(operation, s.Call) else None
+        name = callee.name if isinstance(callee, (s.Attribute, s.Load)) else ""
+        return name in self.ev.rows.failing
 
     def _extent(self, ref: FunctionRef, block: int) -> int:
         """How much code a branch decides over."""
@@ -125,9 +219,9 @@ class Divergences:
     def _at_branch(
         self, ref: FunctionRef, block: int, test: int, causes: list[str], term: Term
     ) -> Divergence | None:
-        kind = causes[0]
         condition, _ = self.conditions.literal(ref, test)
-        counted = filtered(term, self._counts(kind))
+        kind = "group" if causes[0] == "identity" and _is_membership(condition) else causes[0]
+        counted = filtered(quitting(term, leaves_job=kind == "identity"), self._counts(ref, kind))
         difference = None
         for one, other in self._sides(ref, block, condition, counted):
             difference = first_difference(one, other, EXPANSIONS)
@@ -146,10 +240,16 @@ class Divergences:
             loop=any(loop.header == block for loop in ssa.loops),
         )
 
-    def _counts(self, kind: str):  # type: ignore[no-untyped-def]
+    def _counts(self, ref: FunctionRef, kind: str) -> Callable[[ParallelCall], bool]:
+        """Which calls count behind a condition with this kind of cause."""
+        if kind == "group":  # processes without devices in a group skip the group's calls, and may do so
+            return lambda call: call.everyone and not call.of_devices
         if kind == "identity":
-            return lambda call: True
-        return lambda call: call.strength == "strong" or call.carried
+            alone = self.hand.maps_by_hand(ref.path)
+            return lambda call: call.strength == "strong" or not alone
+        several = self.hand.written_for(ref.path)
+        around = self.hand.around(ref.path)
+        return lambda call: (call.strength == "strong" or (call.carried and several)) and (around or not call.checkpoint)
 
     def _sides(self, ref: FunctionRef, block: int, condition: Expression, term: Term) -> Iterator[tuple[Term, Term]]:
         """The function as two processes see it that differ in a condition."""
@@ -169,6 +269,31 @@ class Divergences:
 
         yield side(True), side(False)
 
+    # -- blocks that processes enter in turn
+
+    def _in_turn(self, ref: FunctionRef, term: Term) -> Iterator[Divergence]:
+        """Calls in the block of a manager that makes some processes wait before it and the others after it.
+
+        Each function called makes the same calls on every process, and together they do not.
+        """
+        function = self.ev.project.function(ref)
+        managers = [n for n, o in enumerate(function.operations) if type(o) is s.Enter]
+        if not managers or not _is_about_turns(term):
+            return
+        for one, other in _pairs_of_all():
+            difference = first_difference(
+                specialised(term, lambda c, w=one: decided_in(c, w)),  # type: ignore[misc]
+                specialised(term, lambda c, w=other: decided_in(c, w)),  # type: ignore[misc]
+                EXPANSIONS,
+            )
+            if difference is not None:
+                inside = [call for call in (difference[0], *difference[1]) if call.site.number not in managers]
+                calls = [c for c in inside if not isinstance(function.operations[c.site.number], (s.Enter, s.Leave))]
+                if calls:
+                    manager = max((n for n in managers if n < calls[0].site.number), default=managers[0])
+                    yield Divergence(Site(ref, manager), "identity", calls[0], (), early_exit=False, loop=False)
+                return
+
     # -- callees that were chosen
 
     def _chosen(self, ref: FunctionRef) -> Iterator[Divergence]:
@@ -179,17 +304,17 @@ class Divergences:
             o = function.operations[n]
             if not isinstance(o, s.Call) or function.block_of[n] not in evaluated.live:
                 continue
-            causes = choice(self.content.concrete(ref, masks[o.function]))
+            causes = CAUSES & choice(self.content.concrete(ref, masks[o.function]))
             method = function.operations[o.function]
             if isinstance(method, s.Attribute):
-                causes |= choice(self.content.concrete(ref, masks[method.base]))
+                causes |= CAUSES & choice(self.content.concrete(ref, masks[method.base]))
             if not causes:
                 continue
             kind = kinds(causes)[0]
             guards = dict(self.conditions.guards(ref, function.block_of[n]))
             if any(_is_alone(guard, holds) for guard, holds in guards.items()):
                 continue
-            counts = self._counts(kind)
+            counts = self._counts(ref, kind)
             ways = [
                 filtered(self.effects.expanded(way), counts)
                 for callee in self._alternatives(ref, n)
@@ -210,6 +335,16 @@ class Divergences:
         return sorted(self.ev.callees(self.ev.functions[ref].calls[n].callees), key=_place)  # type: ignore[arg-type]
 
 
+def _is_membership(condition: Expression) -> bool:
+    """Whether a condition picks some processes out of many, as a group of devices does."""
+    if condition[0] == "in":
+        return bool(condition[1] == RANK)
+    if condition[0] == "<" and RANK in condition[1:]:
+        other = condition[1] if condition[2] == RANK else condition[2]
+        return not (other[0] == "constant" and other[2] in (0, 1))
+    return False
+
+
 def _pairs(condition: Expression, guards: dict[Expression, bool]) -> Iterator[tuple[World, World]]:
     """Two processes of one job that get to a condition and go different ways."""
     for world in WORLDS:
@@ -219,6 +354,23 @@ def _pairs(condition: Expression, guards: dict[Expression, bool]) -> Iterator[tu
             other = (rank, world[1])
             if _gets_there(other, guards) and decided_in(condition, world) is not decided_in(condition, other):
                 yield world, other
+
+
+def _pairs_of_all() -> Iterator[tuple[World, World]]:
+    """The first two processes of a job of two and of three."""
+    for count in (2, 3):
+        yield (0, count), (1, count)
+
+
+def _is_about_turns(term: Term) -> bool:
+    """Whether a condition about the number of the process is anywhere in a term."""
+    if isinstance(term, Choice):
+        return (term.condition is not None and is_about_process(term.condition)) or (
+            _is_about_turns(term.yes) or _is_about_turns(term.no)
+        )
+    if isinstance(term, Series):
+        return any(map(_is_about_turns, term.parts))
+    return isinstance(term, Star) and _is_about_turns(term.body)
 
 
 def _gets_there(world: World, guards: dict[Expression, bool]) -> bool:

@@ -14,7 +14,7 @@ from spmdlint.knowledge.files import read_file
 Role = Literal[
     "property", "static", "class", "super", "getattr", "setattr", "hasattr", "isinstance", "type", "bool",
     "enumerate", "zip", "map", "wraps", "manager", "namespace", "field",
-    "update", "get", "items", "values", "keys", "copy", "environment", "count",
+    "update", "get", "items", "values", "keys", "copy", "environment", "count", "optional",
 ]  # fmt: skip
 
 
@@ -30,6 +30,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     stores_all: int | None = None
     turns: tuple[tuple[str, str], ...] = ()
     content: bool = True
+    size: Literal["content", "size"] | None = None
 
 
 class Rows(Struct, frozen=True):
@@ -39,6 +40,18 @@ class Rows(Struct, frozen=True):
     methods: Mapping[str, Row]
     pure: frozenset[str]
     """Modules whose functions compute from their arguments alone."""
+
+    host: frozenset[str]
+    """Modules whose functions give values of this process."""
+    failing: frozenset[str]
+    """Names of context managers in whose block the author expects a failure."""
+
+    common: frozenset[str]
+    """Names of methods that objects of libraries have as well."""
+
+    def is_host(self, name: str) -> bool:
+        """Whether a function's result is in this process's memory."""
+        return name.partition(".")[0] in self.host
 
     def is_pure(self, name: str) -> bool:
         """Whether a function's result is decided by its arguments alone, in the same facet."""
@@ -58,4 +71,8 @@ def rows() -> Rows:
         msgspec.convert(tables["rows"], dict[str, Row]),
         msgspec.convert(tables["containers"], dict[str, Row]),
         frozenset(tables["pure"]["modules"]),
+        frozenset(tables["host"]["modules"]),
+        frozenset(tables["failing"]["managers"]),
+        frozenset(name for kind in (list, dict, set, str, bytes, tuple, int, float) for name in dir(kind))
+        | frozenset(tables["common"]["methods"]),
     )

@@ -25,7 +25,7 @@ from spmdlint.analysis.callgraph.localdata import LocalData
 from spmdlint.analysis.callgraph.locality import global_data, on_local_devices, sharded
 from spmdlint.analysis.callgraph.participants import pretends_to_be_one, told_who_takes_part
 from spmdlint.analysis.callgraph.reach import Reach
-from spmdlint.analysis.callgraph.spreading import Spreading
+from spmdlint.heuristics.spreading import Spreading
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.memo import Memo

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_calls
 from spmdlint.analysis.callgraph.entries import Entries
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.added import are_silent
 from spmdlint.analysis.divergence.arms import fails, leaves_quietly

@@ -12,7 +12,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.paths import PathUse, PathUses, Shape, lies_in, seen_outside
 from spmdlint.analysis.evaluation.evaluate import Evaluator

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.locality import on_local_devices, sharded
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.tracing import way_from_tracing
 from spmdlint.analysis.evaluation.evaluate import Evaluator

@@ -12,7 +12,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall, compiled_in
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import passed

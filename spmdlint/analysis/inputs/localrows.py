@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.locality import on_local_devices
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.values import (
     Applied,

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import BROADCAST
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.participants import names_participants
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator

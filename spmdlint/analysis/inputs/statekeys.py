@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.code import inputs
 from spmdlint.analysis.evaluation.evaluate import Evaluator

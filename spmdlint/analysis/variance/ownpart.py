@@ -11,7 +11,7 @@ from msgspec import Struct
 from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.locality import on_local_devices
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
