@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import NOTHING
-from spmdlint.core.values import Class, Constant, External, Function, Object, Sequence, Value, only
+from spmdlint.core.values import Alternative, Class, Constant, External, Function, Object, Sequence, Value, only
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.uniform import Uniform
@@ -60,6 +60,14 @@ class Conditions:
             known = self._known[key] = self._expression(ref, number, depth)
         return known
 
+    def is_something(self, value: Alternative) -> bool:
+        """Whether a value is an object that is certainly true as a condition."""
+        if isinstance(value, (Function, Class)):
+            return True
+        if not isinstance(value, Object) or value.site is None or not isinstance(value.kind, FunctionRef):
+            return False
+        return not any(self.ev.method(value.kind, name) for name in ("__len__", "__bool__"))
+
     def _expression(self, ref: FunctionRef, number: int, depth: int) -> Expression:
         function = self.ev.project.function(ref)
         o = function.operations[number]
@@ -69,7 +77,7 @@ class Conditions:
         value = only(self.ev.functions[ref].values[number])
         if isinstance(value, Constant):
             return ("constant", value.kind, value.value)
-        if isinstance(value, (Function, Class)) or (isinstance(value, Object) and value.site is not None):
+        if value is not None and self.is_something(value):
             return ("object", value)
         if isinstance(o, s.Parameter):
             return ("parameter", ref, o.name)
@@ -153,7 +161,9 @@ class Conditions:
         summary = self.ev.project.modules[ref.path].summary
         scope = summary.scope_of(self.ev.project.function(ref), name)
         owner = scope if scope is not None else summary.functions[0]
-        rebound = name in self.ev._globals_set(ref.path) if scope is None else name in summary.set_inside.get(scope.index, {})
+        rebound = (
+            name in self.ev._globals_set(ref.path) if scope is None else name in summary.set_inside.get(scope.index, {})
+        )
         stores = owner.stores.get(name, ())
         if rebound or len(stores) != 1:
             return ("name", ref.path, owner.index, name) if stores and not rebound else itself
@@ -255,7 +265,11 @@ class Conditions:
         method = self.ev.project.function(ref).operations[o.function]
         found: dict[tuple[FunctionRef, str], Expression] = {}
         if callee.receiver is not None and formals:
-            base = self.expression(ref, method.base, depth - 1) if isinstance(method, s.Attribute) else ("at", ref, o.function)
+            base = (
+                self.expression(ref, method.base, depth - 1)
+                if isinstance(method, s.Attribute)
+                else ("at", ref, o.function)
+            )
             found[callee.ref, formals.pop(0)] = base
         position = 0
         for argument in o.arguments:
@@ -366,17 +380,17 @@ def simplified(expression: Expression, decide: Callable[[Expression], bool | Non
     return tuple(simplified(part, decide) if type(part) is tuple and part else part for part in expression)
 
 
-def leaves(expression: Expression) -> Iterator[Expression]:
+def leaves(expression: Expression, without: frozenset[Expression] = frozenset()) -> Iterator[Expression]:
     """What an expression is made of: operations and names that stand for themselves, parameters, the process."""
     head = expression[0]
-    if head in ("constant", "object", "count"):
+    if head in ("constant", "object", "count") or expression in without:
         return
     if head in _LEAVES or head == "attribute":  # what an object is says nothing about what is in it
         yield expression
         return
     for part in expression[1:]:
         if type(part) is tuple and part:
-            yield from leaves(part)
+            yield from leaves(part, without)
 
 
 def _order(expression: Expression) -> str:
@@ -438,7 +452,8 @@ def _mentions_rank(expression: Expression) -> bool:
     if expression[0] in ("constant", "object"):
         return False
     return expression[0] in ("rank", "count") or any(
-        type(part) is tuple and part and expression[0] not in ("constant", "object") and _mentions_rank(part) for part in expression[1:]
+        type(part) is tuple and part and expression[0] not in ("constant", "object") and _mentions_rank(part)
+        for part in expression[1:]
     )
 
 

@@ -50,7 +50,6 @@ from spmdlint.core.values import (
     make_sequence,
     nesting,
     only,
-    shallow,
     widened,
 )
 from spmdlint.knowledge.load import Knowledge
@@ -526,9 +525,7 @@ class Evaluation:
             return UNKNOWN
         owner = self.structure.owner(methods[0])
         assert owner is not None
-        found = self._bound(
-            self.cells.read(("attribute", owner, name)), receiver or Object(None, owner), Class(owner)
-        )
+        found = self._bound(self.cells.read(("attribute", owner, name)), receiver or Object(None, owner), Class(owner))
         return found or UNKNOWN
 
     def entry(self, parameter: Parameter) -> Value:

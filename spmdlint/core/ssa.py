@@ -19,7 +19,20 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from spmdlint.core.dominance import immediate_dominators
-from spmdlint.program.summary import ENTRY, EXIT, FAILURE, Caught, Const, Delete, Function, Load, Next, Return, Store, ValueId
+from spmdlint.program.summary import (
+    ENTRY,
+    EXIT,
+    FAILURE,
+    Caught,
+    Const,
+    Delete,
+    Function,
+    Load,
+    Next,
+    Return,
+    Store,
+    ValueId,
+)
 
 Definition: TypeAlias = int
 """A store or return by its number; a phi by a number below :data:`NOTHING`."""

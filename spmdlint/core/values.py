@@ -345,9 +345,7 @@ class Substitution:
             bindings = self._bindings(a.bindings, self.around(a.ref))
             level = nesting(bindings)
             return frozenset(
-                Function(a.ref, each, bindings, 1 + max(level, depth_of(each)))
-                if depth_of(each) < DEPTH
-                else OPEN
+                Function(a.ref, each, bindings, 1 + max(level, depth_of(each))) if depth_of(each) < DEPTH else OPEN
                 for each in receivers
             )
         if isinstance(a, Object):

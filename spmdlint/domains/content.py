@@ -20,7 +20,6 @@ from spmdlint.core.ssa import NOTHING, Definition, Phi, Ssa
 from spmdlint.core.values import (
     JUST_NONE,
     NONE,
-    Open,
     Class,
     Constant,
     External,
@@ -29,6 +28,7 @@ from spmdlint.core.values import (
     Member,
     ModuleValue,
     Object,
+    Open,
     Parameter,
     Result,
     Sequence,
@@ -36,10 +36,10 @@ from spmdlint.core.values import (
     Value,
     only,
 )
-from spmdlint.program.uniform import Uniform
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.uniform import Uniform
 
 Mask: TypeAlias = int
 KINDS = (
@@ -49,7 +49,12 @@ KINDS = (
 STAMP, SPREAD = "stamp", "spread"
 """Two more bits: text made of a cause, which nobody compares; a value that may be on devices of several processes."""
 BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate((*KINDS, STAMP, SPREAD))}
+_RAW = 16
+"""Bits above those of the kinds: the cause of a value that is never zero or empty, such as the time or a name."""
+_NEVER_ZERO = ("clock", "host", "entropy", "hash")
+_COOKED: Mask = (1 << _RAW) - 1
 CAUSES: Mask = sum(BIT[kind] for kind in KINDS)
+_CAUSING = CAUSES
 IDENTITY = BIT["identity"]
 _FACET = 32
 _CONTENT = (1 << _FACET) - 1
@@ -58,7 +63,7 @@ _SIZE = _CONTENT << 2 * _FACET
 _PRESENCE = _CONTENT << 3 * _FACET
 _CONCRETE = (1 << 4 * _FACET) - 1
 _PARAMETERS = 4 * _FACET
-_WIDTH = 10
+_WIDTH = 11
 
 
 _GUARDING = sum((BIT["identity"] | BIT["signal"] | BIT["thread"]) << _FACET * facet for facet in range(4))
@@ -74,15 +79,16 @@ def _each(flow: int) -> Mask:
 
 
 # How an argument flows into a value, from one of its facets into one of the value's.
-_C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO_C, _C_TO_P = (
+_C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO_C, _C_TO_P, _C_COOKED = (
     1 << bit for bit in range(_WIDTH)
 )
-_CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP = (_each(1 << bit) for bit in range(_WIDTH))
-_TO_CONTENT = _CONTENT | _CC | _TC | _SC | _PC
+_CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP, _KC = (_each(1 << bit) for bit in range(_WIDTH))
+_TO_CONTENT = _CONTENT | _CC | _TC | _SC | _PC | _KC
+_RAWS = _COOKED << _RAW
 _TO_PRESENCE = _PRESENCE | _PP | _CP
 _TO_CHOICE = _CHOICE | _HH | _CH
 _TO_SIZE = _SIZE | _SS | _CS
-_TEXT = (("clock", "stamp"), ("entropy", "stamp"), ("host", "stamp"), ("hash", "stamp"))
+_TEXT = (("clock", "stamp"), ("entropy", "stamp"), ("hash", "stamp"))
 _LOOSE = BIT["identity"] | BIT[SPREAD]
 """Causes that go through functions of which nothing is known: the number of a process remains one in any disguise."""
 
@@ -99,7 +105,8 @@ def choice(mask: Mask) -> Mask:
 
 def any_facet(mask: Mask) -> Mask:
     """The causes of all facets, as causes of a content."""
-    return (mask | mask >> _FACET | mask >> 2 * _FACET | mask >> 3 * _FACET) & _CONTENT
+    low = mask | mask >> _FACET | mask >> 2 * _FACET | mask >> 3 * _FACET
+    return (low | low >> _RAW) & _COOKED
 
 
 def kinds(mask: Mask) -> list[str]:
@@ -107,9 +114,20 @@ def kinds(mask: Mask) -> list[str]:
     return [kind for kind in KINDS if mask & BIT[kind]]
 
 
-def data(mask: Mask) -> Mask:
-    """What an operation on a value passes on: its content, no choice of objects and no size."""
+def kept(mask: Mask) -> Mask:
+    """What an operation passes on that leaves a time a time and a name a name: its content, no choice and no size."""
     return mask & _TO_CONTENT
+
+
+def data(mask: Mask) -> Mask:
+    """What any other operation passes on."""
+    found = mask & _TO_CONTENT
+    raw, flows = found & _RAWS, found & (_CC | _TC)
+    if raw or flows:
+        found = (found & ~(_RAWS | _CC | _TC)) | raw >> _RAW | (found & _CC) << 10 | (found & _TC) << 9
+    return found
+
+
 
 
 def sized(mask: Mask) -> Mask:
@@ -134,28 +152,32 @@ def size_as_content(mask: Mask) -> Mask:
 
 def content_as_size(mask: Mask) -> Mask:
     """A number as the size of what is made with it."""
-    return ((mask & _CONTENT) << 2 * _FACET) | (mask & (_CC | _TC)) << 6 | (mask & _SC) >> 1
+    flows = (mask & (_CC | _TC)) << 6 | (mask & _KC) >> 4
+    low = mask & _CONTENT
+    return ((low | low >> _RAW) & _COOKED) << 2 * _FACET | flows | (mask & _SC) >> 1
 
 
 def truth(mask: Mask) -> Mask:
-    """A value as a condition: a container is true if it has elements, and None is not."""
-    return data(mask) | size_as_content(mask) | presence_as_content(mask)
+    """A value as a condition: a container is true if it has elements, and None is not; a time always is."""
+    return data(mask & ~_RAWS) | size_as_content(mask) | presence_as_content(mask)
 
 
 def decides(mask: Mask) -> Mask:
     """What a condition passes on to a value that it decides: content, choice, size and presence."""
-    low = mask & _CONTENT
-    flows = mask & (_CC | _TC)
-    return data(mask) | low << _FACET | low << 3 * _FACET | flows << 3 | (flows | (flows & _TC) >> 1) << 9 | content_as_size(mask)
+    found = data(mask)
+    low = found & _CONTENT
+    flows = (found & _KC) >> 10
+    return found | low << _FACET | low << 3 * _FACET | flows << 3 | flows << 9 | content_as_size(found)
 
 
 def as_text(mask: Mask, turns: Iterable[tuple[str, str]] = _TEXT) -> Mask:
-    """What remains of a value in a text that is made of it."""
+    """What remains of a value in a text that is made of it: it is never empty."""
     found = data(mask)
     for before, after in turns:
         if found & BIT[before]:
             found = (found & ~BIT[before]) | BIT.get(after, 0)
-    return (found & ~_CC) | (found & _CC) << 1
+    low = found & _CAUSING
+    return (found & ~(low | _KC)) | low << _RAW | (found & _KC) >> 9
 
 
 def parameter(position: int) -> Mask:
@@ -172,6 +194,8 @@ def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
         given = arguments(position) if flow else 0
         if given:
             if flow & _C_TO_C:
+                found |= kept(given)
+            if flow & _C_COOKED:
                 found |= data(given)
             if flow & _TEXT_TO_C:
                 found |= as_text(given)
@@ -230,7 +254,11 @@ class Content:
         for evaluated in self.ev.functions.values():
             for call in evaluated.calls.values():
                 for a in call.callees:
-                    if isinstance(a, External) and a.name in wanted and (call.arguments.positional or call.arguments.keywords):
+                    if (
+                        isinstance(a, External)
+                        and a.name in wanted
+                        and (call.arguments.positional or call.arguments.keywords)
+                    ):
                         found.add(a.name)
         return frozenset(found)
 
@@ -289,7 +317,7 @@ class Content:
             return 0
         if known.at_most is not None and arguments > known.at_most:
             return 0
-        return BIT[known.source]
+        return BIT[known.source] << _RAW if known.source in _NEVER_ZERO else BIT[known.source]
 
 
 class _Visit:
@@ -367,7 +395,13 @@ class _Visit:
 
     def _present(self, definition: Definition) -> Hashable:
         """True or False for what is certainly something, or None; the definition itself where that is not known."""
-        value = self.known.phis[NOTHING - 1 - definition] if definition < NOTHING else self.values[definition] if definition >= 0 else JUST_NONE
+        value = (
+            self.known.phis[NOTHING - 1 - definition]
+            if definition < NOTHING
+            else self.values[definition]
+            if definition >= 0
+            else JUST_NONE
+        )
         if value == JUST_NONE:
             return False
         if value and all(a != NONE and type(a) is not Open and type(a) not in (Parameter, Member) for a in value):
@@ -419,8 +453,24 @@ class _Visit:
 
     # -- what the function gives to others
 
-    def _write(self, key: Hashable, mask: Mask) -> None:
-        self.c.cells.write(key, self.c.concrete(self.ref, mask | self._runs_at))
+    def _write(self, key: Hashable, mask: Mask, *, kept: bool = False) -> None:
+        self.c.cells.write(key, self.c.concrete(self.ref, mask if kept else mask | self._runs_at))
+
+    def _is_kept(self, block: int, name: str) -> bool:
+        """Whether a store is made only if what it sets was not set before: the first call of all makes it."""
+        for each in self.ssa.controlling(block):
+            test = self.function.blocks[each].test
+            if test is not None and self._asks_for(test, name, 4):
+                return True
+        return False
+
+    def _asks_for(self, n: int, name: str, depth: int) -> bool:
+        o = self.operations[n]
+        if isinstance(o, (s.Load, s.Attribute)):
+            return o.name == name
+        if depth and isinstance(o, s.Compare):
+            return any(self._asks_for(each, name, depth - 1) for each in o.operands)
+        return bool(depth) and isinstance(o, s.Unary) and self._asks_for(o.operand, name, depth - 1)
 
     def _publish(self) -> None:
         kind = self.function.kind
@@ -443,8 +493,9 @@ class _Visit:
             scope = summary.scope_of(self.function, name)
             for number in self.function.stores.get(name, ()):
                 mask = self.masks[number] | self._around(self.function.block_of[number])
+                kept = self._is_kept(self.function.block_of[number], name)
                 if scope is None:
-                    self._write(("global", self.ref.path, name), mask)
+                    self._write(("global", self.ref.path, name), mask, kept=kept)
                 else:
                     self._write(("variable", self.ev.project.ref(self.ref.path, scope.index), name), mask)
         if kind != "module":
@@ -536,12 +587,14 @@ class _Visit:
                 own = True
                 for each in self.ev.lineage(a.ref):
                     found |= self.c.cells.read(("attribute", each, o.name))
+            elif isinstance(a, Result):
+                found |= self.c.cells.read(("field", a.site, o.name))
             elif isinstance(a, External):
                 own = True
                 known = self.ev.knowledge.get(self.ev.knowledge.outside(f"{a.name}.{o.name}"))
                 if known is not None and known.attribute and known.source is not None:
                     found |= BIT[known.source]
-        return found if own else found | data(base)
+        return found if own else found | kept(base)
 
     def _field(self, a: Object, name: str) -> Mask:
         found = 0
@@ -596,6 +649,8 @@ class _Visit:
     def binary(self, n: int, o: s.Binary) -> Mask:
         if o.operator == "%" and isinstance(self._constant(o.left), str):
             return as_text(self.masks[o.right])
+        if o.operator in "+-":
+            return kept(self.masks[o.left]) | kept(self.masks[o.right])
         return data(self.masks[o.left]) | data(self.masks[o.right])
 
     def _constant(self, n: int) -> object:
@@ -641,7 +696,9 @@ class _Visit:
 
     def ifexp(self, n: int, o: s.IfExp) -> Mask:
         found = self.masks[o.body] | self.masks[o.orelse]
-        same = self.values[o.body] == self.values[o.orelse] and isinstance(only(self.values[o.body]), (Constant, Function))
+        same = self.values[o.body] == self.values[o.orelse] and isinstance(
+            only(self.values[o.body]), (Constant, Function)
+        )
         return found if same else found | decides(truth(self.masks[o.test]))
 
     def display(self, n: int, o: s.Display) -> Mask:
@@ -742,7 +799,9 @@ class _Visit:
         mask = self.masks[o.value] | self._around(self.function.block_of[n])
         for a in self.ev.resolved(self.values[o.base]):
             if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
-                self._write(("field", a.kind, o.name), mask)
+                self._write(("field", a.kind, o.name), mask, kept=self._is_kept(self.function.block_of[n], o.name))
+            elif isinstance(a, Result):
+                self._write(("field", a.site, o.name), mask)
             elif isinstance(a, Class):
                 self._write(("attribute", a.ref, o.name), mask)
             elif isinstance(a, ModuleValue):
@@ -804,7 +863,9 @@ class _Visit:
         if isinstance(a, Result):
             return self._of_result(n, o, a, call, positional, keywords, rest)
         if isinstance(a, Member) and isinstance(a.base, Result):
-            return self._of_method(n, o, self.ev.knowledge.outside(f"{a.base.name}.{a.name}"), a.name, positional, keywords, rest)
+            return self._of_method(
+                n, o, self.ev.knowledge.outside(f"{a.base.name}.{a.name}"), a.name, positional, keywords, rest
+            )
         if isinstance(a, Member) and isinstance(a.base, Object):
             return self._of_container(a, positional, keywords, rest, o)
         method = self.operations[o.function]
@@ -928,13 +989,17 @@ class _Visit:
                 return given
             if row.role == "getattr" and len(positional) > 1:
                 return positional[0] | decides(positional[1]) | self._union(positional[2:]) | self._named(o)
+            if row.role == "text":
+                return as_text(given)
             if row.role in ("property", "static", "class", "wraps", "manager"):
                 return given
             return self._flows(given) if row.elements or row.element is not None else data(given)
         if known is not None and known.kind in ("decorator", "identity"):
             return given
         if a.name == "builtins.hash":
-            return data(given) | (BIT["hash"] if any(isinstance(self._constant(x.value), str) for x in o.arguments) else 0)
+            return data(given) | (
+                BIT["hash"] if any(isinstance(self._constant(x.value), str) for x in o.arguments) else 0
+            )
         if self.ev.rows.is_host(a.name):
             return data(given) & ~BIT[SPREAD]
         if self.ev.rows.is_pure(a.name):
@@ -996,7 +1061,12 @@ class _Visit:
             before = len(a.arguments.positional) - 1
             for f in self.ev.callees(a.arguments.positional[0]):
                 if isinstance(f, Function):
-                    found |= self._given(f, [held] * before + positional, {**dict.fromkeys([k for k, _ in a.arguments.keywords], held), **keywords}, rest)
+                    found |= self._given(
+                        f,
+                        [held] * before + positional,
+                        {**dict.fromkeys([k for k, _ in a.arguments.keywords], held), **keywords},
+                        rest,
+                    )
                 elif isinstance(f, External):
                     found |= self._of_library(n, o, f, positional, keywords, rest) | held
             return found

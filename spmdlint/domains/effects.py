@@ -27,16 +27,17 @@ from spmdlint.core.values import (
     Constant,
     External,
     Function,
-    Keywords,
     Member,
     Object,
     Parameter,
     Result,
-    Sequence as Elements,
     Site,
     Substitution,
     Value,
     only,
+)
+from spmdlint.core.values import (
+    Sequence as Elements,
 )
 from spmdlint.domains.content import Content
 from spmdlint.knowledge.load import Known
@@ -202,7 +203,11 @@ class Effects:
         if name not in self._property_names:
             return
         for a in self.ev.resolved(base):
-            if isinstance(a, Object) and isinstance(a.kind, FunctionRef) and not self.ev.is_generator(a):
+            if a == OPEN:
+                methods = self.ev.project.methods_by_name.get(name, ())
+                if len(methods) == 1 and self.ev._decorated.get(methods[0]) == "property":
+                    yield methods[0]
+            elif isinstance(a, Object) and isinstance(a.kind, FunctionRef) and not self.ev.is_generator(a):
                 classes = [a.kind, *self.ev.derived(a.kind)] if a.site is None else [a.kind]
                 for cls in classes:
                     for each in self.ev.class_attribute(cls, name) or ():
@@ -275,7 +280,15 @@ class Effects:
         return frozenset(found)
 
     def _is_parallel(self, ref: FunctionRef, n: int, a: Alternative, arguments: Arguments) -> bool:
-        return self._direct(ref, n, a, arguments, ()) is not None
+        if self._direct(ref, n, a, arguments, ()) is not None:
+            return True
+        known = self.ev.knowledge.get(a.name) if isinstance(a, (External, Result)) else None
+        inner: Iterable[Alternative] = ()
+        if isinstance(a, External) and known is not None and known.kind == "apply" and known.runs:
+            inner = self._applied(known, arguments)
+        elif isinstance(a, Result) and known is not None and known.kind == "currying" and a.arguments.positional:
+            inner = self.ev.callees(a.arguments.positional[0])
+        return any(self._direct(ref, n, each, arguments, ()) is not None for each in inner)
 
     # -- the terms of functions
 
@@ -324,9 +337,7 @@ class Effects:
         getters = [g for g in self._getters(base, o.name) if g in self.speaking]
         return series(*(through(self.term(g), (Site(ref, n),)) for g in dict.fromkeys(getters)))
 
-    def _of_manager(
-        self, ref: FunctionRef, n: int, manager: int, method: str, half: Callable[[Term], Term]
-    ) -> Term:
+    def _of_manager(self, ref: FunctionRef, n: int, manager: int, method: str, half: Callable[[Term], Term]) -> Term:
         parts = []
         for a in self.ev.resolved(self.ev.functions[ref].values[manager]):
             if self.ev.is_generator(a):
@@ -482,7 +493,7 @@ class Effects:
             known = only(value)
             if isinstance(known, Constant):
                 found[parameter.ref, parameter.name] = ("constant", known.kind, known.value)
-            elif isinstance(known, (Function, Class)) or (isinstance(known, Object) and known.site is not None):
+            elif known is not None and self.conditions.is_something(known):
                 found[parameter.ref, parameter.name] = ("object", known)
         names = [f.name for f in self.ev.project.function(a.ref).formals]
         if a.receiver is not None:
@@ -552,7 +563,9 @@ class Effects:
     ) -> ParallelCall | None:
         """A method of an object that is known only by what the method is passed."""
         operation = self.ev.project.function(ref).operations[n]
-        function = self.ev.project.function(ref).operations[operation.function] if isinstance(operation, s.Call) else None
+        function = (
+            self.ev.project.function(ref).operations[operation.function] if isinstance(operation, s.Call) else None
+        )
         if not isinstance(function, s.Attribute):
             return None
         for value in arguments.all():
@@ -616,8 +629,10 @@ class Effects:
         if a.name in _LOCAL or _ONE_DEVICE in a.name:
             return True
         for name, value in a.arguments.keywords:
-            if name in ("device", "backend") and value and not any(
-                each == OPEN or (isinstance(each, Constant) and each.value is None) for each in value
+            if (
+                name in ("device", "backend")
+                and value
+                and not any(each == OPEN or (isinstance(each, Constant) and each.value is None) for each in value)
             ):
                 return True
         known = self.ev.knowledge.get(a.name)
@@ -650,7 +665,9 @@ class Effects:
                 return Unknown()
             parts = [
                 self.expanded(
-                    self._concrete(term.path[-1].ref, term.path[-1].number, a, term.arguments, term.expressions, term.path),
+                    self._concrete(
+                        term.path[-1].ref, term.path[-1].number, a, term.arguments, term.expressions, term.path
+                    ),
                     nesting - 1,
                 )
                 for a in sorted(self.ev.callees(frozenset((term.callee,))), key=_place)
@@ -722,7 +739,10 @@ class _Instance:
 
 
 def _about_process(condition: Expression) -> bool:
-    return any(part in ("rank", "count") if type(part) is str else type(part) is tuple and _about_process(part) for part in condition)
+    return any(
+        part in ("rank", "count") if type(part) is str else type(part) is tuple and _about_process(part)
+        for part in condition
+    )
 
 
 def _is_symbol(a: Member) -> bool:
@@ -750,6 +770,8 @@ class _Walk:
         self.steps = 0
         self.nesting = 0
         self._by_block: dict[int, Term] = {}
+        self.headers: list[int] = []
+        """The headers of the loops around, innermost last."""
 
     def region(self, start: int, until: int, within: frozenset[int] | None) -> Term:
         """The term of the blocks from ``start`` to ``until``, leaving early if control leaves ``within``."""
@@ -771,6 +793,8 @@ class _Walk:
                 return series(*parts, Unknown())
             if block == s.FAILURE:
                 return series(*parts, Quit() if self._quits(last) else Fail())
+            if self.headers and block == self.headers[-1]:
+                return series(*parts)  # the next round
             if block == s.EXIT or block in seen or (within is not None and block not in within):
                 return series(*parts, Leave())
             seen.add(block)
@@ -825,8 +849,14 @@ class _Walk:
             if inside:
                 test = self.function.blocks[block].test
                 iterable = self.ssa.iterates(block)
-                taken = self.effects.of_iteration(self.ref, test, iterable) if iterable is not None and test is not None else NOTHING
+                taken = (
+                    self.effects.of_iteration(self.ref, test, iterable)
+                    if iterable is not None and test is not None
+                    else NOTHING
+                )
+                self.headers.append(block)
                 inner = self.region(inside[0], block, body) if inside[0] != block else NOTHING
+                self.headers.pop()
                 parts.append(star(series(taken, inner)))
             if not outside:  # `while True`: what leaves it is inside
                 outside = self._behind(body)
@@ -836,11 +866,13 @@ class _Walk:
         join = self.ssa.join(block)
         arms = [self.region(target, join, within) for target in targets]
         parts.append(self._choice(block, targets, arms) if len(arms) == 2 else Unknown())
-        return join
+        return None if within is not None and join not in within else join
 
     def _behind(self, body: frozenset[int]) -> list[int]:
         """Where the exits of a loop lead that has no end of its own."""
-        found = [t for b in sorted(body) for t in self.ssa.usual(b) if t not in body and t != s.FAILURE and t in self.live]
+        found = [
+            t for b in sorted(body) for t in self.ssa.usual(b) if t not in body and t != s.FAILURE and t in self.live
+        ]
         return found[:1]
 
     def _choice(self, block: int, targets: list[int], arms: list[Term]) -> Term:

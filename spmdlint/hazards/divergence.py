@@ -14,19 +14,19 @@ from typing import Literal as OneOf
 from msgspec import Struct
 
 from spmdlint.core.conditions import (
+    RANK,
     WORLDS,
     Conditions,
     Expression,
-    RANK,
     World,
     decided_in,
     is_about_process,
     leaves,
     simplified,
 )
-from spmdlint.core.ssa import NOTHING
 from spmdlint.core.evaluation import Evaluation
-from spmdlint.core.values import Site
+from spmdlint.core.ssa import NOTHING
+from spmdlint.core.values import External, Site, only
 from spmdlint.domains.content import (
     CAUSES,
     IDENTITY,
@@ -61,6 +61,7 @@ from spmdlint.domains.effects import (
 from spmdlint.heuristics.extent import Extent
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.operands import inputs
 
 Hazard = OneOf["condition", "loop", "data", "unsteady", "checkpoint"]
 EXPANSIONS = 7
@@ -91,7 +92,9 @@ class Divergence(Struct, frozen=True):
 class Divergences:
     """The check over all functions that run on the host."""
 
-    def __init__(self, evaluation: Evaluation, content: Content, effects: Effects, conditions: Conditions, hand: Extent) -> None:
+    def __init__(
+        self, evaluation: Evaluation, content: Content, effects: Effects, conditions: Conditions, hand: Extent
+    ) -> None:
         self.ev = evaluation
         self.content = content
         self.effects = effects
@@ -144,10 +147,55 @@ class Divergences:
             return answers.pop() if len(answers) == 1 else None
 
         small = simplified(self.conditions.expression(ref, test), decide)
+        return whole & self._of_condition(small, self._agreed(ref, block, guards))
+
+    def _of_condition(self, expression: Expression, agreed: frozenset[Expression]) -> Mask:
+        """The causes of a condition, part by part."""
+        if expression in agreed:
+            return 0
+        if expression[0] in ("not", "and", "or"):
+            found = 0
+            for part in expression[1:]:
+                found |= self._of_condition(part, agreed)
+            return found
         found = 0
-        for leaf in leaves(small):
+        for leaf in leaves(expression, agreed):
             found |= self._of_leaf(leaf)
-        return whole & found
+        return found
+
+    def _agreed(self, ref: FunctionRef, block: int, guards: dict[Expression, bool]) -> frozenset[Expression]:
+        """What the processes have compared on every way to a block."""
+        found: set[Expression] = set()
+        for guard, holds in guards.items():
+            if holds:
+                found.update(self._equal_to_all(guard))
+        function, ssa = self.ev.project.function(ref), self.ev.structure.ssa(ref)
+        for n, call in self.ev.functions[ref].calls.items():
+            callee = only(call.callees)
+            row = self.ev.row(callee.name) if isinstance(callee, External) else None
+            if row is None or row.role != "asserts":
+                continue
+            at = function.block_of[n]
+            if at != block and ssa.dominates(at, block):
+                found.update(self._inside(ref, n, 6))
+        return frozenset(found)
+
+    def _equal_to_all(self, guard: Expression) -> Iterator[Expression]:
+        """What a guard says to be equal to a value that has no cause."""
+        if guard[0] == "call":
+            for part in guard[2:]:
+                yield from self._equal_to_all(part)
+        if guard[0] == "==" and len(guard) == 3:
+            for one, other in ((guard[1], guard[2]), (guard[2], guard[1])):
+                if one[0] != "constant" and not any(self._of_leaf(leaf) & CAUSES for leaf in leaves(other)):
+                    yield one
+
+    def _inside(self, ref: FunctionRef, n: int, depth: int) -> Iterator[Expression]:
+        """The expressions that an operation is made of."""
+        yield self.conditions.expression(ref, n)
+        if depth:
+            for each in inputs(self.ev.project.function(ref).operations[n]):
+                yield from self._inside(ref, each, depth - 1)
 
     def _of_leaf(self, leaf: Expression) -> Mask:
         """The causes of one part of an expression, in any facet."""
@@ -155,13 +203,15 @@ class Divergences:
         if head == "rank":
             return IDENTITY
         if head == "at":
-            return any_facet(self.content.of(leaf[1], leaf[2]))
-        if head == "phi":
+            mask = self.content.of(leaf[1], leaf[2])
+        elif head == "phi":
             facts = self.content.functions[leaf[1]]
-            return any_facet(self.content.concrete(leaf[1], facts.phis[NOTHING - 1 - leaf[2]]))
-        if head == "parameter":
-            return any_facet(self.content.cells.read(("entry", leaf[1], leaf[2])))
-        return CAUSES
+            mask = self.content.concrete(leaf[1], facts.phis[NOTHING - 1 - leaf[2]])
+        elif head == "parameter":
+            mask = self.content.cells.read(("entry", leaf[1], leaf[2]))
+        else:
+            return CAUSES
+        return any_facet(mask)
 
     def _loops(self, ref: FunctionRef) -> Iterator[tuple[int, Divergence]]:
         """Loops over something that has more elements on one process than on another."""
@@ -171,7 +221,9 @@ class Divergences:
                 continue
             iterable, test = ssa.iterates(loop.header), function.blocks[loop.header].test
             if iterable is not None:
-                mask = content(size_as_content(self.content.concrete(ref, self.content.iterated(ref, iterable)))) & CAUSES
+                mask = (
+                    content(size_as_content(self.content.concrete(ref, self.content.iterated(ref, iterable)))) & CAUSES
+                )
             elif test is not None and ssa.arms(loop.header) is not None:
                 mask, iterable = self._causes(ref, loop.header, test), test
             else:
@@ -180,6 +232,8 @@ class Divergences:
             if not mask or any(_is_alone(guard, holds) for guard, holds in guards.items()):
                 continue
             kind = kinds(mask)[0]
+            if kind == "files":
+                continue  # a finding about the order of the listing says more
             body = filtered(self.effects.expanded(self.effects.of_loop(ref, loop.header)), self._counts(ref, kind))
             calls = calls_in(body)
             if calls and not self.intended(ref, iterable):
@@ -216,9 +270,7 @@ class Divergences:
 
     # -- branches
 
-    def _at_branch(
-        self, ref: FunctionRef, block: int, test: int, causes: list[str], term: Term
-    ) -> Divergence | None:
+    def _at_branch(self, ref: FunctionRef, block: int, test: int, causes: list[str], term: Term) -> Divergence | None:
         condition, _ = self.conditions.literal(ref, test)
         kind = "group" if causes[0] == "identity" and _is_membership(condition) else causes[0]
         counted = filtered(quitting(term, leaves_job=kind == "identity"), self._counts(ref, kind))
@@ -230,6 +282,8 @@ class Divergences:
         if difference is None:
             return None
         call, others = difference
+        if kind == "files" and not any(self._broadcasts(each) for each in difference_calls(difference)):
+            return None
         ssa = self.ev.structure.ssa(ref)
         return Divergence(
             Site(ref, test),
@@ -240,6 +294,11 @@ class Divergences:
             loop=any(loop.header == block for loop in ssa.loops),
         )
 
+    def _broadcasts(self, call: ParallelCall) -> bool:
+        """Whether a call sends the value of one process to the others, which is what a file test is asked for."""
+        known = self.ev.knowledge.get(call.same) if isinstance(call.same, str) else None
+        return known is not None and known.agreement and not known.gathers
+
     def _counts(self, ref: FunctionRef, kind: str) -> Callable[[ParallelCall], bool]:
         """Which calls count behind a condition with this kind of cause."""
         if kind == "group":  # processes without devices in a group skip the group's calls, and may do so
@@ -249,15 +308,21 @@ class Divergences:
             return lambda call: call.strength == "strong" or not alone
         several = self.hand.written_for(ref.path)
         around = self.hand.around(ref.path)
-        return lambda call: (call.strength == "strong" or (call.carried and several)) and (around or not call.checkpoint)
+        return lambda call: (
+            (call.strength == "strong" or (call.carried and several)) and (around or not call.checkpoint)
+        )
 
     def _sides(self, ref: FunctionRef, block: int, condition: Expression, term: Term) -> Iterator[tuple[Term, Term]]:
         """The function as two processes see it that differ in a condition."""
         guards = dict(self.conditions.guards(ref, block))
         if is_about_process(condition):
             for one, other in _pairs(condition, guards):
-                yield specialised(term, lambda c, w=one: decided_in(c, w)), specialised(  # type: ignore[misc]
-                    term, lambda c, w=other: decided_in(c, w)  # type: ignore[misc]
+                yield (
+                    specialised(term, lambda c, w=one: decided_in(c, w)),
+                    specialised(  # type: ignore[misc]
+                        term,
+                        lambda c, w=other: decided_in(c, w),  # type: ignore[misc]
+                    ),
                 )
             return
         if any(_is_alone(guard, holds) for guard, holds in guards.items()):
@@ -318,11 +383,14 @@ class Divergences:
             ways = [
                 filtered(self.effects.expanded(way), counts)
                 for callee in self._alternatives(ref, n)
-                for way in [self.effects._of_alternative(ref, n, callee, evaluated.calls[n].arguments, (), (Site(ref, n),))]
+                for way in [
+                    self.effects._of_alternative(ref, n, callee, evaluated.calls[n].arguments, (), (Site(ref, n),))
+                ]
             ]
             for number, one in enumerate(ways):
                 difference = next(
-                    (d for other in ways[number + 1 :] if (d := first_difference(one, other, EXPANSIONS)) is not None), None
+                    (d for other in ways[number + 1 :] if (d := first_difference(one, other, EXPANSIONS)) is not None),
+                    None,
                 )
                 if difference is not None:
                     call, others = difference
@@ -387,9 +455,12 @@ def _is_alone(guard: Expression, holds: bool) -> bool:
 # -- comparison
 
 
-def first_difference(
-    one: Term, other: Term, tries: int
-) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
+def difference_calls(difference: tuple[ParallelCall, tuple[ParallelCall, ...]]) -> tuple[ParallelCall, ...]:
+    """All calls that a difference names."""
+    return (difference[0], *difference[1])
+
+
+def first_difference(one: Term, other: Term, tries: int) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
     """The first call that one of two terms makes and the other does not, in some case; and the calls after it."""
     if one == other or tries < 0:
         return None
