@@ -772,6 +772,8 @@ class _Walk:
         self._by_block: dict[int, Term] = {}
         self.headers: list[int] = []
         """The headers of the loops around, innermost last."""
+        self.behind: list[frozenset[int]] = []
+        """Where each of these loops leads when it ends."""
 
     def region(self, start: int, until: int, within: frozenset[int] | None) -> Term:
         """The term of the blocks from ``start`` to ``until``, leaving early if control leaves ``within``."""
@@ -795,8 +797,10 @@ class _Walk:
                 return series(*parts, Quit() if self._quits(last) else Fail())
             if self.headers and block == self.headers[-1]:
                 return series(*parts)  # the next round
-            if block == s.EXIT or block in seen or (within is not None and block not in within):
+            if block == s.EXIT or block in seen or (self.behind and block in self.behind[-1] and within is not None):
                 return series(*parts, Leave())
+            if within is not None and block not in within:
+                return series(*parts, self._on_the_way_out(block))
             seen.add(block)
             parts.append(self._of_block(block))
             last = block
@@ -855,8 +859,10 @@ class _Walk:
                     else NOTHING
                 )
                 self.headers.append(block)
+                self.behind.append(self._leads_to(outside or self._behind(body)))
                 inner = self.region(inside[0], block, body) if inside[0] != block else NOTHING
                 self.headers.pop()
+                self.behind.pop()
                 parts.append(star(series(taken, inner)))
             if not outside:  # `while True`: what leaves it is inside
                 outside = self._behind(body)
@@ -867,6 +873,44 @@ class _Walk:
         arms = [self.region(target, join, within) for target in targets]
         parts.append(self._choice(block, targets, arms) if len(arms) == 2 else Unknown())
         return None if within is not None and join not in within else join
+
+    def _on_the_way_out(self, block: int) -> Term:
+        """What runs between leaving a loop and where it leads: what a branch does before it returns or raises."""
+        stops = self.behind[-1] if self.behind else frozenset()
+        headers, self.headers = self.headers, []
+        parts: list[Term] = []
+        seen: set[int] = set()
+        found: Term | None = None
+        last = block
+        while found is None:
+            if block in stops or block in seen or block == s.EXIT or block in headers:
+                found = series(*parts, Leave())
+            elif block == s.FAILURE:
+                found = series(*parts, Quit() if self._quits(last) else Fail())
+            else:
+                seen.add(block)
+                parts.append(self._of_block(block))
+                following = self.after(block, parts, s.EXIT, None)
+                last = block
+                if following is None:
+                    found = series(*parts, Leave())
+                else:
+                    block = following
+        self.headers = headers
+        return found
+
+    def _leads_to(self, targets: list[int]) -> frozenset[int]:
+        """The blocks behind a loop, up to the first one that does anything."""
+        found: set[int] = set()
+        for target in targets:
+            block = target
+            while block not in found:
+                found.add(block)
+                following = self.ssa.usual(block)
+                if len(following) != 1 or self._of_block(block) != NOTHING:
+                    break
+                block = following[0]
+        return frozenset(found - {s.EXIT, s.FAILURE})
 
     def _behind(self, body: frozenset[int]) -> list[int]:
         """Where the exits of a loop lead that has no end of its own."""
@@ -963,9 +1007,16 @@ def alternatives(terms: Iterable[Term]) -> Term:
 
 
 def star(body: Term) -> Term:
-    """A term repeated by a loop."""
-    inner = returned(body)
-    return NOTHING if inner == NOTHING else Star(inner)
+    """A term repeated by a loop; leaving it early is part of what it does."""
+    return Star(body) if _does_something(body) else NOTHING
+
+
+def _does_something(term: Term) -> bool:
+    if isinstance(term, Series):
+        return any(map(_does_something, term.parts))
+    if isinstance(term, Choice):
+        return _does_something(term.yes) or _does_something(term.no)
+    return isinstance(term, (Call, Invoke, Star, Unknown, Pause))
 
 
 def _only_fails(term: Term) -> bool:

@@ -8,7 +8,7 @@ terms are compared under shared assumptions about everything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal as OneOf
 
 from msgspec import Struct
@@ -342,8 +342,12 @@ class Divergences:
         Each function called makes the same calls on every process, and together they do not.
         """
         function = self.ev.project.function(ref)
-        managers = [n for n, o in enumerate(function.operations) if type(o) is s.Enter]
-        if not managers or not _is_about_turns(term):
+        managers = [
+            n
+            for n, o in enumerate(function.operations)
+            if type(o) is s.Enter and _is_about_turns(self.effects.of_operation(ref, n, o))
+        ]
+        if not managers:
             return
         for one, other in _pairs_of_all():
             difference = first_difference(
@@ -460,8 +464,13 @@ def difference_calls(difference: tuple[ParallelCall, tuple[ParallelCall, ...]]) 
     return (difference[0], *difference[1])
 
 
-def first_difference(one: Term, other: Term, tries: int) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
-    """The first call that one of two terms makes and the other does not, in some case; and the calls after it."""
+def first_difference(
+    one: Term, other: Term, tries: int, rounds: Sequence[ParallelCall] = ()
+) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
+    """The first call that one of two terms makes and the other does not, in some case; and the calls after it.
+
+    ``rounds``: the calls of the loop that the terms are rounds of: whoever leaves it early makes fewer of them.
+    """
     if one == other or tries < 0:
         return None
     left, right = list(parts_of(one)), list(parts_of(other))
@@ -477,22 +486,26 @@ def first_difference(one: Term, other: Term, tries: int) -> tuple[ParallelCall, 
             position += 1
             continue
         if isinstance(a, Choice) or isinstance(b, Choice):
-            return _expand(left[position:], right[position:], tries)
+            return _expand(left[position:], right[position:], tries, rounds)
         if isinstance(a, Star) and isinstance(b, Star):
-            found = first_difference(a.body, b.body, tries - 1)
+            found = first_difference(a.body, b.body, tries - 1, rounds=calls_in(a.body) or calls_in(b.body))
             if found is not None:
                 return found
             position += 1
             continue
-        if isinstance(a, Leave):
-            return _rest(right[position:], tries)
-        if isinstance(b, Leave):
-            return _rest(left[position:], tries)
-        return _rest(left[position:], tries) or _rest(right[position:], tries)
-    return _rest(left[position:], tries) or _rest(right[position:], tries)
+        if isinstance(a, Leave) or isinstance(b, Leave):
+            return _rest((right if isinstance(a, Leave) else left)[position:]) or _fewer(rounds)
+        return _rest(left[position:]) or _rest(right[position:])
+    if rounds and any(isinstance(side[position], Leave) for side in (left, right) if position < len(side)):
+        return _fewer(rounds)
+    return _rest(left[position:]) or _rest(right[position:])
 
 
-def _expand(left: list[Term], right: list[Term], tries: int) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
+def _fewer(rounds: Sequence[ParallelCall]) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
+    return (rounds[0], tuple(dict.fromkeys(rounds[1:]))) if rounds else None
+
+
+def _expand(left: list[Term], right: list[Term], tries: int, rounds: Sequence[ParallelCall]) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
     """The difference in some case of the first choice."""
     mine = left[0] if isinstance(left[0], Choice) else None
     yours = right[0] if isinstance(right[0], Choice) else None
@@ -501,7 +514,7 @@ def _expand(left: list[Term], right: list[Term], tries: int) -> tuple[ParallelCa
     if first.condition is not None:
         for truth in (True, False):
             decide = lambda c, t=truth: t if c == first.condition else None  # type: ignore[misc]  # noqa: E731
-            found = first_difference(specialised(series(*left), decide), specialised(series(*right), decide), tries - 1)
+            found = first_difference(specialised(series(*left), decide), specialised(series(*right), decide), tries - 1, rounds)
             if found is not None:
                 return found
         return None
@@ -510,7 +523,7 @@ def _expand(left: list[Term], right: list[Term], tries: int) -> tuple[ParallelCa
         for arm in _arms(sides[0]):
             found = None
             for answer in _arms(sides[1]):
-                found = first_difference(arm, answer, tries - 1)
+                found = first_difference(arm, answer, tries - 1, rounds)
                 if found is None:
                     break
             if found is not None:
@@ -525,7 +538,7 @@ def _arms(parts: list[Term]) -> list[Term]:
     return [series(*parts)]
 
 
-def _rest(parts: list[Term], tries: int) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
+def _rest(parts: list[Term]) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
     """The first call of what one side does in addition, in some case."""
     for position, part in enumerate(parts):
         if isinstance(part, (Unknown, Fail)):
