@@ -19,15 +19,18 @@ class Cells(Generic[Unit, Content]):
 
     ``bottom`` is what an empty cell holds, ``join`` puts two contents together; it is commutative and associative.
     ``bounded`` is applied to the join of all contributions, so that the order in which they came does not matter, and
-    to the number of times that the cell has changed.
+    to the number of times that the cell has changed. ``settled`` says what a cell holds that is no join of what its
+    writers contribute; None for all others.
     """
 
     def __init__(
-        self, bottom: Content, join: Callable[[Content, Content], Content], bounded: Callable[[Content, int], Content]
+        self, bottom: Content, join: Callable[[Content, Content], Content], bounded: Callable[[Content, int], Content],
+        settled: Callable[[Hashable, Iterable[Content]], Content | None] = lambda key, contents: None,
     ) -> None:
         self._bottom = bottom
         self._join = join
         self._bounded = bounded
+        self._settled = settled
         self._contents: dict[Hashable, Content] = {}
         self._written: dict[Hashable, dict[Unit, Content]] = {}
         self._readers: dict[Hashable, dict[Unit, None]] = {}
@@ -37,6 +40,7 @@ class Cells(Generic[Unit, Content]):
         self._writes: dict[Hashable, Content] = {}
         self._written_by: dict[Unit, tuple[Hashable, ...]] = {}
         self._changes: dict[Hashable, int] = {}
+        self.visited: set[Unit] = set()
         self.visits = 0
 
     def read(self, key: Hashable) -> Content:
@@ -45,10 +49,18 @@ class Cells(Generic[Unit, Content]):
             self._readers.setdefault(key, {})[self._unit] = None
         return self._contents.get(key, self._bottom)
 
+    def writers(self, key: Hashable) -> Iterable[Unit]:
+        """The units that contribute to a cell."""
+        return self._written.get(key, ())
+
     def write(self, key: Hashable, content: Content) -> None:
         """Add to the contribution of the unit that is being visited."""
         held = self._writes.get(key)
         self._writes[key] = content if held is None else self._join(held, content)
+
+    def demand(self, units: Iterable[Unit]) -> None:
+        """Visit these units if they have never been visited."""
+        self.schedule([unit for unit in units if unit not in self.visited])
 
     def schedule(self, units: Iterable[Unit]) -> None:
         """Visit these units, if they are not waiting for it already."""
@@ -63,6 +75,7 @@ class Cells(Generic[Unit, Content]):
             unit = self._pending.popleft()
             self._waiting.discard(unit)
             self.visits += 1
+            self.visited.add(unit)
             self._unit, self._writes = unit, {}
             visit(unit)
             self._unit = None
@@ -82,9 +95,11 @@ class Cells(Generic[Unit, Content]):
                 self._settle(key)
 
     def _settle(self, key: Hashable) -> None:
-        content = self._bottom
-        for each in self._written[key].values():
-            content = self._join(content, each)
+        content = self._settled(key, self._written[key].values())
+        if content is None:
+            content = self._bottom
+            for each in self._written[key].values():
+                content = self._join(content, each)
         changes = self._changes.get(key, 0)
         content = self._bounded(content, changes)
         if content != self._contents.get(key, self._bottom):

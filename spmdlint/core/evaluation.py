@@ -87,6 +87,7 @@ class Structure:
         self._ssa: dict[FunctionRef, Ssa] = {}
         self._around: dict[FunctionRef, frozenset[FunctionRef]] = {}
         self._fields: dict[FunctionRef, frozenset[str]] = {}
+        self._captured: dict[FunctionRef, frozenset[str]] = {}
 
     def function(self, ref: FunctionRef) -> s.Function:
         return self.project.function(ref)
@@ -111,6 +112,22 @@ class Structure:
                 if function.kind != "module":
                     found.add(parent)
             known = self._around[ref] = frozenset(found)
+        return known
+
+    def captured(self, ref: FunctionRef) -> frozenset[str]:
+        """The names of a function that inner functions read or set."""
+        known = self._captured.get(ref)
+        if known is None:
+            function = self.function(ref)
+            found: set[str] = set()
+            if function.kind != "module":
+                below = {ref.index}
+                for inner in self.project.modules[ref.path].summary.functions:
+                    if inner.parent in below:
+                        below.add(inner.index)
+                        found.update(o.name for o in inner.operations if type(o) is s.Load)
+                        found.update(inner.nonlocals)
+            known = self._captured[ref] = frozenset(found & function.stores.keys())
         return known
 
     def owner(self, ref: FunctionRef) -> FunctionRef | None:
@@ -197,8 +214,14 @@ class Evaluation:
         self._constants: dict[tuple[str, object], Value] = {}
         self._plans: dict[FunctionRef, Any] = {}
         self._decorated: dict[FunctionRef, str] = {}
+        self._solved = False
+        self._resolved: dict[Value, Value] = {}
+        self._callees: dict[Value, Value] = {}
+        self._lineages: dict[FunctionRef, list[FunctionRef]] = {}
         self.cells.schedule(order if order is not None else self._outside_in())
         self.cells.solve(self._visit)
+        # From here on nothing changes: what is asked twice is answered from these.
+        self._solved = True
 
     def _outside_in(self) -> list[FunctionRef]:
         """Modules first, then classes, then functions: what is imported is then known when it is read."""
@@ -207,6 +230,48 @@ class Evaluation:
 
     def _visit(self, ref: FunctionRef) -> None:
         self.functions[ref] = Visit(self, ref).run()
+
+    def called_first(self) -> list[FunctionRef]:
+        """All functions, callees before their callers where there is no cycle."""
+        found: dict[FunctionRef, None] = {}
+        for start in self._outside_in():
+            if start in found:
+                continue
+            active = {start}
+            stack = [(start, iter(self._calls_of(start)))]
+            while stack:
+                ref, following = stack[-1]
+                for each in following:
+                    if each not in found and each not in active:
+                        active.add(each)
+                        stack.append((each, iter(self._calls_of(each))))
+                        break
+                else:
+                    stack.pop()
+                    found[ref] = None
+        return list(found)
+
+    @cached_property
+    def callers(self) -> Mapping[FunctionRef, list[FunctionRef]]:
+        """By function, those that call it."""
+        found: dict[FunctionRef, list[FunctionRef]] = {}
+        for ref in self.functions:
+            for callee in self._calls_of(ref):
+                found.setdefault(callee, []).append(ref)
+        return found
+
+    def _calls_of(self, ref: FunctionRef) -> list[FunctionRef]:
+        evaluated = self.functions.get(ref)
+        found: dict[FunctionRef, None] = {}
+        for call in evaluated.calls.values() if evaluated is not None else ():
+            for a in self.callees(call.callees):
+                if isinstance(a, Function):
+                    found[a.ref] = None
+                elif isinstance(a, Class):
+                    maker = self.method(a.ref, "__init__")
+                    if maker is not None:
+                        found[maker] = None
+        return list(found)
 
     # -- values that are made often
 
@@ -319,6 +384,8 @@ class Evaluation:
 
     def lineage(self, cls: FunctionRef) -> list[FunctionRef]:
         """A class and the project's classes that it is derived from, in the order in which attributes are looked up."""
+        if self._solved and cls in self._lineages:
+            return self._lineages[cls]
         found: dict[FunctionRef, None] = {cls: None}
         pending = [cls]
         while pending:
@@ -327,6 +394,8 @@ class Evaluation:
                     if isinstance(each, Class) and each.ref not in found:
                         found[each.ref] = None
                         pending.append(each.ref)
+        if self._solved:
+            self._lineages[cls] = list(found)
         return list(found)
 
     def derived(self, cls: FunctionRef) -> list[FunctionRef]:
@@ -492,7 +561,18 @@ class Evaluation:
 
     def resolved(self, value: Value, seen: frozenset[Alternative] = frozenset()) -> Value:
         """A value with symbols replaced by what all callers pass."""
-        if not any(type(a) in (Parameter, Member) for a in value):
+        if self._solved and not seen:
+            known = self._resolved.get(value)
+            if known is None:
+                known = self._resolved[value] = self._resolve(value, seen)
+            return known
+        return self._resolve(value, seen)
+
+    def _resolve(self, value: Value, seen: frozenset[Alternative]) -> Value:
+        for a in value:
+            if type(a) is Parameter or type(a) is Member:
+                break
+        else:
             return value
         found: Value = BOTTOM
         for a in value:
@@ -531,19 +611,28 @@ class Evaluation:
     def entry(self, parameter: Parameter) -> Value:
         """What callers pass for a parameter, as far as they are known."""
         found = self.cells.read(("entry", parameter.ref, parameter.name))
+        owner = self.structure.owner(parameter.ref)
+        if found and owner is not None and self.structure.receiver(parameter.ref) == parameter.name:
+            found = frozenset(a for a in found if self._may_receive(a, owner))
         if found:
             return found
         told = self.cells.read(("annotation", parameter.ref, parameter.name))
         if told:
             return told
         if self.structure.receiver(parameter.ref) == parameter.name:
-            owner = self.structure.owner(parameter.ref)
             assert owner is not None
             if self._decorated.get(parameter.ref) == "class":
                 return frozenset((Class(owner),))
             if self._decorated.get(parameter.ref) != "static":
                 return frozenset((Object(None, owner),))
         return UNKNOWN
+
+    def _may_receive(self, a: Alternative, owner: FunctionRef) -> bool:
+        """Whether a method of a class may run on something."""
+        if isinstance(a, (Object, Class)):
+            cls = a.kind if isinstance(a, Object) else a.ref
+            return isinstance(cls, FunctionRef) and owner in self.lineage(cls)
+        return a != OPEN
 
     def bindings_for(
         self, ref: FunctionRef, arguments: Arguments, receiver: Alternative | None
@@ -623,12 +712,18 @@ class Evaluation:
 
     def callees(self, value: Value) -> Value:
         """Whom a call of a value may run: symbols resolved, callable objects as their method."""
+        if self._solved:
+            known = self._callees.get(value)
+            if known is not None:
+                return known
         found: Value = BOTTOM
         for a in self.resolved(value):
             if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
                 found = join(found, self.attribute(a, "__call__"))
             else:
                 found = join(found, frozenset((a,)))
+        if self._solved:
+            self._callees[value] = found
         return found
 
     # -- elements
@@ -818,27 +913,10 @@ class Visit:
                     owner_ref = self.ev.project.ref(self.path, scope.index)
                     cells.write(("variable", owner_ref, name), self.values[number])
         if kind != "module":
-            for name in self._captured():
+            for name in self.ev.structure.captured(self.ref):
                 for number in self.function.stores.get(name, ()):
                     if self.function.block_of[number] in self.live:
                         cells.write(("variable", self.ref, name), self.values[number])
-
-    def _captured(self) -> frozenset[str]:
-        """The names of this function that inner functions read."""
-        key = (self.ref, "captured")
-        known = self.ev._plans.get(key)
-        if known is None:
-            functions = self.ev.project.modules[self.path].summary.functions
-            inner = [f for f in functions if f.parent is not None and f.index != self.ref.index]
-            below = {self.ref.index}
-            found: set[str] = set()
-            for f in inner:
-                if f.parent in below:
-                    below.add(f.index)
-                    found.update(o.name for o in f.operations if type(o) is s.Load)
-                    found.update(f.nonlocals)
-            known = self.ev._plans[key] = frozenset(found & self.function.stores.keys())
-        return known  # type: ignore[no-any-return]
 
     # -- operations
 

@@ -49,6 +49,8 @@ class Phi(Struct):
     block: int
     name: str
     operands: list[tuple[int, Definition]]
+    number: int
+    """Its position among the phis of the function."""
 
     @property
     def definitions(self) -> list[Definition]:
@@ -154,7 +156,7 @@ class Ssa:
                 if not sources:
                     known = NOTHING
                 elif len(sources) > 1 or self._raises(sources[0], block, name):
-                    phi = Phi(block, name, [])
+                    phi = Phi(block, name, [], len(self.phis))
                     self.phis.append(phi)
                     self._pending.append(phi)
                     known = NOTHING - len(self.phis)

@@ -15,11 +15,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from spmdlint.core.cells import Cells
-from spmdlint.core.evaluation import Call, Evaluated, Evaluation
+from spmdlint.core.evaluation import ANY, Call, Evaluated, Evaluation
 from spmdlint.core.ssa import NOTHING, Definition, Phi, Ssa
 from spmdlint.core.values import (
     JUST_NONE,
     NONE,
+    UNKNOWN,
     Class,
     Constant,
     External,
@@ -66,7 +67,8 @@ _PARAMETERS = 4 * _FACET
 _WIDTH = 11
 
 
-_GUARDING = sum((BIT["identity"] | BIT["signal"] | BIT["thread"]) << _FACET * facet for facet in range(4))
+_GUARDING = sum(BIT["identity"] << _FACET * facet for facet in range(4))
+_ASYNCHRONOUS = sum((BIT["signal"] | BIT["thread"]) << _FACET * facet for facet in range(4))
 """Causes that a function's stores have where only some processes call it."""
 
 
@@ -88,9 +90,10 @@ _RAWS = _COOKED << _RAW
 _TO_PRESENCE = _PRESENCE | _PP | _CP
 _TO_CHOICE = _CHOICE | _HH | _CH
 _TO_SIZE = _SIZE | _SS | _CS
+_DECIDING = ~BIT[SPREAD]
 _TEXT = (("clock", "stamp"), ("entropy", "stamp"), ("hash", "stamp"))
-_LOOSE = BIT["identity"] | BIT[SPREAD]
-"""Causes that go through functions of which nothing is known: the number of a process remains one in any disguise."""
+_LOOSE = BIT[SPREAD]
+"""What goes through a function of which nothing is known; no cause does."""
 
 
 def content(mask: Mask) -> Mask:
@@ -164,7 +167,9 @@ def truth(mask: Mask) -> Mask:
 
 def decides(mask: Mask) -> Mask:
     """What a condition passes on to a value that it decides: content, choice, size and presence."""
-    found = data(mask)
+    found = data(mask) & _DECIDING
+    if not found:
+        return 0
     low = found & _CONTENT
     flows = (found & _KC) >> 10
     return found | low << _FACET | low << 3 * _FACET | flows << 3 | flows << 9 | content_as_size(found)
@@ -189,6 +194,8 @@ def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
     """A relation with the facts of the arguments in the place of its parameters."""
     found = mask & _CONCRETE
     flows, position = mask >> _PARAMETERS, 0
+    if not flows:
+        return found
     while flows:
         flow = flows & (1 << _WIDTH) - 1
         given = arguments(position) if flow else 0
@@ -234,15 +241,67 @@ class Content:
     """The solver of the stratum, and the queries on its result."""
 
     def __init__(self, evaluation: Evaluation, order: Iterable[FunctionRef] | None = None) -> None:
+        """Find the facts of some functions, and of whatever these depend on; of all, if ``order`` is None."""
         self.ev = evaluation
-        self.cells: Cells[FunctionRef, Mask] = Cells(0, operator.or_, lambda mask, _: mask)
+        self.cells: Cells[FunctionRef, Mask] = Cells(0, operator.or_, lambda mask, _: mask, self._merged)
         self.functions: dict[FunctionRef, Facts] = {}
         self.positions: dict[FunctionRef, dict[str, int]] = {}
         self._imports: dict[Hashable, frozenset[str]] = {}
+        self.plans: dict[FunctionRef, list[tuple[int, Any, Callable[[_Visit, int, Any], Mask]]]] = {}
+        self.gates: dict[tuple[FunctionRef, int, bool], tuple[int, ...]] = {}
         self.seeded = self._seeding()
         self.uniform = Uniform(evaluation.project)
-        self.cells.schedule(order if order is not None else evaluation.functions)
+        self._demanded: set[Hashable] = set()
+        self._setters = evaluation.project.fields_of_others
+        self.cells.schedule(order if order is not None else evaluation.called_first())
+        self.cells.schedule(self._registering())
         self.cells.solve(self._visit)
+
+    def _merged(self, key: Hashable, masks: Iterable[Mask]) -> Mask | None:
+        """What the objects of a class have in common that are made in several places: nobody tells them apart."""
+        assert isinstance(key, tuple)
+        if key[0] != "entry" or not self._makes_objects(key[1]):
+            return None
+        found: Mask | None = None
+        for mask in masks:
+            found = mask if found is None else found & mask
+        return found
+
+    def _makes_objects(self, ref: FunctionRef) -> bool:
+        function = self.ev.project.function(ref)
+        return function.kind == "class" or (function.name == "__init__" and self.ev.structure.owner(ref) is not None)
+
+    def _registering(self) -> list[FunctionRef]:
+        """The functions that give others to a signal, a thread or a device to run."""
+        known = self.ev.knowledge
+        found = []
+        for ref, evaluated in self.ev.functions.items():
+            names = (a.name for call in evaluated.calls.values() for a in call.callees if isinstance(a, External))
+            if any((each := known.get(name)) is not None and each.callback is not None for name in names):
+                found.append(ref)
+        return found
+
+    def read(self, key: tuple[Hashable, ...]) -> Mask:
+        """What a cell holds; who may write it is visited if that has not happened yet."""
+        if key not in self._demanded:
+            self._demanded.add(key)
+            self.cells.demand(self._writers(key))
+        return self.cells.read(key)
+
+    def _writers(self, key: tuple[Hashable, ...]) -> Iterable[FunctionRef]:
+        """The functions that may write a cell: those that wrote the value there."""
+        kind = key[0]
+        if kind == "result":
+            return (key[1],)  # type: ignore[return-value]
+        if kind == "runs":
+            return self.ev.callers.get(key[1], ())  # type: ignore[call-overload,no-any-return]
+        if kind == "item":
+            return self.ev.cells.writers((*key, ANY))
+        if kind == "field" and isinstance(key[1], Site):
+            return [ref for ref, _ in self._setters.get(str(key[2]), ())]
+        if kind == "entry":
+            return [*self.ev.cells.writers(key), *self.ev.callers.get(key[1], ())]  # type: ignore[call-overload]
+        return self.ev.cells.writers(key)
 
     def _visit(self, ref: FunctionRef) -> None:
         self.functions[ref] = _Visit(self, ref).run()
@@ -279,12 +338,13 @@ class Content:
 
     def _entry(self, ref: FunctionRef, name: str) -> Mask:
         """What callers pass; where none is known it may be anywhere."""
-        found = self.cells.read(("entry", ref, name))
+        found = self.read(("entry", ref, name))
         return found if self.ev.cells.read(("entry", ref, name)) else found | BIT[SPREAD]
 
     def of(self, ref: FunctionRef, number: int) -> Mask:
-        """The concrete facts of an operation."""
-        return self.concrete(ref, self.functions[ref].masks[number])
+        """The concrete facts of an operation; of one that nothing asked about they may be anything."""
+        facts = self.functions.get(ref)
+        return self.concrete(ref, facts.masks[number]) if facts is not None else CAUSES
 
     def imports(self, ref: FunctionRef) -> frozenset[str]:
         """The top-level packages that a function's file imports."""
@@ -306,7 +366,7 @@ class Content:
         found = self.functions[ref].masks[iterable]
         for a in self.ev.resolved(self.ev.functions[ref].values[iterable]):
             if isinstance(a, Object) and isinstance(a.kind, str):
-                found |= self.cells.read(("item", a.site, a.kind))
+                found |= self.read(("item", a.site, a.kind))
         return found
 
     def source(self, known: Known | None, arguments: int) -> Mask:
@@ -335,28 +395,38 @@ class _Visit:
         self.masks: list[Mask] = [0] * len(self.operations)
         self.phis: list[Mask] = [0] * len(self.ssa.phis)
         self.parts: dict[int, tuple[Mask, ...]] = {}
-        self._gates: dict[int, tuple[int, ...]] = {}
         self._controls: dict[int, Mask] = {}
         # What a constructor sets is its own object's, wherever it is made.
-        self._runs_at = 0 if self.function.name == "__init__" else content.cells.read(("runs", ref))
+        self._runs_at = 0 if self.function.name == "__init__" else content.read(("runs", ref))
         self._yields: Mask = 0
 
     def run(self) -> Facts:
+        plan = self._plan()
+        masks = self.masks
         for _ in range(8):
             self._controls.clear()
-            before, earlier = list(self.phis), list(self.masks) if self.ssa.loops else []
-            for block in self.ssa.order:
-                if block in self.known.live:
-                    for n in self.function.blocks[block].operations:
-                        handler = _HANDLERS.get(type(self.operations[n]))
-                        if handler is not None:
-                            self.masks[n] = handler(self, n, self.operations[n])
+            before = list(self.phis)
+            for n, operation, handler in plan:
+                masks[n] = handler(self, n, operation)
             for position, phi in enumerate(self.ssa.phis):
                 self.phis[position] |= self._phi(phi)
-            if before == self.phis and (not earlier or earlier == self.masks):
+            if before == self.phis:
                 break
         self._publish()
         return Facts(self.masks, self.phis)
+
+    def _plan(self) -> list[tuple[int, Any, Callable[[_Visit, int, Any], Mask]]]:
+        """The operations that have facts, in the order in which they run, with what computes these."""
+        known = self.c.plans.get(self.ref)
+        if known is None:
+            known = self.c.plans[self.ref] = [
+                (n, self.operations[n], handler)
+                for block in self.ssa.order
+                if block in self.known.live
+                for n in self.function.blocks[block].operations
+                if (handler := _HANDLERS.get(type(self.operations[n]))) is not None
+            ]
+        return known
 
     # -- definitions
 
@@ -386,11 +456,11 @@ class _Visit:
 
     def _separating_presence(self, phi: Phi) -> tuple[int, ...]:
         """The branches that decide whether a phi is None."""
-        key = -1 - id(phi)
-        known = self._gates.get(key)
+        key = (self.ref, phi.number, True)
+        known = self.c.gates.get(key)
         if known is None:
             different = {self._present(d) for d in phi.definitions}
-            known = self._gates[key] = self.ssa.deciding(phi, self._present) if len(different) > 1 else ()
+            known = self.c.gates[key] = self.ssa.deciding(phi, self._present) if len(different) > 1 else ()
         return known
 
     def _present(self, definition: Definition) -> Hashable:
@@ -410,10 +480,11 @@ class _Visit:
 
     def gates(self, phi: Phi) -> tuple[int, ...]:
         """The branches that decide which of different values a phi takes."""
-        known = self._gates.get(id(phi))
+        key = (self.ref, phi.number, False)
+        known = self.c.gates.get(key)
         if known is None:
             different = {self._same(d) for d in phi.definitions}
-            known = self._gates[id(phi)] = self.ssa.deciding(phi, self._same) if len(different) > 1 else ()
+            known = self.c.gates[key] = self.ssa.deciding(phi, self._same) if len(different) > 1 else ()
         return known
 
     def _same(self, definition: Definition) -> Hashable:
@@ -481,7 +552,7 @@ class _Visit:
                 self._write((cell, owner, name), self._definition(definition))
             if kind == "class":
                 for name in self.ev.structure.declared(self.ref):
-                    self._write(("field", self.ref, name), self.c.cells.read(("entry", self.ref, name)))
+                    self._write(("field", self.ref, name), self.c.read(("entry", self.ref, name)))
         else:
             result = self._definition(self.ssa.result) | self._yields
             if self.c.uniform.returned(self.ref):
@@ -499,8 +570,9 @@ class _Visit:
                 else:
                     self._write(("variable", self.ev.project.ref(self.ref.path, scope.index), name), mask)
         if kind != "module":
-            for name, numbers in self.function.stores.items():
-                for number in numbers:
+            captured = self.ev.structure.captured(self.ref)
+            for name in captured:
+                for number in self.function.stores[name]:
                     if self.masks[number]:
                         self._write(("variable", self.ref, name), self.masks[number])
             self._publish_choices()
@@ -508,19 +580,19 @@ class _Visit:
     def _publish_choices(self) -> None:
         """A captured variable that a branch decides: its phis carry the gates, which its stores do not."""
         for position, phi in enumerate(self.ssa.phis):
-            if self.phis[position] and phi.name != "<result>":
+            if self.phis[position] and phi.name in self.ev.structure.captured(self.ref):
                 self._write(("variable", self.ref, phi.name), self.phis[position])
 
     def _publish_parts(self) -> None:
         """The facts of each element of a tuple that the function returns."""
-        shape = only(self.ev.cells.read(("result", self.ref)))
-        if not isinstance(shape, Sequence) or shape.rest is not None:
+        length = _length(self.ev.cells.read(("result", self.ref)))
+        if length is None:
             return
         gates = self._definition(self.ssa.result) if self.ssa.result < NOTHING else 0
         for number, operation in enumerate(self.operations):
             if type(operation) is s.Return and operation.value is not None:
                 parts = self.parts.get(operation.value)
-                for position in range(len(shape.elements)):
+                for position in range(length):
                     mask = parts[position] if parts is not None and position < len(parts) else self.masks[number]
                     self.c.cells.write(("result", self.ref, position), mask)
         if gates:
@@ -528,7 +600,7 @@ class _Visit:
             decided = 0
             for block in self.gates(phi) if phi is not None else ():
                 decided |= self._decision(block)
-            for position in range(len(shape.elements)):
+            for position in range(length):
                 self.c.cells.write(("result", self.ref, position), decided)
 
     # -- operations
@@ -553,9 +625,9 @@ class _Visit:
         if function.kind != "module":
             scope = self.ev.project.modules[self.ref.path].summary.scope_of(function, name)
             if scope is not None:
-                return self.c.cells.read(("variable", self.ev.project.ref(self.ref.path, scope.index), name))
+                return self.c.read(("variable", self.ev.project.ref(self.ref.path, scope.index), name))
         home = self._home(name)
-        return self.c.cells.read(("global", home, name)) if home is not None else 0
+        return self.c.read(("global", home, name)) if home is not None else 0
 
     def _home(self, name: str) -> Hashable:
         module = self.ev.project.modules[self.ref.path]
@@ -574,21 +646,23 @@ class _Visit:
     def attribute(self, n: int, o: s.Attribute) -> Mask:
         base = self.masks[o.base]
         # Which object it is decides what its field is; what the object contains does not.
-        found = decides(choice_as_content(base))
+        owners = self.ev.resolved(self.values[o.base])
+        several = len(owners - {NONE}) != 1 or Open() in owners
+        found = decides(choice_as_content(base)) if several else 0
         own = False
-        for a in self.ev.resolved(self.values[o.base]):
+        for a in owners:
             if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
                 own = True
                 found |= self._field(a, o.name)
             elif isinstance(a, ModuleValue):
                 own = True
-                found |= self.c.cells.read(("global", a.path, o.name))
+                found |= self.c.read(("global", a.path, o.name))
             elif isinstance(a, Class):
                 own = True
                 for each in self.ev.lineage(a.ref):
-                    found |= self.c.cells.read(("attribute", each, o.name))
+                    found |= self.c.read(("attribute", each, o.name))
             elif isinstance(a, Result):
-                found |= self.c.cells.read(("field", a.site, o.name))
+                found |= self.c.read(("field", a.site, o.name))
             elif isinstance(a, External):
                 own = True
                 known = self.ev.knowledge.get(self.ev.knowledge.outside(f"{a.name}.{o.name}"))
@@ -603,14 +677,14 @@ class _Visit:
         classes = [cls, *self.ev.derived(cls)] if a.site is None else [cls]
         for each in classes:
             for owner in self.ev.lineage(each):
-                found |= self.c.cells.read(("field", owner, name))
+                found |= self.c.read(("field", owner, name))
             held = self.ev.class_attribute(each, name)
             for value in held or ():
                 if isinstance(value, Function) and self.ev._decorated.get(value.ref) == "property":
                     found |= self._given(value, (), {}, 0)
             if held is not None:
                 for owner in self.ev.lineage(each):
-                    found |= self.c.cells.read(("attribute", owner, name))
+                    found |= self.c.read(("attribute", owner, name))
         return found
 
     def subscript(self, n: int, o: s.Subscript) -> Mask:
@@ -629,7 +703,7 @@ class _Visit:
 
     def _item(self, a: object, index: Value) -> Mask:
         if isinstance(a, Object) and isinstance(a.kind, str):
-            return self.c.cells.read(("item", a.site, a.kind))
+            return self.c.read(("item", a.site, a.kind))
         if isinstance(a, External):
             row = self.ev.row(a.name)
             if row is not None and row.role == "environment":
@@ -751,7 +825,7 @@ class _Visit:
         found = self.masks[iterable]
         for a in self.ev.resolved(self.values[iterable]):
             if isinstance(a, Object) and isinstance(a.kind, str):
-                found |= self.c.cells.read(("item", a.site, a.kind))
+                found |= self.c.read(("item", a.site, a.kind))
         return found
 
     def fstring(self, n: int, o: s.FString) -> Mask:
@@ -849,8 +923,9 @@ class _Visit:
         self, n: int, o: s.Call, a: Any, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
     ) -> Mask:
         if isinstance(a, Function):
-            around = self.c.concrete(self.ref, self._around(self.function.block_of[n]) | self._runs_at)
-            guarded = around & _GUARDING
+            # One step only: what is called in turn by a function that few processes call is too often a log or a cache.
+            around = self.c.concrete(self.ref, self._around(self.function.block_of[n]))
+            guarded = around & _GUARDING | self._runs_at & _ASYNCHRONOUS
             if guarded:
                 self.c.cells.write(("runs", a.ref), guarded)
             self._keep_parts(n, a, call, positional, keywords, rest, o)
@@ -897,7 +972,7 @@ class _Visit:
             elif formal.kind == "**":
                 found.append(self._union(keywords.values()) | rest)
             else:
-                found.append(rest if rest else self.c.cells.read(("default", f.ref, formal.name)))
+                found.append(rest if rest else self.c.read(("default", f.ref, formal.name)))
         return found
 
     @staticmethod
@@ -913,10 +988,14 @@ class _Visit:
         """What a call of a project's function gives, by its relation; the arguments become facts of its entry."""
         masks = self._argument_masks(f, positional, keywords, rest, receiver)
         formals = self.ev.project.function(f.ref).formals
+        own = self.ev.structure.receiver(f.ref)
         for formal, mask in zip(formals, masks, strict=True):
-            if mask:
-                self._write(("entry", f.ref, formal.name), mask)
-        relation = self.c.cells.read(("result", f.ref))
+            # Which object a method runs on is decided where it is called; in the method it is the one it is.
+            if formal.name == own:
+                mask &= BIT[SPREAD]
+            if mask or self.c._makes_objects(f.ref):
+                self._write(("entry", f.ref, formal.name), mask, kept=True)
+        relation = self.c.read(("result", f.ref))
         return composed(relation, lambda k: masks[k] if k < len(masks) else 0)
 
     def _keep_parts(
@@ -929,16 +1008,16 @@ class _Visit:
         rest: Mask,
         o: s.Call,
     ) -> None:
-        shape = only(self.values[n])
-        if not isinstance(shape, Sequence) or shape.rest is not None or len(self.ev.callees(call.callees)) != 1:
+        length = _length(self.values[n])
+        if length is None:
             return
         masks = self._argument_masks(f, positional, keywords, rest, self._receiver(o))
-        self.parts[n] = tuple(
-            [
-                composed(self.c.cells.read(("result", f.ref, k)), lambda j: masks[j] if j < len(masks) else 0)
-                for k in range(len(shape.elements))
-            ]
-        )
+        found = [
+            composed(self.c.read(("result", f.ref, k)), lambda j: masks[j] if j < len(masks) else 0)
+            for k in range(length)
+        ]
+        before = self.parts.get(n)
+        self.parts[n] = tuple(found) if before is None else tuple(map(operator.or_, before, found))
 
     def _make(self, cls: FunctionRef, positional: list[Mask], keywords: dict[str, Mask], rest: Mask) -> None:
         maker = self.ev.method(cls, "__init__")
@@ -950,8 +1029,7 @@ class _Visit:
             names.update(dict.fromkeys(self.ev.structure.declared(each), each))
         for position, (name, owner) in enumerate(names.items()):
             mask = positional[position] if position < len(positional) else keywords.get(name, rest)
-            if mask:
-                self._write(("entry", owner, name), mask)
+            self._write(("entry", owner, name), mask, kept=True)
 
     def _of_library(
         self, n: int, o: s.Call, a: External, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
@@ -1030,7 +1108,7 @@ class _Visit:
     def _loose(given: Mask) -> Mask:
         """What goes through a function of which nothing is known."""
         found = data(given)
-        return (found & _LOOSE) | (found & ~_CONCRETE)
+        return found & _LOOSE
 
     def _applied(self, known: Known, o: s.Call, given: Mask) -> Mask:
         """A function that the library calls, on elements of its arguments or on nothing that is known."""
@@ -1115,10 +1193,16 @@ class _Visit:
             around = self._around(self.function.block_of[o.function])
             self._write(("item", base.site, base.kind), given & ~_TO_SIZE | around)
             return 0
-        found = self.c.cells.read(("item", base.site, base.kind)) | self._receiver(o)
+        found = self.c.read(("item", base.site, base.kind)) | self._receiver(o)
         if row is not None and row.role == "get" and positional:
             return found | decides(positional[0]) | self._union(positional[1:])
         return found
+
+
+def _length(value: Value) -> int | None:
+    """The number of elements, if a value is certainly a tuple of one length."""
+    lengths = {len(a.elements) if isinstance(a, Sequence) and a.rest is None else None for a in value - UNKNOWN}
+    return lengths.pop() if len(lengths) == 1 else None
 
 
 _HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {

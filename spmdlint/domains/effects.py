@@ -39,7 +39,6 @@ from spmdlint.core.values import (
 from spmdlint.core.values import (
     Sequence as Elements,
 )
-from spmdlint.domains.content import Content
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -141,17 +140,19 @@ NOTHING = Series()
 class Effects:
     """Makes terms. One per run."""
 
-    def __init__(self, evaluation: Evaluation, conditions: Conditions, content: Content | None = None) -> None:
+    def __init__(self, evaluation: Evaluation, conditions: Conditions) -> None:
         self.ev = evaluation
         self.conditions = conditions
         self._terms: dict[FunctionRef, Term] = {}
         self._active: set[FunctionRef] = set()
         self.is_local_call: Callable[[Site], bool] = lambda _: False
         """Whether all arguments of a call are certainly in this process's memory or on its devices."""
-        if content is not None:
-            self.is_local_call = content.is_local_call
         self.host, self.callers = self._reached()
         self.speaking = self._find_speaking()
+
+    def asked_about(self) -> list[FunctionRef]:
+        """The functions in which processes may diverge, callees first."""
+        return [ref for ref in self.ev.called_first() if ref in self.speaking and ref in self.host]
 
     # -- who calls whom
 

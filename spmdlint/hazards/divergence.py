@@ -28,6 +28,7 @@ from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import NOTHING
 from spmdlint.core.values import External, Site, only
 from spmdlint.domains.content import (
+    BIT,
     CAUSES,
     IDENTITY,
     Content,
@@ -64,6 +65,8 @@ from spmdlint.program.link import FunctionRef
 from spmdlint.program.operands import inputs
 
 Hazard = OneOf["condition", "loop", "data", "unsteady", "checkpoint"]
+REPORTED: Mask = CAUSES & ~(BIT["thread"] | BIT["callback"])
+"""The causes of default findings: what another thread has stored is mostly there on all processes in the end."""
 EXPANSIONS = 7
 """How many conditions are tried both ways in one comparison."""
 
@@ -134,7 +137,7 @@ class Divergences:
 
     def _causes(self, ref: FunctionRef, block: int, test: int) -> Mask:
         """The causes of a condition: those of its facts that what it is made of has, where that is known."""
-        whole = content(truth(self.content.of(ref, test))) & CAUSES
+        whole = content(truth(self.content.of(ref, test))) & REPORTED
         if not whole:
             return 0
         guards = dict(self.conditions.guards(ref, block))
@@ -205,10 +208,12 @@ class Divergences:
         if head == "at":
             mask = self.content.of(leaf[1], leaf[2])
         elif head == "phi":
-            facts = self.content.functions[leaf[1]]
+            facts = self.content.functions.get(leaf[1])
+            if facts is None:
+                return CAUSES
             mask = self.content.concrete(leaf[1], facts.phis[NOTHING - 1 - leaf[2]])
         elif head == "parameter":
-            mask = self.content.cells.read(("entry", leaf[1], leaf[2]))
+            mask = self.content.read(("entry", leaf[1], leaf[2]))
         else:
             return CAUSES
         return any_facet(mask)
@@ -222,7 +227,7 @@ class Divergences:
             iterable, test = ssa.iterates(loop.header), function.blocks[loop.header].test
             if iterable is not None:
                 mask = (
-                    content(size_as_content(self.content.concrete(ref, self.content.iterated(ref, iterable)))) & CAUSES
+                    content(size_as_content(self.content.concrete(ref, self.content.iterated(ref, iterable)))) & REPORTED
                 )
             elif test is not None and ssa.arms(loop.header) is not None:
                 mask, iterable = self._causes(ref, loop.header, test), test
@@ -296,7 +301,7 @@ class Divergences:
 
     def _broadcasts(self, call: ParallelCall) -> bool:
         """Whether a call sends the value of one process to the others, which is what a file test is asked for."""
-        known = self.ev.knowledge.get(call.same) if isinstance(call.same, str) else None
+        known = self.ev.knowledge.get(call.same) if isinstance(call.same, str) and len(call.path) == 1 else None
         return known is not None and known.agreement and not known.gathers
 
     def _counts(self, ref: FunctionRef, kind: str) -> Callable[[ParallelCall], bool]:
@@ -373,10 +378,10 @@ class Divergences:
             o = function.operations[n]
             if not isinstance(o, s.Call) or function.block_of[n] not in evaluated.live:
                 continue
-            causes = CAUSES & choice(self.content.concrete(ref, masks[o.function]))
+            causes = REPORTED & choice(self.content.concrete(ref, masks[o.function]))
             method = function.operations[o.function]
             if isinstance(method, s.Attribute):
-                causes |= CAUSES & choice(self.content.concrete(ref, masks[method.base]))
+                causes |= REPORTED & choice(self.content.concrete(ref, masks[method.base]))
             if not causes:
                 continue
             kind = kinds(causes)[0]
