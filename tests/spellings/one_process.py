@@ -349,7 +349,7 @@ class Simulation:
             everyone = self.call(name, given, (program, tuple(str(args[n]) for n in static)))
             whole = [
                 own if axis is None else jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-                for own, axis, *parts in zip(given, axes, *everyone)
+                for own, axis, *parts in zip(given, axes, *everyone, strict=True)
             ]
             first = self.me * jax.local_device_count()
             results = run_over_all(*whole)
