@@ -89,9 +89,9 @@ class Conditions:
         if self.uniform.stored(ref, number):
             return itself
         if isinstance(o, s.Return):
-            return self.expression(ref, o.value, depth - 1) if o.value is not None else ("constant", "NoneType", None)
+            return self.expression(ref, o.value, depth) if o.value is not None else ("constant", "NoneType", None)
         if isinstance(o, (s.Store, s.Await)):
-            return self.expression(ref, o.value, depth - 1)
+            return self.expression(ref, o.value, depth)
         if isinstance(o, s.Unary):
             inner = self.expression(ref, o.operand, depth - 1)
             return ("not", inner) if o.operator == "not" else ("unary", o.operator, inner)
@@ -123,7 +123,7 @@ class Conditions:
     def of_definition(self, ref: FunctionRef, definition: int, depth: int = DEPTH) -> Expression:
         """The expression of a definition; a phi of two with one gate is a conditional expression."""
         if definition >= 0:
-            return self.expression(ref, definition, depth - 1)
+            return self.expression(ref, definition, depth)
         itself: Expression = ("phi", ref, definition)
         ssa = self.ev.structure.ssa(ref)
         phi = ssa.phi(definition)

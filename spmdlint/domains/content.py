@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from spmdlint.core.cells import Cells
+from spmdlint.core.conditions import Conditions
 from spmdlint.core.evaluation import ANY, Call, Evaluated, Evaluation
 from spmdlint.core.ssa import NOTHING, Definition, Phi, Ssa
 from spmdlint.core.values import (
@@ -251,6 +252,7 @@ class Content:
         self.gates: dict[tuple[FunctionRef, int, bool], tuple[int, ...]] = {}
         self.seeded = self._seeding()
         self.uniform = Uniform(evaluation.project)
+        self.conditions = Conditions(evaluation)
         self._demanded: set[Hashable] = set()
         self._setters = evaluation.project.fields_of_others
         self.cells.schedule(order if order is not None else evaluation.called_first())
@@ -354,12 +356,13 @@ class Content:
             known = self._imports[ref.path] = frozenset(each.module.split(".")[0] for each in modules)
         return known
 
-    def is_local_call(self, site: Site) -> bool:
-        """Whether all arguments of a call are certainly in this process's memory or on its devices."""
+    def is_local_call(self, site: Site, statics: frozenset[int] = frozenset()) -> bool:
+        """Whether all arguments of a call, but the static ones, are certainly in this process's memory or devices."""
         call = self.ev.project.function(site.ref).operations[site.number]
         if not isinstance(call, s.Call) or not call.arguments:
             return False
-        return not any(any_facet(self.of(site.ref, a.value)) & BIT[SPREAD] for a in call.arguments)
+        arrays = [a.value for position, a in enumerate(call.arguments) if position not in statics]
+        return not any(content(self.of(site.ref, n)) & BIT[SPREAD] for n in arrays)
 
     def iterated(self, ref: FunctionRef, iterable: int) -> Mask:
         """The facts of what a loop iterates over, with those of the containers it may be."""
@@ -449,10 +452,33 @@ class _Visit:
         separating = self.gates(phi)
         if separating:
             present = self._separating_presence(phi)
+            sized_alike = len({self._size_of(d) for d in phi.definitions}) == 1
             for block in separating:
                 decision = self._decision(block)
+                if sized_alike:
+                    decision &= ~_TO_SIZE
                 found |= decision if block in present else decision & ~_TO_PRESENCE
         return found
+
+    def _size_of(self, definition: Definition) -> Hashable:
+        """What is equal for definitions that certainly have as many elements."""
+        if definition < 0:
+            return definition
+        return self._size_at(definition, 8)
+
+    def _size_at(self, n: int, depth: int) -> Hashable:
+        o = self.operations[n]
+        if depth and isinstance(o, (s.Store, s.Await)):
+            return self._size_at(o.value, depth - 1)
+        if isinstance(o, s.Load):
+            definition = self.ssa.loads.get(n)
+            return self._size_of(definition) if definition is not None and definition >= 0 and depth else definition
+        if depth and isinstance(o, s.Call) and o.arguments:
+            callee = only(self.ev.callees(self.values[o.function]))
+            row = self.ev.row(callee.name) if isinstance(callee, External) else None
+            if row is not None and (row.elements == (0,) or row.role == "enumerate"):
+                return self._size_at(o.arguments[0].value, depth - 1)
+        return self.c.conditions.expression(self.ref, n)
 
     def _separating_presence(self, phi: Phi) -> tuple[int, ...]:
         """The branches that decide whether a phi is None."""
@@ -465,18 +491,12 @@ class _Visit:
 
     def _present(self, definition: Definition) -> Hashable:
         """True or False for what is certainly something, or None; the definition itself where that is not known."""
-        value = (
-            self.known.phis[NOTHING - 1 - definition]
-            if definition < NOTHING
-            else self.values[definition]
-            if definition >= 0
-            else JUST_NONE
-        )
-        if value == JUST_NONE:
-            return False
-        if value and all(a != NONE and type(a) is not Open and type(a) not in (Parameter, Member) for a in value):
-            return True
-        return self._same(definition)
+        if definition < NOTHING:
+            value = self.known.phis[NOTHING - 1 - definition]
+        else:
+            value = self.values[definition] if definition >= 0 else JUST_NONE
+        present = self._is_present(value)
+        return self._same(definition) if present is None else present
 
     def gates(self, phi: Phi) -> tuple[int, ...]:
         """The branches that decide which of different values a phi takes."""
@@ -601,7 +621,27 @@ class _Visit:
             for block in self.gates(phi) if phi is not None else ():
                 decided |= self._decision(block)
             for position in range(length):
-                self.c.cells.write(("result", self.ref, position), decided)
+                self.c.cells.write(("result", self.ref, position), decided & self._differs(position))
+
+    def _differs(self, position: int) -> Mask:
+        """The facets in which the returns of a function may differ in one element of what they return."""
+        given: set[Value] = set()
+        for number, operation in enumerate(self.operations):
+            if type(operation) is s.Return:
+                for a in self.values[number] - UNKNOWN:
+                    given.add(a.elements[position] if isinstance(a, Sequence) else UNKNOWN)
+        if len(given) == 1 and isinstance(only(next(iter(given))), (Constant, Function, Class)):
+            return 0
+        presence = {self._is_present(value) for value in given}
+        return -1 if len(presence) > 1 or None in presence else ~_TO_PRESENCE
+
+    @staticmethod
+    def _is_present(value: Value) -> bool | None:
+        """Whether a value is certainly something, or certainly None; None if that is not known."""
+        if value == JUST_NONE:
+            return False
+        certain = all(a != NONE and type(a) not in (Open, Parameter, Member) for a in value)
+        return True if value and certain else None
 
     # -- operations
 
@@ -770,6 +810,8 @@ class _Visit:
 
     def ifexp(self, n: int, o: s.IfExp) -> Mask:
         found = self.masks[o.body] | self.masks[o.orelse]
+        if self._size_at(o.body, 8) == self._size_at(o.orelse, 8):
+            return found | decides(truth(self.masks[o.test])) & ~_TO_SIZE
         same = self.values[o.body] == self.values[o.orelse] and isinstance(
             only(self.values[o.body]), (Constant, Function)
         )

@@ -20,6 +20,7 @@ from spmdlint.core.conditions import Conditions, Expression, decided_in, normal,
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import Ssa
 from spmdlint.core.values import (
+    NONE,
     OPEN,
     Alternative,
     Arguments,
@@ -145,10 +146,13 @@ class Effects:
         self.conditions = conditions
         self._terms: dict[FunctionRef, Term] = {}
         self._active: set[FunctionRef] = set()
-        self.is_local_call: Callable[[Site], bool] = lambda _: False
+        self.is_local_call: Callable[[Site, frozenset[int]], bool] = lambda site, statics: False
         """Whether all arguments of a call are certainly in this process's memory or on its devices."""
+        self._is_searching = True
+        """Before the speaking functions are known, a compiled function counts as one that speaks."""
         self.host, self.callers = self._reached()
         self.speaking = self._find_speaking()
+        self._is_searching = False
 
     def asked_about(self) -> list[FunctionRef]:
         """The functions in which processes may diverge, callees first."""
@@ -395,11 +399,25 @@ class Effects:
         expressions: tuple[tuple[str | None, Expression], ...],
         path: tuple[Site, ...],
     ) -> Term:
+        if isinstance(a, Result) and any(_is_symbolic(x) for value in a.arguments.all() for x in value):
+            return NOTHING if self._direct(ref, n, a, arguments, path) is None else Invoke(a, arguments, expressions, path)
+        if isinstance(a, Member) and self._is_merged(a):
+            # Which of the classes it is, nobody knows: all of them have to.
+            callees = self.ev.callees(frozenset((a,)))
+            if not all(self._may_speak(ref, n, each, arguments) for each in callees if each != OPEN):
+                return NOTHING
         if isinstance(a, Parameter) or (isinstance(a, Member) and _is_symbol(a)):
             if any(self._may_speak(ref, n, each, arguments) for each in self.ev.callees(frozenset((a,)))):
                 return Invoke(a, arguments, expressions, path)
             return NOTHING
         return self._concrete(ref, n, a, arguments, expressions, path)
+
+    def _is_merged(self, a: Member) -> bool:
+        """Whether the receiver of a method is known by an annotation alone, which derived classes fit as well."""
+        return any(
+            isinstance(base, Object) and base.site is None and isinstance(base.kind, FunctionRef) and not _is_self(self, a)
+            for base in self.ev.resolved(frozenset((a.base,)))
+        )
 
     def _may_speak(self, ref: FunctionRef, n: int, a: Alternative, arguments: Arguments) -> bool:
         if any(each in self.speaking for each in self._runs(a, arguments)):
@@ -449,8 +467,10 @@ class Effects:
         if isinstance(a, External):
             known = self.ev.knowledge.get(a.name)
             if known is not None and known.kind == "apply" and known.runs:
+                elements = tuple([self.ev.element(value) for value in arguments.positional[1:]])
+                given = Arguments(elements) if elements else Arguments(open=True)
                 parts = [
-                    self._of_alternative(ref, n, each, Arguments(open=True), (), path)
+                    self._of_alternative(ref, n, each, given, (), path)
                     for each in sorted(self._applied(known, arguments), key=_place)
                 ]
                 return alternatives(parts) if parts else NOTHING
@@ -516,7 +536,11 @@ class Effects:
             return self._of_known(a.name, self.ev.knowledge.get(a.name), arguments, path)
         if isinstance(a, Member) and isinstance(a.base, Result):
             name = self.ev.knowledge.outside(f"{a.base.name}.{a.name}")
-            return self._of_known(name, self.ev.knowledge.get(name), arguments, path)
+            known = self.ev.knowledge.get(name)
+            if known is not None and known.checkpoint:
+                if any(self._names_participants(x, 3) for value in a.base.arguments.all() for x in value):
+                    return None
+            return self._of_known(name, known, arguments, path)
         if isinstance(a, Result):
             return self._compiled(ref, n, a, path)
         if isinstance(a, (Member, type(OPEN))):
@@ -530,6 +554,8 @@ class Effects:
             return None
         position = known.positional.index(known.label) if known.label in known.positional else None
         label = arguments.get(known.label, position) if known.label is not None else None
+        if known.checkpoint and any(self._names_participants(x, 3) for value in arguments.all() for x in value):
+            return None
         if known.among is not None:
             among = known.positional.index(known.among) if known.among in known.positional else None
             if arguments.get(known.among, among) is not None:
@@ -548,6 +574,18 @@ class Effects:
             if isinstance(said, Constant) and isinstance(said.value, str)
             else self._template(path[-1], known, position),
         )
+
+    def _names_participants(self, a: Alternative, depth: int) -> bool:
+        """Whether options say which processes take part."""
+        if not isinstance(a, Result) or depth == 0:
+            return False
+        row = self.ev.row(a.name)
+        if row is not None and row.role == "participants":
+            given = dict(a.arguments.keywords)
+            active, primary = given.get("active_processes"), given.get("primary_host")
+            named = active is not None and only(active) != NONE
+            return named or (primary is not None and only(primary) == NONE)
+        return any(self._names_participants(x, depth - 1) for value in a.arguments.all() for x in value)
 
     def _template(self, site: Site, known: Known, position: int | None) -> str | None:
         function = self.ev.project.function(site.ref)
@@ -588,11 +626,14 @@ class Effects:
             return None
         if not (known.kind == "jit" or known.spans) or self._is_local(a):
             return None
-        if known.kind == "jit" and not self._is_sharded(a) and self.is_local_call(path[-1]):
-            return None
+        if known.kind == "jit" and not self._is_sharded(a) and not self._is_searching:
+            if self._is_placed_here(path[-1]):
+                return None
+            if self.is_local_call(path[-1], self._statics(a)) and not self._communicates(a):
+                return None
         if not self.ev.wrapped(a):
             return None
-        strength: Strength = "strong" if known.spans or self._is_sharded(a) else "weak"
+        strength: Strength = "strong" if known.spans or self._is_sharded(a) or (not self._is_searching and self._communicates(a)) else "weak"
         return ParallelCall(
             self._name(a),
             strength,
@@ -600,6 +641,43 @@ class Effects:
             path,
             carried=carries(self.ev.project.function(path[-1].ref), path[-1].number),
         )
+
+    def _statics(self, a: Result) -> frozenset[int]:
+        """The positions of the arguments that a compiled function takes as constants."""
+        found: set[int] = set()
+        numbers = a.arguments.get("static_argnums", None) or frozenset()
+        names = a.arguments.get("static_argnames", None) or frozenset()
+        formals: list[str] = []
+        for f in self.ev.wrapped(a):
+            if isinstance(f, Function):
+                formals = [each.name for each in self.ev.project.function(f.ref).formals]
+        for value in (numbers, names):
+            for each in value:
+                parts = [x for v in each.elements for x in v] if isinstance(each, Elements) else [each]
+                for part in parts:
+                    if isinstance(part, Constant) and isinstance(part.value, int):
+                        found.add(part.value)
+                    elif isinstance(part, Constant) and part.value in formals:
+                        found.add(formals.index(str(part.value)))
+        return frozenset(found)
+
+    def _is_placed_here(self, site: Site) -> bool:
+        """Whether a call is in the block of a manager that puts everything on one device."""
+        function, values = self.ev.project.function(site.ref), self.ev.functions[site.ref].values
+        for n, o in enumerate(function.operations[: site.number]):
+            if type(o) is s.Enter:
+                made = only(values[o.manager])  # type: ignore[union-attr]
+                row = self.ev.row(made.name) if isinstance(made, Result) else None
+                if row is not None and row.role == "local":
+                    ends = [m for m, e in enumerate(function.operations) if type(e) is s.Leave and e.manager == o.manager]  # type: ignore[union-attr]
+                    if n < site.number and (not ends or site.number < max(ends)):
+                        return True
+        return False
+
+    def _communicates(self, a: Result) -> bool:
+        """Whether a compiled function contains a call that all processes must make."""
+        inner = (f.ref for f in self.ev.callees(self.ev.wrapped(a)) if isinstance(f, Function))
+        return any(call.everyone for ref in inner for call in calls_in(self.term(ref)))
 
     def _name(self, a: Result) -> str:
         for each in sorted(self.ev.wrapped(a), key=_place):
@@ -622,7 +700,7 @@ class Effects:
     def _is_local(self, a: Alternative, depth: int = 6) -> bool:
         """Whether something is made of the devices of this process, or of one device."""
         if isinstance(a, Object) and a.kind == "list":
-            return any(self._is_local(each, depth - 1) for each in self.ev.items(a)) if depth else False
+            return depth > 0 and any(self._is_local(each, depth - 1) for each in self.ev.items(a))
         if isinstance(a, Elements):
             return any(self._is_local(x, depth - 1) for v in a.elements for x in v) if depth else False
         if not isinstance(a, Result) or depth == 0:
@@ -637,6 +715,8 @@ class Effects:
             ):
                 return True
         known = self.ev.knowledge.get(a.name)
+        if known is not None and known.kind == "mesh" and self._is_written_out(a, known):
+            return True
         functions = {id(v) for v in (self.ev.wrapped(a),)} if known is not None else set()
         return any(
             self._is_local(each, depth - 1)
@@ -644,6 +724,20 @@ class Effects:
             if id(value) not in functions
             for each in value
         )
+
+    def _is_written_out(self, mesh: Result, known: Known) -> bool:
+        """Whether a mesh is of devices that are listed one by one: processes that own none of them take no part."""
+        given = mesh.arguments.get("devices", 0 if known.sizes == "devices" else None)
+        lists = [a for a in given or () if isinstance(a, (Object, Elements))]
+        if given is None or len(lists) != len(given):
+            return False
+        for a in lists:
+            if isinstance(a, Elements):
+                continue
+            made = self.ev.project.function(a.site.ref).operations[a.site.number] if a.site is not None else None
+            if not (isinstance(made, s.Display) and made.elements and not made.starred):
+                return False
+        return bool(lists)
 
     # -- substitution
 
@@ -683,6 +777,12 @@ class Effects:
 
 _LOCAL = ("jax.local_devices",)
 _ONE_DEVICE = "SingleDeviceSharding"
+
+
+def _is_self(effects: Effects, a: Member) -> bool:
+    """Whether a member is one of a method's own receiver."""
+    base = a.base
+    return isinstance(base, Parameter) and effects.ev.structure.receiver(base.ref) == base.name
 
 
 class _Instance:
@@ -732,9 +832,13 @@ class _Instance:
         path = (*self.path, *term.path)
         if len(path) > 12:
             return Unknown()
+        made = self.values.alternative(term.callee)
+        run = self.effects._concrete if made == frozenset((term.callee,)) else self.effects._of_alternative
+        if isinstance(term.callee, (Parameter, Member)):
+            run = self.effects._of_alternative
         parts = [
-            self.effects._of_alternative(term.path[-1].ref, term.path[-1].number, a, arguments, expressions, path)
-            for a in sorted(self.values.alternative(term.callee), key=_place)
+            run(term.path[-1].ref, term.path[-1].number, a, arguments, expressions, path)
+            for a in sorted(made, key=_place)
         ]
         return alternatives(parts) if parts else NOTHING
 
@@ -744,6 +848,15 @@ def _about_process(condition: Expression) -> bool:
         part in ("rank", "count") if type(part) is str else type(part) is tuple and _about_process(part)
         for part in condition
     )
+
+
+def _is_symbolic(a: Alternative) -> bool:
+    """Whether what a library made depends on what is passed: the mesh of a map, its devices."""
+    if isinstance(a, Parameter):
+        return True
+    if isinstance(a, Member):
+        return _is_symbol(a)
+    return isinstance(a, Result) and any(_is_symbolic(x) for value in a.arguments.all() for x in value)
 
 
 def _is_symbol(a: Member) -> bool:

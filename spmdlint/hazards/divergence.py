@@ -25,7 +25,7 @@ from spmdlint.core.conditions import (
     simplified,
 )
 from spmdlint.core.evaluation import Evaluation
-from spmdlint.core.ssa import NOTHING
+from spmdlint.core.ssa import NOTHING, Loop, Ssa
 from spmdlint.core.values import External, Site, only
 from spmdlint.domains.content import (
     BIT,
@@ -59,6 +59,7 @@ from spmdlint.domains.effects import (
     specialised,
     without_pauses,
 )
+from spmdlint.hazards.why import Why
 from spmdlint.heuristics.extent import Extent
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -67,6 +68,9 @@ from spmdlint.program.operands import inputs
 Hazard = OneOf["condition", "loop", "data", "unsteady", "checkpoint"]
 REPORTED: Mask = CAUSES & ~(BIT["thread"] | BIT["callback"])
 """The causes of default findings: what another thread has stored is mostly there on all processes in the end."""
+LARGEST = 1 << 16
+"""The largest number of a process that is tried."""
+_OF_JAX = ("jax.", "orbax.", "flax.")
 EXPANSIONS = 7
 """How many conditions are tried both ways in one comparison."""
 
@@ -103,6 +107,7 @@ class Divergences:
         self.effects = effects
         self.conditions = conditions
         self.hand = hand
+        self.why = Why(evaluation, content)
 
     def found(self) -> Iterator[Divergence]:
         """Every divergence, function by function, inner branches first; each call is named once."""
@@ -123,7 +128,7 @@ class Divergences:
             if mask and not self.intended(ref, test):
                 divergence = self._at_branch(ref, block, test, kinds(mask), term)
                 if divergence is not None:
-                    found.append((self._extent(ref, block), divergence))
+                    found.append((len(self._extent(ref, block)), divergence))
         found.extend(self._loops(ref))
         told: set[Site] = set()
         for _, divergence in sorted(found, key=lambda pair: pair[0]):
@@ -173,15 +178,35 @@ class Divergences:
             if holds:
                 found.update(self._equal_to_all(guard))
         function, ssa = self.ev.project.function(ref), self.ev.structure.ssa(ref)
+        for literal in self._compared(ref, block):
+            found.update(self._equal_to_all(literal))
         for n, call in self.ev.functions[ref].calls.items():
             callee = only(call.callees)
             row = self.ev.row(callee.name) if isinstance(callee, External) else None
             if row is None or row.role != "asserts":
                 continue
             at = function.block_of[n]
-            if at != block and ssa.dominates(at, block):
+            if ssa.dominates(at, block) and (at != block or n < (function.blocks[block].test or 0)):
                 found.update(self._inside(ref, n, 6))
         return frozenset(found)
+
+    def _compared(self, ref: FunctionRef, block: int) -> Iterator[Expression]:
+        """What holds in a block because another branch before it, which every job of several processes gets to, raises."""
+        ssa = self.ev.structure.ssa(ref)
+        for each in self.ev.functions[ref].live:
+            arms, test = ssa.arms(each), ssa.blocks[each].test
+            if arms is None or test is None or not ssa.dominates(ssa.join(each), block):
+                continue
+            fails = [not self._reaches(ssa, arm, ssa.join(each)) for arm in arms]
+            if fails.count(True) == 1 and all(
+                decided_in(guard, world) is holds
+                for guard, holds in self.conditions.guards(ref, each)
+                for world in WORLDS
+                if world[1] > 1
+            ):
+                literal, holds = self.conditions.literal(ref, test)
+                if holds == fails[1]:
+                    yield literal
 
     def _equal_to_all(self, guard: Expression) -> Iterator[Expression]:
         """What a guard says to be equal to a value that has no cause."""
@@ -237,7 +262,7 @@ class Divergences:
             if not mask or any(_is_alone(guard, holds) for guard, holds in guards.items()):
                 continue
             kind = kinds(mask)[0]
-            if kind == "files":
+            if kind == "files" and (ssa.iterates(loop.header) is not None or self._changes_in(ref, iterable, loop, 10)):
                 continue  # a finding about the order of the listing says more
             body = filtered(self.effects.expanded(self.effects.of_loop(ref, loop.header)), self._counts(ref, kind))
             calls = calls_in(body)
@@ -260,18 +285,50 @@ class Divergences:
         operation = self.ev.project.function(ref).operations[manager]
         callee = self.ev.project.function(ref).operations[operation.function] if isinstance(operation, s.Call) else None
         name = callee.name if isinstance(callee, (s.Attribute, s.Load)) else ""
-        return name in self.ev.rows.failing
+        if name in self.ev.rows.failing:
+            return True
+        for a in self.ev.functions[ref].values[manager]:
+            if self.ev.is_generator(a) and a.kind != ref:
+                made = self.ev.project.function(a.kind)  # type: ignore[arg-type]
+                if any(self._expects(a.kind, o.manager) for o in made.operations if type(o) is s.Enter):  # type: ignore[arg-type]
+                    return True
+        return False
 
-    def _extent(self, ref: FunctionRef, block: int) -> int:
-        """How much code a branch decides over."""
+    def _extent(self, ref: FunctionRef, block: int) -> set[int]:
+        """The code that a branch decides over; if it may leave a loop, all of that."""
         ssa = self.ev.structure.ssa(ref)
-        join, seen, pending = ssa.join(block), {block}, [block]
+        join: int | None = ssa.join(block)
+        if any(not self._reaches(ssa, target, join) for target in ssa.usual(block)):
+            join = None  # whoever leaves on one of its ways misses all that follows
+        seen: set[int] = set()
+        pending = [block]
         while pending:
             for target in ssa.usual(pending.pop()):
-                if target != join and target not in seen:
+                if target not in (join, block) and target not in seen:
                     seen.add(target)
                     pending.append(target)
-        return len(seen)
+        for loop in ssa.loops:
+            if block in loop.exits:
+                seen |= loop.blocks
+        return seen
+
+    @staticmethod
+    def _reaches(ssa: Ssa, start: int, end: int | None) -> bool:
+        seen, pending = {start}, [start]
+        while pending:
+            each = pending.pop()
+            if each == end:
+                return True
+            for target in ssa.usual(each):
+                if target not in seen:
+                    seen.add(target)
+                    pending.append(target)
+        return False
+
+    def _decided_here(self, ref: FunctionRef, block: int, calls: Sequence[ParallelCall]) -> list[ParallelCall]:
+        """Those of some calls that a branch decides about; others differ because of branches of their own."""
+        function, extent = self.ev.project.function(ref), self._extent(ref, block)
+        return [call for call in calls if function.block_of[call.site.number] in extent]
 
     # -- branches
 
@@ -279,6 +336,8 @@ class Divergences:
         condition, _ = self.conditions.literal(ref, test)
         kind = "group" if causes[0] == "identity" and _is_membership(condition) else causes[0]
         counted = filtered(quitting(term, leaves_job=kind == "identity"), self._counts(ref, kind))
+        if kind == "identity" and self._is_rank_of_others(ref, test):
+            counted = filtered(counted, lambda call: isinstance(call.same, str) and not call.same.startswith(_OF_JAX))
         difference = None
         for one, other in self._sides(ref, block, condition, counted):
             difference = first_difference(one, other, EXPANSIONS)
@@ -286,8 +345,13 @@ class Divergences:
                 break
         if difference is None:
             return None
-        call, others = difference
-        if kind == "files" and not any(self._broadcasts(each) for each in difference_calls(difference)):
+        here = self._decided_here(ref, block, difference_calls(difference))
+        if not here:
+            return None
+        call, others = here[0], tuple(here[1:])
+        if kind == "files" and not (
+            any(self._broadcasts(each) for each in here) or self._is_asked_again(ref, block, test)
+        ):
             return None
         ssa = self.ev.structure.ssa(ref)
         return Divergence(
@@ -299,10 +363,42 @@ class Divergences:
             loop=any(loop.header == block for loop in ssa.loops),
         )
 
+    def _is_asked_again(self, ref: FunctionRef, block: int, test: int) -> bool:
+        """Whether a loop asks for the same file in every round: each process looks at a time of its own."""
+        ssa = self.ev.structure.ssa(ref)
+        around = [loop for loop in ssa.loops if block in loop.blocks]
+        return bool(around) and not self._changes_in(ref, test, around[0], 10)
+
+    def _changes_in(self, ref: FunctionRef, number: int, loop: Loop, depth: int) -> bool:
+        """Whether what an operation is made of is computed in a loop."""
+        ssa = self.ev.structure.ssa(ref)
+        o = self.ev.project.function(ref).operations[number]
+        if isinstance(o, s.Load):
+            definition = ssa.loads.get(number)
+            if definition is None or definition == NOTHING:
+                return False
+            if ssa.block_of(definition) not in loop.blocks:
+                return False
+            if definition < NOTHING:
+                return True
+            return self._changes_in(ref, definition, loop, depth - 1) if depth else True
+        if isinstance(o, (s.Next, s.Item)):
+            return True
+        if isinstance(o, s.Call) and self._changes_in(ref, o.function, loop, depth - 1):
+            return True
+        return any(self._changes_in(ref, each, loop, depth - 1) for each in inputs(o)) if depth else True
+
     def _broadcasts(self, call: ParallelCall) -> bool:
         """Whether a call sends the value of one process to the others, which is what a file test is asked for."""
         known = self.ev.knowledge.get(call.same) if isinstance(call.same, str) and len(call.path) == 1 else None
         return known is not None and known.agreement and not known.gathers
+
+    def _is_rank_of_others(self, ref: FunctionRef, test: int) -> bool:
+        """Whether another library tells the processes apart, in a program where each has a JAX of its own."""
+        if self.hand.several.surely_around(ref.path):
+            return False
+        name = self.why.source(ref, test, "identity")
+        return bool(name) and not name.startswith("jax.")
 
     def _counts(self, ref: FunctionRef, kind: str) -> Callable[[ParallelCall], bool]:
         """Which calls count behind a condition with this kind of cause."""
@@ -424,13 +520,24 @@ def _is_membership(condition: Expression) -> bool:
 
 def _pairs(condition: Expression, guards: dict[Expression, bool]) -> Iterator[tuple[World, World]]:
     """Two processes of one job that get to a condition and go different ways."""
-    for world in WORLDS:
-        if world[1] < 2 or not _gets_there(world, guards):
-            continue
-        for rank in range(world[0] + 1, world[1]):
-            other = (rank, world[1])
-            if _gets_there(other, guards) and decided_in(condition, world) is not decided_in(condition, other):
-                yield world, other
+    numbers = {abs(n) for each in (condition, *guards) for n in _numbers(each)}
+    ranks = sorted({0, 1, 2, 3} | {n + d for n in numbers for d in (-1, 0, 1) if 0 <= n + d < LARGEST})
+    for count in sorted({2, 3, 4, ranks[-1] + 1}):
+        here = [(rank, count) for rank in ranks if rank < count and _gets_there((rank, count), guards)]
+        for position, world in enumerate(here):
+            for other in here[position + 1 :]:
+                if decided_in(condition, world) is not decided_in(condition, other):
+                    yield world, other
+                    break
+
+
+def _numbers(expression: Expression) -> Iterator[int]:
+    """The integers in an expression."""
+    for part in expression:
+        if type(part) is int:
+            yield part
+        elif type(part) is tuple:
+            yield from _numbers(part)
 
 
 def _pairs_of_all() -> Iterator[tuple[World, World]]:
@@ -500,10 +607,22 @@ def first_difference(
             continue
         if isinstance(a, Leave) or isinstance(b, Leave):
             return _rest((right if isinstance(a, Leave) else left)[position:]) or _fewer(rounds)
-        return _rest(left[position:]) or _rest(right[position:])
+        return _unmatched(left[position:], right[position:])
     if rounds and any(isinstance(side[position], Leave) for side in (left, right) if position < len(side)):
         return _fewer(rounds)
     return _rest(left[position:]) or _rest(right[position:])
+
+
+def _unmatched(left: list[Term], right: list[Term]) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
+    """What one side does next; of the side that does what the other never does, if there is one."""
+    mine, yours = _rest(left), _rest(right)
+    if mine is not None and yours is not None:
+        others = [call for part in right for call in calls_in(part)]
+        if any(mine[0].matches(call) for call in others):
+            own = [call for part in left for call in calls_in(part)]
+            if not any(yours[0].matches(call) for call in own):
+                return yours
+    return mine or yours
 
 
 def _fewer(rounds: Sequence[ParallelCall]) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:

@@ -80,6 +80,19 @@ class Why:
             end = start
         return self._reason(end, came_from, kind)
 
+    def source(self, ref: FunctionRef, number: int, kind: str) -> str:
+        """The name of the library's function that is the source of a cause; empty if it is none."""
+        site = self.of(ref, number, kind).source.site
+        evaluated = self.ev.functions[site.ref]
+        call = evaluated.calls.get(site.number)
+        callees = self.ev.callees(call.callees) if call is not None else evaluated.values[site.number]
+        for a in callees:
+            if isinstance(a, External):
+                return a.name
+            if isinstance(a, Member) and isinstance(a.base, Result):
+                return self.ev.knowledge.outside(f"{a.base.name}.{a.name}")
+        return ""
+
     def _reason(self, end: Node, came_from: dict[Node, Node | None], kind: str) -> Reason:
         found: Reason | None = None
         node: Node | None = end

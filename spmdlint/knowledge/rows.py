@@ -14,7 +14,7 @@ from spmdlint.knowledge.files import read_file
 Role = Literal[
     "property", "static", "class", "super", "getattr", "setattr", "hasattr", "isinstance", "type", "bool",
     "enumerate", "zip", "map", "wraps", "manager", "namespace", "field",
-    "update", "get", "items", "values", "keys", "copy", "environment", "count", "optional", "asserts", "text",
+    "update", "get", "items", "values", "keys", "copy", "environment", "count", "optional", "asserts", "text", "participants", "options", "local",
 ]  # fmt: skip
 
 
