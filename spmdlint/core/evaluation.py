@@ -1282,7 +1282,8 @@ class Visit:
         if o.decorator and (known is None or not known.kind) and row is None:
             return self._decorated_by_unknown(arguments)
         # What goes into a function that nobody knows is of no use later, and nests without end.
-        kept = arguments if known is not None or row is not None else _NOT_KEPT
+        needed = known is not None and (known.kind is not None or known.checkpoint)
+        kept = arguments if needed or row is not None else _NOT_KEPT
         return frozenset((make_result(a.name, Site(self.ref, n), kept),))
 
     @staticmethod

@@ -455,8 +455,8 @@ class _Visit:
             sized_alike = len({self._size_of(d) for d in phi.definitions}) == 1
             for block in separating:
                 decision = self._decision(block)
-                if sized_alike:
-                    decision &= ~_TO_SIZE
+                if sized_alike:  # a bar or a list around the same elements
+                    decision &= _TO_CHOICE
                 found |= decision if block in present else decision & ~_TO_PRESENCE
         return found
 
@@ -811,7 +811,7 @@ class _Visit:
     def ifexp(self, n: int, o: s.IfExp) -> Mask:
         found = self.masks[o.body] | self.masks[o.orelse]
         if self._size_at(o.body, 8) == self._size_at(o.orelse, 8):
-            return found | decides(truth(self.masks[o.test])) & ~_TO_SIZE
+            return found | decides(truth(self.masks[o.test])) & _TO_CHOICE
         same = self.values[o.body] == self.values[o.orelse] and isinstance(
             only(self.values[o.body]), (Constant, Function)
         )
@@ -1101,7 +1101,8 @@ class _Visit:
             if not row.content:
                 return 0
             if row.same is not None:
-                return positional[row.same] if row.same < len(positional) else given
+                passed = positional[row.same] if row.same < len(positional) else given
+                return passed & ~BIT[SPREAD] if self.ev.rows.is_host(a.name) else passed
             if row.turns:
                 return as_text(given, row.turns)
             if row.makes is not None:

@@ -328,7 +328,8 @@ class Divergences:
     def _decided_here(self, ref: FunctionRef, block: int, calls: Sequence[ParallelCall]) -> list[ParallelCall]:
         """Those of some calls that a branch decides about; others differ because of branches of their own."""
         function, extent = self.ev.project.function(ref), self._extent(ref, block)
-        return [call for call in calls if function.block_of[call.site.number] in extent]
+        here = [call for call in calls if function.block_of[call.site.number] in extent]
+        return [call for call in here if not self.intended(ref, call.site.number)]
 
     # -- branches
 
