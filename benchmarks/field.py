@@ -372,6 +372,12 @@ def _records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def _command(text: str) -> list[str]:
+    """The words of a command. A program that is given by its path is still found in the folder of a project."""
+    program, *rest = shlex.split(text)
+    return [str(Path(program).absolute()) if os.sep in program and Path(program).is_file() else program, *rest]
+
+
 def _default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spmdlint-field"
 
@@ -392,8 +398,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     usual = [sys.executable, "-m", "spmdlint", "check", ".", "--no-cache", "-j", "1", "--output-format", "json"]
     usual += [] if options.no_preview else ["--preview"]
-    command = shlex.split(options.command) if options.command else usual
-    against = shlex.split(options.against) if options.against else None
+    command = _command(options.command) if options.command else usual
+    against = _command(options.against) if options.against else None
     chosen = projects(options.data)
     if unknown := set(options.projects) - {each.name for each in chosen}:
         parser.error(f"no such project: {', '.join(sorted(unknown))}")
@@ -421,14 +427,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return Compared(), [f"failed: {error}"], True
 
     every: list[Compared] = []
-    failed = False
+    failed = 0
     with ThreadPoolExecutor(options.jobs) as pool:
         for compared, lines, broke in pool.map(guarded, chosen):
             every.append(compared)
-            failed |= broke
+            failed += broke
             for line in lines:
                 print(line, flush=True)
-    print(f"\n{len(chosen)} projects\n")
+    print(f"\n{len(chosen)} projects{f', of which {failed} failed' if failed else ''}\n")
     print("\n".join(table(every)))
     return 2 if failed else int(any(each.fails() for each in every))
 

@@ -165,6 +165,14 @@ def test_previews_are_not_due_without_them(bench, capsys):
     assert bench.run("--command", empty, "--no-preview") == 0
 
 
+def test_a_program_by_its_path(bench, monkeypatch):
+    program = bench.folder / "linter.sh"
+    program.write_text(f"#!/bin/sh\n{bench.command()}\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(bench.folder)
+    assert bench.run("--command", "./linter.sh") == 0
+
+
 def test_facts_that_nobody_judges_are_left_out(bench, capsys):
     assert bench.run("--command", bench.command(0, "SPMD301", "SPMD602", "SPMD901")) == 0
     assert rows(capsys.readouterr().out)["new"] == [0, 0, 0, 0]
@@ -180,7 +188,9 @@ def test_a_line_that_is_not_the_one_that_was_judged(bench, capsys):
 def test_a_command_that_fails(bench, capsys, command):
     shell = command if command == "no-such-program" else f"sh -c '{command}'"
     assert bench.run("--command", shell, "--limit", "1") == 2
-    assert "failed: " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "failed: " in printed
+    assert "1 projects, of which 1 failed" in printed
 
 
 def test_a_commit_that_cannot_be_had(bench, capsys):
