@@ -49,6 +49,10 @@ class Cells(Generic[Unit, Content]):
             self._readers.setdefault(key, {})[self._unit] = None
         return self._contents.get(key, self._bottom)
 
+    def contents(self) -> Iterable[tuple[Hashable, Content]]:
+        """Every cell that holds something."""
+        return self._contents.items()
+
     def writers(self, key: Hashable) -> Iterable[Unit]:
         """The units that contribute to a cell."""
         return self._written.get(key, ())

@@ -39,6 +39,7 @@ from spmdlint.core.values import (
     Sequence,
     Site,
     Substitution,
+    Super,
     Value,
     bind,
     constant,
@@ -57,7 +58,7 @@ from spmdlint.knowledge.rows import Row, Rows
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Module, Project
 
-Key: TypeAlias = tuple[Hashable, ...]
+Steps: TypeAlias = "list[tuple[int, Any, Callable[[Visit, int, Any], Value]]]"
 ANY = "*"
 """The name of the cell for the elements of a container whose key is not known."""
 _BUILTINS = frozenset(dir(builtins))
@@ -67,7 +68,7 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
 _SMALL = 1 << 20
 _CONTAINERS = frozenset(("list", "dict", "set"))
 MAX_PASSES = 6
-MAX_CHANGES = 24
+MAX_CHANGES = 10
 """How often the content of a cell may change before it is unknown: a backstop, because widening is not monotone."""
 _NOT_KEPT = Arguments(open=True)
 
@@ -214,21 +215,29 @@ class Evaluation:
         self._constants: dict[tuple[str, object], Value] = {}
         self._plans: dict[FunctionRef, Any] = {}
         self._decorated: dict[FunctionRef, str] = {}
-        self._solved = False
+        self.plans: dict[FunctionRef, tuple[list[Value], list[tuple[int, Steps]]]] = {}
+        # What was asked in one visit: cells do not change meanwhile. After the last one they never do.
         self._resolved: dict[Value, Value] = {}
         self._callees: dict[Value, Value] = {}
         self._lineages: dict[FunctionRef, list[FunctionRef]] = {}
+        self._attributes: dict[tuple[Object, str, Alternative], Value] = {}
         self.cells.schedule(order if order is not None else self._outside_in())
         self.cells.solve(self._visit)
-        # From here on nothing changes: what is asked twice is answered from these.
-        self._solved = True
+        self._forget()
 
     def _outside_in(self) -> list[FunctionRef]:
         """Modules first, then classes, then functions: what is imported is then known when it is read."""
         rank = {"module": 0, "class": 1, "function": 2, "lambda": 2}
         return sorted(self.project.functions(), key=lambda ref: rank[self.project.function(ref).kind])
 
+    def _forget(self) -> None:
+        self._resolved.clear()
+        self._callees.clear()
+        self._lineages.clear()
+        self._attributes.clear()
+
     def _visit(self, ref: FunctionRef) -> None:
+        self._forget()
         self.functions[ref] = Visit(self, ref).run()
 
     def called_first(self) -> list[FunctionRef]:
@@ -384,8 +393,9 @@ class Evaluation:
 
     def lineage(self, cls: FunctionRef) -> list[FunctionRef]:
         """A class and the project's classes that it is derived from, in the order in which attributes are looked up."""
-        if self._solved and cls in self._lineages:
-            return self._lineages[cls]
+        known = self._lineages.get(cls)
+        if known is not None:
+            return known
         found: dict[FunctionRef, None] = {cls: None}
         pending = [cls]
         while pending:
@@ -394,9 +404,8 @@ class Evaluation:
                     if isinstance(each, Class) and each.ref not in found:
                         found[each.ref] = None
                         pending.append(each.ref)
-        if self._solved:
-            self._lineages[cls] = list(found)
-        return list(found)
+        self._lineages[cls] = list(found)
+        return self._lineages[cls]
 
     def derived(self, cls: FunctionRef) -> list[FunctionRef]:
         """The project's classes derived from a class, directly or not, in a fixed order."""
@@ -447,11 +456,20 @@ class Evaluation:
             return self._bound(found, None, a)
         if isinstance(a, Result):
             return frozenset((make_member(a, name),))
+        if isinstance(a, Super):
+            own = self.class_attribute(a.ref, name)
+            return UNKNOWN if own is None else self._bound(own, a.receiver, Class(a.ref))
         if isinstance(a, Function) and name in ("func", "__wrapped__", "__func__"):
             return frozenset((a,))
         return UNKNOWN
 
     def _of_object(self, a: Object, name: str, receiver: Alternative) -> Value:
+        known = self._attributes.get((a, name, receiver))
+        if known is None:
+            known = self._attributes[a, name, receiver] = self._find_attribute(a, name, receiver)
+        return known
+
+    def _find_attribute(self, a: Object, name: str, receiver: Alternative) -> Value:
         cls = a.kind
         if not isinstance(cls, FunctionRef):
             return frozenset((make_member(a, name),))
@@ -561,12 +579,12 @@ class Evaluation:
 
     def resolved(self, value: Value, seen: frozenset[Alternative] = frozenset()) -> Value:
         """A value with symbols replaced by what all callers pass."""
-        if self._solved and not seen:
-            known = self._resolved.get(value)
-            if known is None:
-                known = self._resolved[value] = self._resolve(value, seen)
-            return known
-        return self._resolve(value, seen)
+        if seen:
+            return self._resolve(value, seen)
+        known = self._resolved.get(value)
+        if known is None:
+            known = self._resolved[value] = self._resolve(value, seen)
+        return known
 
     def _resolve(self, value: Value, seen: frozenset[Alternative]) -> Value:
         for a in value:
@@ -632,7 +650,7 @@ class Evaluation:
         if isinstance(a, (Object, Class)):
             cls = a.kind if isinstance(a, Object) else a.ref
             return isinstance(cls, FunctionRef) and owner in self.lineage(cls)
-        return a != OPEN
+        return False  # nothing that a library made is an object of the class
 
     def bindings_for(
         self, ref: FunctionRef, arguments: Arguments, receiver: Alternative | None
@@ -663,13 +681,27 @@ class Evaluation:
                 found[parameter] = self.cells.read(("default", ref, formal.name)) or UNKNOWN
         return found
 
+    def enter(self, parameter: Parameter, value: Value) -> None:
+        """Add an argument to what callers pass: without bindings and without sites, which the join would lose anyway."""
+        self.cells.write(("entry", parameter.ref, parameter.name), frozenset(map(self._plain, self.resolved(value))))
+
+    def _plain(self, a: Alternative) -> Alternative:
+        if isinstance(a, Object):
+            if isinstance(a.kind, FunctionRef) and not self.is_generator(a):
+                return Object(a.site and Site(a.kind, 0), a.kind)
+            return Object(a.site, a.kind) if a.bindings else a
+        if isinstance(a, Function) and (a.bindings or a.receiver is not None):
+            receiver = self._plain(a.receiver) if a.receiver is not None else None
+            return Function(a.ref, receiver, (), 1 + depth_of(receiver))
+        return a
+
     def result_of(self, callee: Function, arguments: Arguments) -> Value:
         """What a call of a project's function gives."""
         ref = callee.ref
         given = self.bindings_for(ref, arguments, callee.receiver)
         for parameter, value in given.items():
             if value:
-                self.cells.write(("entry", ref, parameter.name), self.resolved(value))
+                self.enter(parameter, value)
         if self.project.function(ref).generator:
             bindings = bind({**dict(callee.bindings), **given})
             return frozenset((Object(Site(ref, 0), ref, bindings, 1 + nesting(bindings)),))
@@ -688,7 +720,7 @@ class Evaluation:
             given = self.bindings_for(maker, arguments, receiver)
             for parameter, value in given.items():
                 if value:
-                    self.cells.write(("entry", maker, parameter.name), self.resolved(value))
+                    self.enter(parameter, value)
             held = {p: v for p, v in given.items() if p.name != self.structure.receiver(maker)}
         else:
             held = self._record(cls, arguments.spread())
@@ -707,23 +739,21 @@ class Evaluation:
                 value = UNKNOWN
             if value is not None:
                 found[Parameter(owner, name)] = value
-                self.cells.write(("entry", owner, name), self.resolved(value))
+                self.enter(Parameter(owner, name), value)
         return found
 
     def callees(self, value: Value) -> Value:
         """Whom a call of a value may run: symbols resolved, callable objects as their method."""
-        if self._solved:
-            known = self._callees.get(value)
-            if known is not None:
-                return known
+        known = self._callees.get(value)
+        if known is not None:
+            return known
         found: Value = BOTTOM
         for a in self.resolved(value):
             if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
                 found = join(found, self.attribute(a, "__call__"))
             else:
                 found = join(found, frozenset((a,)))
-        if self._solved:
-            self._callees[value] = found
+        self._callees[value] = found
         return found
 
     # -- elements
@@ -813,7 +843,7 @@ class Visit:
         self.function = evaluation.project.function(ref)
         self.operations = self.function.operations
         self.ssa = evaluation.structure.ssa(ref)
-        self.values: list[Value] = [UNKNOWN] * len(self.operations)
+        self.values: list[Value] = []
         self.phis: list[Value] = [BOTTOM] * len(self.ssa.phis)
         self.calls: dict[int, Call] = {}
         self.live: set[int] = set()
@@ -823,14 +853,16 @@ class Visit:
 
     def run(self) -> Evaluated:
         """Evaluate the function and write what it gives to others."""
-        loops = bool(self.ssa.phis)
+        loops = self.ssa.goes_back
+        template, blocks = self._plan()
+        self.values = list(template)
         self.live.add(s.ENTRY)
         for _ in range(MAX_PASSES):
             before = list(self.phis)
             self._yields = BOTTOM
-            for block in self.ssa.order:
+            for block, steps in blocks:
                 if block in self.live:
-                    self._block(block)
+                    self._block(block, steps)
             for position, phi in enumerate(self.ssa.phis):
                 self.phis[position] = self._phi(phi)
             if not loops or before == self.phis:
@@ -838,18 +870,37 @@ class Visit:
         self._publish()
         return Evaluated(self.values, self.phis, self.calls, frozenset(self.live))
 
-    def _block(self, number: int) -> None:
+    def _block(self, number: int, steps: Steps) -> None:
+        values = self.values
+        for n, operation, handler in steps:
+            values[n] = handler(self, n, operation)
         block = self.function.blocks[number]
-        operations, values = self.operations, self.values
-        for n in block.operations:
-            handler = _HANDLERS.get(type(operations[n]))
-            if handler is not None:
-                values[n] = handler(self, n, operations[n])
-        arm = self._decided(number, block)
+        arm = self._decided(number, block) if block.test is not None else None
         for edge in block.edges:
             if arm is None or edge.target == arm or edge.kind not in ("true", "false"):
                 self.live.add(edge.target)
                 self.edges.add((number, edge.target))
+
+    def _plan(self) -> tuple[list[Value], list[tuple[int, Steps]]]:
+        """The values of constants, and for each block, in order, the operations that have values."""
+        known = self.ev.plans.get(self.ref)
+        if known is None:
+            operations = self.operations
+            values: list[Value] = [UNKNOWN] * len(operations)
+            blocks = []
+            for block in self.ssa.order:
+                steps = []
+                for n in self.function.blocks[block].operations:
+                    operation = operations[n]
+                    if isinstance(operation, s.Const):
+                        values[n] = self.ev.literal(operation.value)
+                    else:
+                        handler = _HANDLERS.get(type(operation))
+                        if handler is not None:
+                            steps.append((n, operation, handler))
+                blocks.append((block, steps))
+            known = self.ev.plans[self.ref] = (values, blocks)
+        return known
 
     def _decided(self, number: int, block: s.Block) -> int | None:
         """The target of a branch whose condition is known."""
@@ -1441,7 +1492,9 @@ class Visit:
         if owner is None:
             return UNKNOWN
         lineage = self.ev.lineage(owner)[1:]
-        return frozenset((Object(None, lineage[0]),)) if lineage else UNKNOWN
+        name = self.ev.structure.receiver(self.ref)
+        receiver = Parameter(self.ref, name) if name is not None else Object(None, owner)
+        return frozenset((Super(lineage[0], receiver),)) if lineage else UNKNOWN
 
     def _method_class(self) -> FunctionRef | None:
         ref: FunctionRef | None = self.ref

@@ -425,6 +425,12 @@ class Ssa:
     # -- order
 
     @cached_property
+    def goes_back(self) -> bool:
+        """Whether any edge leads to a block that comes earlier in the order."""
+        rank = {block: position for position, block in enumerate(self.order)}
+        return any(rank[t] <= rank[b] for b in self.order for t in self.successors[b])
+
+    @cached_property
     def order(self) -> tuple[int, ...]:
         """The blocks that control can reach, in reverse postorder."""
         seen = {ENTRY}

@@ -81,6 +81,13 @@ class Class(Struct, frozen=True, cache_hash=True, gc=False):
     ref: FunctionRef
 
 
+class Super(Struct, frozen=True, cache_hash=True, gc=False):
+    """A receiver as an object of the class that a method's own class is derived from."""
+
+    ref: FunctionRef
+    receiver: Alternative
+
+
 class Object(Struct, frozen=True, cache_hash=True, gc=False):
     """An object by the site that makes it: an instance of a class, or a container of the kind ``list``, ``dict``, ...
 
@@ -176,7 +183,7 @@ class Arguments(Struct, frozen=True, cache_hash=True, gc=False):
 
 Alternative: TypeAlias = (
     Open | External | ModuleValue | Constant | Parameter | Member | Function | Class | Object | Sequence
-    | Keywords | Result
+    | Keywords | Result | Super
 )  # fmt: skip
 Value: TypeAlias = frozenset[Alternative]
 Bindings: TypeAlias = tuple[tuple[Parameter, Value], ...]
@@ -331,6 +338,8 @@ class Substitution:
         kind = type(a)
         if kind is Parameter:
             return self.given.get(a, None) or frozenset((a,))  # type: ignore[arg-type]
+        if kind is Super:
+            return frozenset(Super(a.ref, each) for each in self.alternative(a.receiver))  # type: ignore[union-attr]
         if kind not in NESTED:
             return frozenset((a,))
         known = self._memo.get(a)

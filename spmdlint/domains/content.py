@@ -413,7 +413,7 @@ class _Visit:
                 masks[n] = handler(self, n, operation)
             for position, phi in enumerate(self.ssa.phis):
                 self.phis[position] |= self._phi(phi)
-            if before == self.phis:
+            if before == self.phis or not self.ssa.goes_back:
                 break
         self._publish()
         return Facts(self.masks, self.phis)

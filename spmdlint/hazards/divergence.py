@@ -100,14 +100,20 @@ class Divergences:
     """The check over all functions that run on the host."""
 
     def __init__(
-        self, evaluation: Evaluation, content: Content, effects: Effects, conditions: Conditions, hand: Extent
+        self,
+        evaluation: Evaluation,
+        content: Content,
+        effects: Effects,
+        conditions: Conditions,
+        hand: Extent,
+        why: Why,
     ) -> None:
         self.ev = evaluation
         self.content = content
         self.effects = effects
         self.conditions = conditions
         self.hand = hand
-        self.why = Why(evaluation, content)
+        self.why = why
 
     def found(self) -> Iterator[Divergence]:
         """Every divergence, function by function, inner branches first; each call is named once."""
