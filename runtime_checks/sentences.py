@@ -96,6 +96,14 @@ def made_without(short: Mapping[int, Mapping[str, Any]], function: str | None) -
             )
 
 
+def undecided(function: str) -> str:
+    """The remark on a program of which nothing can be proven."""
+    return (
+        f"It is not known whether {function} communicates between processes, so its calls are not compared: its "
+        "collectives, or what its kernels do between devices, cannot be read."
+    )
+
+
 def _folded(records: Records, say: Callable[[Mapping[str, Any]], str]) -> dict[str, list[int]]:
     told: dict[str, list[int]] = {}
     for number, record in sorted(records.items()):

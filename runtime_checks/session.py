@@ -23,6 +23,7 @@ from spmdlint.runtime_checks.provenance import Provenance
 from spmdlint.runtime_checks.recording import Recording
 from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
+from spmdlint.runtime_checks.sentences import undecided
 from spmdlint.runtime_checks.setup import Setup
 from spmdlint.runtime_checks.store import Store, StoreLostError
 from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
@@ -71,6 +72,8 @@ class Session:
         program = call.program
         if not program.communicates:
             self.ledger.note_quiet(program)
+            if program.undecided:
+                self.note(undecided(program.function))
             return f"{program.digest}/{call.tags}"
         if self.background is not None:
             self.background.made(call)
@@ -274,6 +277,7 @@ class Session:
             "counts": self.ledger.counts(),
             "finals": {group.key: [group.count, f"{group.prefix:x}"] for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
+            "undecided": dict(self.ledger.undecided),
             "index": last.index if last else 0,
             "function": site.function if site else (last.program.function if last else None),
             "filename": place.filename if place else None,
