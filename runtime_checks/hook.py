@@ -208,6 +208,8 @@ class Hook:
         session = self.session
         if session is None or os.getpid() != self._pid:
             return
+        if self._watcher is not None:
+            self._watcher.wait_for_abort()
         if session.active:
             close(session, self._ended())
         self._deactivate("the job has been shut down")
