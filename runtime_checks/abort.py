@@ -31,13 +31,27 @@ class _Action(ctypes.Structure):
     )
 
 
+def c_handler(number: int) -> int | None:
+    """The address of the handler of a signal as the kernel has it; None is the default action, or not known here."""
+    if not _known_here():
+        return None
+    action = _Action()
+    ctypes.CDLL(None).sigaction(number, None, ctypes.byref(action))
+    found: int | None = action.handler
+    return found
+
+
+def _known_here() -> bool:
+    return sys.platform.startswith("linux") and ctypes.sizeof(ctypes.c_void_p) == 8
+
+
 class AbortHold:
     """The handlers of the signals by which backends end a process, where the program has none of its own."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
         self._begun: int | None = None
-        if not sys.platform.startswith("linux") or ctypes.sizeof(ctypes.c_void_p) != 8:
+        if not _known_here():
             return
         self._libc = ctypes.CDLL(None)
         self._sleep = ctypes.cast(self._libc.sleep, ctypes.c_void_p).value

@@ -23,6 +23,8 @@ def install_device_barriers(observer: Observer, patches: Patches) -> None:
 
     def make(original: Any) -> Any:
         def assert_equal(in_tree: Any, fail_message: str = "") -> Any:
+            if observer.closed:
+                return original(in_tree, fail_message)
             found = _NAME.match(str(fail_message))
             if found is not None:
                 announce(observer.session, "sync_global_devices", name=found[1])
@@ -69,7 +71,7 @@ def install_client_barriers(observer: Observer, patches: Patches) -> None:
 
     def make(original: Any) -> Any:
         def wait_at_barrier(self: Any, barrier_id: str, *args: Any, **named: Any) -> Any:
-            if threading.current_thread() is threading.main_thread():
+            if threading.current_thread() is threading.main_thread() and not observer.closed:
                 limit = named.get("timeout_in_ms", args[0] if args else None)
                 announce(
                     observer.session,

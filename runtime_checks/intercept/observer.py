@@ -100,6 +100,7 @@ class Observer:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.thread = _Thread()
+        self.closed = False  # layers that others have wrapped stay in place, and do nothing from then on
         self._fresh: OrderedDict[Any, Compiled] = OrderedDict()
         self._known: weakref.WeakKeyDictionary[Any, Known | None] = weakref.WeakKeyDictionary()
         self._debug: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -209,10 +210,12 @@ class Observer:
 
     def spans(self, executable: Any) -> bool:
         """Whether the executable that this thread has just called spans processes."""
-        return executable is not None and self.thread.spanning is executable
+        return executable is not None and self.thread.spanning is executable and not self.closed
 
     def _harmless(self, look: Callable[[], T]) -> T | None:
         """The result of inspecting a call; if the inspection fails, the session decides what that means for the job."""
+        if self.closed:
+            return None
         try:
             return look()
         except (DivergenceError, ChecksFailedError):
