@@ -11,9 +11,27 @@ import os
 import signal
 import threading
 import weakref
+from collections.abc import Callable
 
 from spmdlint.runtime_checks.abort import c_handler
 from spmdlint.runtime_checks.ending import write_error
+
+
+class _PipeEnd:
+    """The file for faulthandler, which alone keeps it: it lives until this registration is undone or replaced."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def fileno(self) -> int:
+        """For faulthandler."""
+        return self._number
+
+    def flush(self) -> None:
+        """For faulthandler."""
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self._number)
 
 
 class Demand:
@@ -33,8 +51,7 @@ class Demand:
         self._read, end = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(end, False)
-        # Only faulthandler keeps the file: it lives as long as this registration, and no other has replaced it.
-        file = os.fdopen(end, "wb", buffering=0)
+        file = _PipeEnd(end)
         self._registered = weakref.ref(file)
         faulthandler.register(number, file=file, all_threads=False)
         self._handler = c_handler(number)
