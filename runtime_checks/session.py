@@ -51,7 +51,7 @@ class Session:
         self.ending = Ending(store, me, count, options, self._complete)
         self.folder = RunFolder(options.run_folder) if options.run_folder else None
         folder = options.ledger or (options.run_folder if options.mode == "background" else None)
-        recording = _recording(folder / f"{me}.ledger") if folder else None
+        recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
         self._record = Journal(Ledger(), recording, lambda: None) if recording and options.mode == "lockstep" else None
         self.wake_watcher: Callable[[], object] = lambda: None
         self.background = Background(self, recording) if options.mode == "background" else None
@@ -297,10 +297,10 @@ class Session:
         report.notes = [*report.notes, *self.notes]
 
 
-def _recording(path: Path) -> Recording | None:
+def _recording(path: Path, job: str) -> Recording | None:
     """The recording of the last calls; a full disk costs the recording, never the job."""
     try:
-        return Recording(path)
+        return Recording(path, job)
     except OSError as error:
         write_error(f"spmdlint: the calls of this process are not recorded: {path}: {error.strerror}.\n")
         return None

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.history import judge, read_history
+from spmdlint.runtime_checks.offline import not_recorded
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording import read, read_programs
+from spmdlint.runtime_checks.recording import read, read_omitted, read_programs
 from spmdlint.runtime_checks.report import ProcessReport, Report, Verdict, diverged, from_data, reported
 from spmdlint.runtime_checks.sentences import call_words, name_processes, place
 
@@ -91,13 +92,17 @@ def after_death(
     folder: Path, ended: Mapping[int, Ended], states: Mapping[int, Mapping[str, Any] | None]
 ) -> Report | None:
     """The verdict over the recordings of processes that could no longer report it themselves."""
-    histories, programs = {}, {}
+    histories, programs, omitted = {}, {}, {}
     for number, told in states.items():
         status = ended[number].status if number in ended else None
         state = str((told or {}).get("state") or ("running" if status is None else "died" if status else "finished"))
         histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
         programs[number] = read_programs(folder / f"{number}.ledger")
-    return judge(histories, lambda process, digest: programs[process].get(digest, {}))
+        omitted[number] = read_omitted(folder / f"{number}.ledger")
+    report = judge(histories, lambda process, digest: programs[process].get(digest, {}))
+    if report is not None:
+        report.notes += not_recorded(omitted)
+    return report
 
 
 def absent_from_start(absent: Mapping[int, Mapping[str, Any]], waiting: Mapping[int, Mapping[str, Any]]) -> Report:
