@@ -343,7 +343,8 @@ def check_writable(path: Path) -> None:
 
 def show(report: Report, rules: Container[str] | None = None) -> None:
     """Print the report for a person, if there is something to report; ``rules`` are the linter's, if known."""
-    if report.verdict in ("diverged", "late"):
+    raised = any(process.state == "raised" for process in report.processes.values())
+    if report.verdict in ("diverged", "late") or (report.verdict == "failed" and raised):
         width = min(shutil.get_terminal_size().columns, 100)
         sys.stderr.write("-" * width + "\n" + as_text(report, rules))
     else:
