@@ -165,6 +165,10 @@ class Exchange:
         """The message that the checks are over, if there is one."""
         return self._store.get("aside/job")
 
+    def put_abort(self) -> bool:
+        """Publish that a process is being aborted; returns whether it is the first one."""
+        return self._store.put("abort/job", {"process": self._me})
+
     def put_over(self) -> None:
         """Publish that all have ended, and agree."""
         self._store.put("over/job", {}, replace=True)

@@ -61,6 +61,7 @@ class Hook:
         self._pid = os.getpid()
         self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._process = launched_process()
+        self._stopped = False
         self._previous_hook: Callable[[type[BaseException], BaseException, TracebackType | None], Any] | None = None
 
     def start(self) -> None:
@@ -77,9 +78,9 @@ class Hook:
             leave_quietly(self.session)
         self._deactivate("disable() was called")
         self._lifetime.undo()
+        self._stopped = True  # what others have wrapped around our hooks passes on from now on
         if self._previous_hook is not None and sys.excepthook == self._excepthook:
             sys.excepthook = self._previous_hook
-            self._previous_hook = None
 
     def left_by(self, end: SystemExit) -> None:
         """The program ends by ``sys.exit``, which no exception hook sees."""
@@ -100,6 +101,8 @@ class Hook:
 
     def _after_initialize(self, original: Any) -> Any:
         def initialize(state: Any, *args: Any, **named: Any) -> Any:
+            if self._stopped:
+                return original(state, *args, **named)
             self._tell_joining(sys._getframe(1))
             result = original(state, *args, **named)
             self._activate()
@@ -189,7 +192,7 @@ class Hook:
         write_error(f"spmdlint: the runtime checks are off. {reason}\n")
 
     def _excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if os.getpid() == self._pid and threading.current_thread() is threading.main_thread():
+        if os.getpid() == self._pid and not self._stopped and threading.current_thread() is threading.main_thread():
             state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
             self._outcome = Outcome(state, raising_site(trace), f"{kind.__name__}: {str(error)[:300]}")
             if self.session is None and self._folder is not None and self._process is not None:
@@ -208,6 +211,8 @@ class Hook:
         session = self.session
         if session is None or os.getpid() != self._pid:
             return
+        if self._watcher is not None:
+            self._watcher.wait_for_abort()
         if session.active:
             close(session, self._ended())
         self._deactivate("the job has been shut down")

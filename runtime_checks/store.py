@@ -47,6 +47,11 @@ class Store:
             )
 
     @property
+    def job(self) -> str:
+        """A short name of this incarnation of the job, the same on all its processes."""
+        return self._root.rpartition("/")[2]
+
+    @property
     def lists(self) -> bool:
         """Whether the client can list a folder, which background mode needs."""
         return hasattr(self._client, "key_value_dir_get")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.demand import Demand
+from spmdlint.runtime_checks.lastwords import LastWords
 from spmdlint.runtime_checks.report import diverged
 from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
@@ -36,8 +37,11 @@ class Watcher:
         self._deaths: dict[int, float] = {}
         self._told_launcher = False
         self._demand = Demand(session.options.report_signal) if session.background is not None else None
+        self._last_words = None
+        if session.background is not None and session.folder is None:
+            self._last_words = LastWords(session, session.background)
         self._wake = threading.Event()
-        self._word = False
+        self._word = self._abort = False
         self._verdict: Mapping[str, Any] | None = None
         self._asked = self._looked_at_setup = 0.0
         self._lost_since: float | None = None
@@ -57,7 +61,13 @@ class Watcher:
             self._verdict = verdict
         else:
             self._word = True
+            self._abort = self._abort or "abort" in word
         self._wake.set()
+
+    def wait_for_abort(self) -> None:
+        """Does not return if this process is being aborted: it must not end as if nothing had happened."""
+        while self._last_words is not None and self._last_words.begun and self._thread.is_alive():
+            time.sleep(0.1)
 
     def stop(self) -> None:
         """End the thread and wait for it: a read in progress at exit aborts the interpreter."""
@@ -65,6 +75,8 @@ class Watcher:
         self._wake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join()
+        if self._last_words is not None:
+            self._last_words.release()
         if self._demand is not None:
             self._demand.stop()
 
@@ -78,12 +90,17 @@ class Watcher:
                 self.look()
                 self._lost_since = None
             except StoreLostError as error:
-                if not self._session.options.rehearsal and self._step_aside(error):
+                if not self._session.options.rehearsal and not self._aborts() and self._step_aside(error):
+                    if self._last_words is not None:
+                        self._last_words.release()
                     return
             except Exception as error:  # the watcher must never break a job
                 self._session.note(f"The watcher thread raised {type(error).__name__}: {str(error)[:200]}")
                 if self._session.background is not None:
                     self._session.warn(f"the runtime checks raised {type(error).__name__} and may miss something.")
+
+    def _aborts(self) -> bool:
+        return self._last_words is not None and self._last_words.begun
 
     def _step_aside(self, error: StoreLostError) -> bool:
         """Whether the store has not answered for too long; in lockstep the main thread detects that itself."""
@@ -105,6 +122,8 @@ class Watcher:
     def look(self) -> None:
         """One look; called by the thread, or by a benchmark that drives many processes."""
         session = self._session
+        if self._last_words is not None:
+            self._last_words.look()
         folder = session.folder
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
             self._told_launcher = True
@@ -130,6 +149,9 @@ class Watcher:
         verdict, self._verdict = self._verdict, None
         if verdict is not None:
             session.ending.hear(verdict)
+        if self._abort:
+            self._abort = False
+            background.hasten()
         if session.ending.verdict is None:
             background.tick()
         if self._demand is not None and self._demand.asked():
