@@ -63,7 +63,7 @@ def _named(value: object) -> tuple[object, ...] | None:
 
 
 def callees(program: Program) -> Iterator[str]:
-    """Where the first engine is certain of one callee: does the second give the same, and no other?"""
+    """How often the second engine gives the same callee where the first is certain of one."""
     strata = strata_of(program)
     evaluation, evaluator = strata.evaluation, program.evaluator
     counts: Counter[tuple[str, str]] = Counter()

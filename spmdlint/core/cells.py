@@ -24,7 +24,10 @@ class Cells(Generic[Unit, Content]):
     """
 
     def __init__(
-        self, bottom: Content, join: Callable[[Content, Content], Content], bounded: Callable[[Content, int], Content],
+        self,
+        bottom: Content,
+        join: Callable[[Content, Content], Content],
+        bounded: Callable[[Content, int], Content],
         settled: Callable[[Hashable, Iterable[Content]], Content | None] = lambda key, contents: None,
     ) -> None:
         self._bottom = bottom

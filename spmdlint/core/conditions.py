@@ -2,8 +2,8 @@
 
 An *expression* is a value number: equal expressions have equal values. It is built from constants, parameters, fields
 that only a constructor sets, the number of the process and of processes, and pure operations on these; whatever
-else there is stands for itself, by its place. A *literal* is an expression that is used as a condition, in one spelling: without
-`not`, with one of `<` and `==`, with operands in one order.
+else there is stands for itself, by its place. A *literal* is an expression that is used as a condition, in one
+spelling: without `not`, with one of `<` and `==`, with operands in one order.
 """
 
 from __future__ import annotations
@@ -79,46 +79,49 @@ class Conditions:
             return ("constant", value.kind, value.value)
         if value is not None and self.is_something(value):
             return ("object", value)
-        if isinstance(o, s.Parameter):
-            return ("parameter", ref, o.name)
-        if isinstance(o, s.Load):
-            definition = self.ev.structure.ssa(ref).loads.get(number)
-            if definition is None or definition == NOTHING:
-                return self._outer(ref, o.name, itself)
-            return self.of_definition(ref, definition, depth)
         if self.uniform.stored(ref, number):
             return itself
-        if isinstance(o, s.Return):
-            return self.expression(ref, o.value, depth) if o.value is not None else ("constant", "NoneType", None)
-        if isinstance(o, (s.Store, s.Await)):
-            return self.expression(ref, o.value, depth)
-        if isinstance(o, s.Unary):
-            inner = self.expression(ref, o.operand, depth - 1)
-            return ("not", inner) if o.operator == "not" else ("unary", o.operator, inner)
-        if isinstance(o, s.Binary):
-            return (
-                "binary",
-                o.operator,
-                self.expression(ref, o.left, depth - 1),
-                self.expression(ref, o.right, depth - 1),
-            )
-        if isinstance(o, s.Compare) and len(o.operators) == 1:
-            return self._comparison(ref, o, depth)
-        if isinstance(o, s.BoolOp):
-            return (o.operator, *(self.expression(ref, each, depth - 1) for each in o.operands))
-        if isinstance(o, s.IfExp):
-            return ("if", *(self.expression(ref, each, depth - 1) for each in (o.test, o.body, o.orelse)))
-        if isinstance(o, s.Matches) and o.values and not o.irrefutable:
-            subject = self.expression(ref, o.subject, depth - 1)
-            cases = [equal(subject, self.expression(ref, each, depth - 1)) for each in o.values]
-            return cases[0] if len(cases) == 1 else ("or", *cases)
-        if isinstance(o, s.Subscript) and self._reads_rank(ref, o):
-            return RANK
-        if isinstance(o, s.Attribute):
-            return self._attribute(ref, number, o, depth)
-        if isinstance(o, s.Call):
-            return self._call(ref, number, o, depth)
-        return itself
+        handler = _EXPRESSIONS.get(type(o))
+        return handler(self, ref, number, o, depth) or itself if handler is not None else itself
+
+    def _parameter(self, ref: FunctionRef, number: int, o: s.Parameter, depth: int) -> Expression | None:
+        return ("parameter", ref, o.name)
+
+    def _load(self, ref: FunctionRef, number: int, o: s.Load, depth: int) -> Expression | None:
+        definition = self.ev.structure.ssa(ref).loads.get(number)
+        if definition is None or definition == NOTHING:
+            return self._outer(ref, o.name, ("at", ref, number))
+        return self.of_definition(ref, definition, depth)
+
+    def _return(self, ref: FunctionRef, number: int, o: s.Return, depth: int) -> Expression | None:
+        return self.expression(ref, o.value, depth) if o.value is not None else ("constant", "NoneType", None)
+
+    def _same(self, ref: FunctionRef, number: int, o: s.Store | s.Await, depth: int) -> Expression | None:
+        return self.expression(ref, o.value, depth)
+
+    def _unary(self, ref: FunctionRef, number: int, o: s.Unary, depth: int) -> Expression | None:
+        inner = self.expression(ref, o.operand, depth - 1)
+        return ("not", inner) if o.operator == "not" else ("unary", o.operator, inner)
+
+    def _binary(self, ref: FunctionRef, number: int, o: s.Binary, depth: int) -> Expression | None:
+        sides = [self.expression(ref, each, depth - 1) for each in (o.left, o.right)]
+        return ("binary", o.operator, *sides)
+
+    def _boolop(self, ref: FunctionRef, number: int, o: s.BoolOp, depth: int) -> Expression | None:
+        return (o.operator, *(self.expression(ref, each, depth - 1) for each in o.operands))
+
+    def _ifexp(self, ref: FunctionRef, number: int, o: s.IfExp, depth: int) -> Expression | None:
+        return ("if", *(self.expression(ref, each, depth - 1) for each in (o.test, o.body, o.orelse)))
+
+    def _matches(self, ref: FunctionRef, number: int, o: s.Matches, depth: int) -> Expression | None:
+        if not o.values or o.irrefutable:
+            return None
+        subject = self.expression(ref, o.subject, depth - 1)
+        cases = [equal(subject, self.expression(ref, each, depth - 1)) for each in o.values]
+        return cases[0] if len(cases) == 1 else ("or", *cases)
+
+    def _subscript(self, ref: FunctionRef, number: int, o: s.Subscript, depth: int) -> Expression | None:
+        return RANK if self._reads_rank(ref, o) else None
 
     def of_definition(self, ref: FunctionRef, definition: int, depth: int = DEPTH) -> Expression:
         """The expression of a definition; a phi of two with one gate is a conditional expression."""
@@ -148,7 +151,9 @@ class Conditions:
         is_rank = isinstance(name, Constant) and name.value in self.ev.knowledge.ranks
         return row is not None and row.role == "environment" and is_rank
 
-    def _comparison(self, ref: FunctionRef, o: s.Compare, depth: int) -> Expression:
+    def _comparison(self, ref: FunctionRef, number: int, o: s.Compare, depth: int) -> Expression | None:
+        if len(o.operators) != 1:
+            return None
         sides = [self.expression(ref, each, depth - 1) for each in o.operands]
         sign, swapped, negated = _COMPARED[o.operators[0]]
         if swapped or (sign in ("==", "is") and _order(sides[1]) < _order(sides[0])):
@@ -162,7 +167,9 @@ class Conditions:
         scope = summary.scope_of(self.ev.project.function(ref), name)
         owner = scope if scope is not None else summary.functions[0]
         rebound = (
-            name in self.ev._globals_set(ref.path) if scope is None else name in summary.set_inside.get(scope.index, {})
+            name in self.ev.structure.globals_set(ref.path)
+            if scope is None
+            else name in summary.set_inside.get(scope.index, {})
         )
         stores = owner.stores.get(name, ())
         if rebound or len(stores) != 1:
@@ -170,7 +177,7 @@ class Conditions:
         home = self.ev.project.ref(ref.path, owner.index)
         return self.expression(home, stores[0], DEPTH - 4) if home in self.ev.functions else itself
 
-    def _attribute(self, ref: FunctionRef, number: int, o: s.Attribute, depth: int) -> Expression:
+    def _attribute(self, ref: FunctionRef, number: int, o: s.Attribute, depth: int) -> Expression | None:
         a = only(self.ev.functions[ref].values[number])
         if isinstance(a, External):
             known = self.ev.knowledge.get(a.name)
@@ -189,10 +196,10 @@ class Conditions:
                 return None
             held = self.ev.class_attribute(a.kind, o.name)
             for each in held or ():
-                if isinstance(each, Function) and self.ev._decorated.get(each.ref) == "property":
+                if isinstance(each, Function) and self.ev.roles.get(each.ref) == "property":
                     found.add(self.result(each.ref, DEPTH - 4) or ("at", each.ref, 0))
             for owner in self.ev.lineage(a.kind):
-                for method, number in self.stores(owner).get(o.name, ()):
+                for method, number in self.ev.structure.field_stores(owner).get(o.name, ()):
                     if self.uniform.stored(method, number):
                         return None
                     stored = self.ev.project.function(method).operations[number]
@@ -204,58 +211,41 @@ class Conditions:
                 return only_one
         return None
 
-    def stores(self, cls: FunctionRef) -> Mapping[str, list[tuple[FunctionRef, int]]]:
-        """The stores of a class's methods to fields of their receiver, by the name of the field."""
-        key = ("stores", cls)
-        known = self.ev._plans.get(key)
-        if known is None:
-            known = {}
-            for method in self.ev.project.methods(cls).values():
-                function, receiver = self.ev.project.function(method), self.ev.structure.receiver(method)
-                for number, o in enumerate(function.operations):
-                    if type(o) is s.StoreAttribute:
-                        base = function.operations[o.base]
-                        if type(base) is s.Load and base.name == receiver:
-                            known.setdefault(o.name, []).append((method, number))
-            self.ev._plans[key] = known
-        return known  # type: ignore[no-any-return]
-
-    def _call(self, ref: FunctionRef, number: int, o: s.Call, depth: int) -> Expression:
-        itself: Expression = ("at", ref, number)
+    def _call(self, ref: FunctionRef, number: int, o: s.Call, depth: int) -> Expression | None:
         call = self.ev.functions[ref].calls.get(number)
         callee = only(self.ev.callees(call.callees)) if call is not None else None
         if isinstance(callee, External):
-            known, row = self.ev.knowledge.get(callee.name), self.ev.row(callee.name)
-            if known is not None and known.source == "identity" and not o.arguments:
+            return self._of_library(ref, o, callee.name, depth)
+        if not isinstance(callee, Function):
+            return None
+        returned = self.result(callee.ref, depth - 1)
+        if returned is None or is_about_process(returned):
+            return returned
+        inner = [self.expression(ref, each.value, depth - 1) for each in o.arguments if not each.star]
+        done = substituted(returned, self.parameters(callee, inner, ref, o, depth))
+        return None if mentions(done, callee.ref) else done
+
+    def _of_library(self, ref: FunctionRef, o: s.Call, name: str, depth: int) -> Expression | None:
+        known, row = self.ev.knowledge.get(name), self.ev.row(name)
+        role = row.role if row is not None else None
+        values = self.ev.functions[ref].values
+        if known is not None and known.source == "identity" and not o.arguments:
+            return RANK
+        if role == "count":
+            return COUNT
+        if role == "isinstance" and len(o.arguments) == 2:
+            return ("isinstance", self.expression(ref, o.arguments[0].value, depth - 1), values[o.arguments[1].value])
+        if role == "environment" and o.arguments:
+            variable = only(values[o.arguments[0].value])
+            if isinstance(variable, Constant) and variable.value in self.ev.knowledge.ranks:
                 return RANK
-            if row is not None and row.role == "count":
-                return COUNT
-            if row is not None and row.role == "isinstance" and len(o.arguments) == 2:
-                classes = self.ev.functions[ref].values[o.arguments[1].value]
-                return ("isinstance", self.expression(ref, o.arguments[0].value, depth - 1), classes)
-            if row is not None and row.role == "environment" and o.arguments:
-                name = only(self.ev.functions[ref].values[o.arguments[0].value])
-                if isinstance(name, Constant) and name.value in self.ev.knowledge.ranks:
-                    return RANK
-            inner = [self.expression(ref, each.value, depth - 1) for each in o.arguments if not each.star]
-            if callee.name == "builtins.int" and len(inner) == 1:
-                return inner[0]
-            if callee.name == "builtins.bool" and len(inner) == 1:
-                return ("not", ("not", inner[0]))
-            if self.ev.rows.is_pure(callee.name) and (known is None or known.source is None):
-                return ("call", callee.name, *inner)
-            return itself
-        if isinstance(callee, Function):
-            returned = self.result(callee.ref, depth - 1)
-            if returned is not None and is_about_process(returned):
-                return returned
-            if returned is not None:
-                inner = [self.expression(ref, each.value, depth - 1) for each in o.arguments if not each.star]
-                given = self.parameters(callee, inner, ref, o, depth)
-                done = substituted(returned, given)
-                if not mentions(done, callee.ref):
-                    return done
-        return itself
+        inner = [self.expression(ref, each.value, depth - 1) for each in o.arguments if not each.star]
+        if role == "number" and len(inner) == 1:
+            return inner[0]
+        if role == "bool" and len(inner) == 1:
+            return ("not", ("not", inner[0]))
+        is_pure = self.ev.rows.is_pure(name) and (known is None or known.source is None)
+        return ("call", name, *inner) if is_pure else None
 
     def parameters(
         self, callee: Function, inner: list[Expression], ref: FunctionRef, o: s.Call, depth: int
@@ -469,32 +459,28 @@ def evaluated(expression: Expression, world: World) -> Any:
         return world[0]
     if head == "count":
         return world[1]
-    if head == "constant":
-        return _number(expression[2])
-    if head == "object":
-        return expression[1]
+    if head in ("constant", "object"):
+        return _number(expression[-1])
+    combine = _COMBINED.get(head)
+    if combine is None:
+        raise ValueError(expression)
     try:
-        if head == "not":
-            return not evaluated(expression[1], world)
-        if head == "and":
-            return all(evaluated(part, world) for part in expression[1:])
-        if head == "or":
-            return any(evaluated(part, world) for part in expression[1:])
-        if head == "if":
-            return evaluated(expression[2 if evaluated(expression[1], world) else 3], world)
-        if head == "binary" and expression[1] in _ARITHMETIC:
-            return _ARITHMETIC[expression[1]](evaluated(expression[2], world), evaluated(expression[3], world))
-        if head in ("==", "is"):
-            return evaluated(expression[1], world) == evaluated(expression[2], world)
-        if head == "in" and expression[2][0] == "constants":
-            return evaluated(expression[1], world) in expression[2][1]
-        if head == "<":
-            return evaluated(expression[1], world) < evaluated(expression[2], world)
-        if head == "unary" and expression[1] == "-":
-            return -evaluated(expression[2], world)
-    except (TypeError, ArithmeticError) as error:
+        return combine(expression, world)
+    except (TypeError, ArithmeticError, KeyError) as error:
         raise ValueError(expression) from error
-    raise ValueError(expression)
+
+
+_COMBINED: Mapping[str, Callable[[Expression, World], Any]] = {
+    "not": lambda e, w: not evaluated(e[1], w),
+    "and": lambda e, w: all(evaluated(part, w) for part in e[1:]),
+    "or": lambda e, w: any(evaluated(part, w) for part in e[1:]),
+    "if": lambda e, w: evaluated(e[2 if evaluated(e[1], w) else 3], w),
+    "binary": lambda e, w: _ARITHMETIC[e[1]](evaluated(e[2], w), evaluated(e[3], w)),
+    "==": lambda e, w: evaluated(e[1], w) == evaluated(e[2], w),
+    "is": lambda e, w: evaluated(e[1], w) == evaluated(e[2], w),
+    "<": lambda e, w: evaluated(e[1], w) < evaluated(e[2], w),
+    "unary": lambda e, w: {"-": operator.neg}[e[1]](evaluated(e[2], w)),
+}
 
 
 def _number(value: object) -> object:
@@ -508,3 +494,12 @@ def decided_in(literal: Expression, world: World) -> bool | None:
         return bool(evaluated(literal, world))
     except ValueError:
         return None
+
+
+_EXPRESSIONS: Mapping[type, Callable[[Conditions, FunctionRef, int, Any, int], Expression | None]] = {
+    s.Parameter: Conditions._parameter, s.Load: Conditions._load, s.Return: Conditions._return,
+    s.Store: Conditions._same, s.Await: Conditions._same, s.Unary: Conditions._unary, s.Binary: Conditions._binary,
+    s.Compare: Conditions._comparison, s.BoolOp: Conditions._boolop, s.IfExp: Conditions._ifexp,
+    s.Matches: Conditions._matches, s.Subscript: Conditions._subscript, s.Attribute: Conditions._attribute,
+    s.Call: Conditions._call,
+}  # fmt: skip

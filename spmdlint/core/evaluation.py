@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
 from spmdlint.core.cells import Cells
-from spmdlint.core.ssa import NOTHING, Definition, Phi, Ssa
+from spmdlint.core.ssa import NOTHING, RESULT, Definition, Phi, Ssa
 from spmdlint.core.values import (
     BOTTOM,
     JUST_NONE,
@@ -89,6 +89,9 @@ class Structure:
         self._around: dict[FunctionRef, frozenset[FunctionRef]] = {}
         self._fields: dict[FunctionRef, frozenset[str]] = {}
         self._captured: dict[FunctionRef, frozenset[str]] = {}
+        self._globals: dict[Path, frozenset[str]] = {}
+        self._stars: dict[Path, list[s.ImportStar]] = {}
+        self._stores: dict[FunctionRef, dict[str, list[tuple[FunctionRef, int]]]] = {}
 
     def function(self, ref: FunctionRef) -> s.Function:
         return self.project.function(ref)
@@ -131,6 +134,37 @@ class Structure:
             known = self._captured[ref] = frozenset(found & function.stores.keys())
         return known
 
+    def globals_set(self, path: Path) -> frozenset[str]:
+        """The names of a module that its functions set."""
+        known = self._globals.get(path)
+        if known is None:
+            functions = self.project.modules[path].summary.functions
+            known = self._globals[path] = frozenset(n for f in functions[1:] for n in f.globals if n in f.stores)
+        return known
+
+    def stars(self, path: Path) -> list[s.ImportStar]:
+        """The imports of all names of another module."""
+        known = self._stars.get(path)
+        if known is None:
+            top = self.project.modules[path].top
+            known = self._stars[path] = [o for o in top.operations if type(o) is s.ImportStar]
+        return known
+
+    def field_stores(self, cls: FunctionRef) -> Mapping[str, list[tuple[FunctionRef, int]]]:
+        """The stores of a class's methods to fields of their receiver, by the name of the field."""
+        known = self._stores.get(cls)
+        if known is None:
+            known = {}
+            for method in self.project.methods(cls).values():
+                function, receiver = self.function(method), self.receiver(method)
+                for number, o in enumerate(function.operations):
+                    if type(o) is s.StoreAttribute:
+                        base = function.operations[o.base]
+                        if type(base) is s.Load and base.name == receiver:
+                            known.setdefault(o.name, []).append((method, number))
+            self._stores[cls] = known
+        return known
+
     def owner(self, ref: FunctionRef) -> FunctionRef | None:
         """The class whose method a function is."""
         return self.project.enclosing_class(ref)
@@ -149,15 +183,15 @@ class Structure:
         if known is None:
             found = set(self.declared(cls))
             for method in self.project.methods(cls).values():
-                found.update(self._set_on(method))
+                found.update(self.fields_set(method))
             for index in range(len(self.project.modules[cls.path].summary.functions)):
                 inner = self.project.ref(cls.path, index)
                 if self.function(inner).parent == cls.index:
-                    found.update(self._set_on(inner))
+                    found.update(self.fields_set(inner))
             known = self._fields[cls] = frozenset(found)
         return known
 
-    def _set_on(self, method: FunctionRef) -> Iterator[str]:
+    def fields_set(self, method: FunctionRef) -> Iterator[str]:
         function, receiver = self.function(method), self.receiver(method)
         for operation in function.operations:
             if type(operation) is s.StoreAttribute:
@@ -166,7 +200,7 @@ class Structure:
                     yield operation.name
 
     def declared(self, cls: FunctionRef) -> tuple[str, ...]:
-        """The fields that a class declares by annotation, in order: the parameters of its constructor if it has none."""
+        """The fields that a class declares by annotation, in order: a class without constructor is made with them."""
         found: dict[str, None] = {}
         for operation in self.function(cls).operations:
             if type(operation) is s.Declare or (type(operation) is s.Store and operation.annotation is not None):
@@ -213,8 +247,7 @@ class Evaluation:
         self.functions: dict[FunctionRef, Evaluated] = {}
         self._externals: dict[str, Value] = {}
         self._constants: dict[tuple[str, object], Value] = {}
-        self._plans: dict[FunctionRef, Any] = {}
-        self._decorated: dict[FunctionRef, str] = {}
+        self.roles: dict[FunctionRef, str] = {}
         self.plans: dict[FunctionRef, tuple[list[Value], list[tuple[int, Steps]]]] = {}
         # What was asked in one visit: cells do not change meanwhile. After the last one they never do.
         self._resolved: dict[Value, Value] = {}
@@ -304,6 +337,11 @@ class Evaluation:
         names = (name.rpartition(".")[0] for name, known in functions.items() if known.parallel)
         return frozenset(name for name in names if name in functions)
 
+    @cached_property
+    def _currying(self) -> str:
+        """The name of a function that holds back arguments for another one."""
+        return next(name for name, known in sorted(self.knowledge.functions.items()) if known.kind == "currying")
+
     def row(self, name: str) -> Row | None:
         return self.rows.functions.get(name)
 
@@ -322,9 +360,9 @@ class Evaluation:
     def module_variable(self, path: Path, name: str, seen: frozenset[Path] = frozenset()) -> Value | None:
         """A variable of a module; None if it has none of this name."""
         module = self.project.modules[path]
-        if name in module.top.stores or name in self._globals_set(path):
+        if name in module.top.stores or name in self.structure.globals_set(path):
             return self.cells.read(("global", path, name))
-        for operation in self._stars(path):
+        for operation in self.structure.stars(path):
             dotted = self.project.absolute(module, operation.module, operation.level)
             other = self.project.find_module(dotted, module)
             if other is not None and other not in seen and other != path:
@@ -334,21 +372,6 @@ class Evaluation:
             elif other is None and self.knowledge.get(self.knowledge.canonical(f"{dotted}.{name}")) is not None:
                 return self.external(f"{dotted}.{name}")
         return None
-
-    def _globals_set(self, path: Path) -> frozenset[str]:
-        known = self._plans.get(path)
-        if known is None:
-            functions = self.project.modules[path].summary.functions
-            known = self._plans[path] = frozenset(n for f in functions[1:] for n in f.globals if n in f.stores)
-        return known  # type: ignore[no-any-return]
-
-    def _stars(self, path: Path) -> list[s.ImportStar]:
-        key = (path, "*")
-        known = self._plans.get(key)
-        if known is None:
-            top = self.project.modules[path].top
-            known = self._plans[key] = [o for o in top.operations if type(o) is s.ImportStar]
-        return known  # type: ignore[no-any-return]
 
     def imported(self, path: Path, operation: s.Import) -> Value:
         """What an import statement binds."""
@@ -424,9 +447,14 @@ class Evaluation:
         """Whether a class is derived from something that is not the project's, so that it may have more attributes."""
         for each in self.lineage(cls):
             for base in self.bases(each):
-                if any(not isinstance(a, Class) and a != External("builtins.object") for a in base):
+                if any(not isinstance(a, Class) and not self._is_root(a) for a in base):
                     return True
         return False
+
+    def _is_root(self, a: Alternative) -> bool:
+        """Whether a base class has nothing that others could be surprised by."""
+        row = self.row(a.name) if isinstance(a, External) else None
+        return row is not None and row.role == "object"
 
     def class_attribute(self, cls: FunctionRef, name: str) -> Value | None:
         """What a class or one that it is derived from binds to a name; None if none does."""
@@ -479,9 +507,9 @@ class Evaluation:
         found: Value = BOTTOM
         any_found = False
         for number, each in enumerate(classes):
-            if number and name not in self.structure.stored_fields(each):
-                if name not in self.project.function(each).stores:
-                    continue
+            own = name in self.structure.stored_fields(each) or name in self.project.function(each).stores
+            if number and not own:
+                continue
             held = self._held(each, name, receiver)
             if held is not None:
                 any_found = True
@@ -511,7 +539,7 @@ class Evaluation:
 
     def _set_when_made(self, cls: FunctionRef, name: str) -> bool:
         maker = self.method(cls, "__init__")
-        return maker is not None and name in set(self.structure._set_on(maker))
+        return maker is not None and name in set(self.structure.fields_set(maker))
 
     def method(self, cls: FunctionRef, name: str) -> FunctionRef | None:
         """The function that a class, or one that it is derived from, defines under a name."""
@@ -532,7 +560,7 @@ class Evaluation:
         if isinstance(a, Function) and a.receiver is None:
             if self.structure.owner(a.ref) is None and receiver is None:
                 return frozenset((a,))
-            role = self._decorated.get(a.ref)
+            role = self.roles.get(a.ref)
             if role == "static":
                 return frozenset((a,))
             if role == "class":
@@ -546,7 +574,7 @@ class Evaluation:
         if isinstance(a, Result) and receiver is not None and self._is_method(a):
             given = (frozenset((receiver,)),)
             partial = Result(
-                "functools.partial",
+                self._currying,
                 a.site,
                 Arguments((frozenset((a,)), *given)),
                 1 + max(a.depth, depth_of(receiver)),
@@ -639,9 +667,9 @@ class Evaluation:
             return told
         if self.structure.receiver(parameter.ref) == parameter.name:
             assert owner is not None
-            if self._decorated.get(parameter.ref) == "class":
+            if self.roles.get(parameter.ref) == "class":
                 return frozenset((Class(owner),))
-            if self._decorated.get(parameter.ref) != "static":
+            if self.roles.get(parameter.ref) != "static":
                 return frozenset((Object(None, owner),))
         return UNKNOWN
 
@@ -682,7 +710,7 @@ class Evaluation:
         return found
 
     def enter(self, parameter: Parameter, value: Value) -> None:
-        """Add an argument to what callers pass: without bindings and without sites, which the join would lose anyway."""
+        """Add an argument to what callers pass: without bindings and sites, which the join would lose anyway."""
         self.cells.write(("entry", parameter.ref, parameter.name), frozenset(map(self._plain, self.resolved(value))))
 
     def _plain(self, a: Alternative) -> Alternative:
@@ -762,10 +790,11 @@ class Evaluation:
         """One element of what is iterated over."""
         found: Value = BOTTOM
         for a in self.resolved(value):
-            found = join(found, self._element(a))
+            found = join(found, self.element_of(a))
         return found
 
-    def _element(self, a: Alternative) -> Value:
+    def element_of(self, a: Alternative) -> Value:
+        """One element of what a single alternative is iterated as."""
         if self.is_generator(a):
             found = self.cells.read(("result", a.kind))
             return self.substitution(dict(a.bindings)).value(found) if a.bindings else found
@@ -778,16 +807,16 @@ class Evaluation:
             return self.items(a) if a.kind != "dict" else UNKNOWN
         if isinstance(a, Object):
             maker = self.attribute(a, "__iter__")
-            found = BOTTOM
+            one: Value = BOTTOM
             for each in maker:
                 if isinstance(each, Function):
                     inner = self.result_of(each, Arguments())
-                    found = join(found, self.element(frozenset(i for i in inner if i != a)) if inner else BOTTOM)
+                    one = join(one, self.element(frozenset(i for i in inner if i != a)) if inner else BOTTOM)
                     if a in inner:
                         for step in self.attribute(a, "__next__"):
                             if isinstance(step, Function):
-                                found = join(found, self.result_of(step, Arguments()))
-            return found or UNKNOWN
+                                one = join(one, self.result_of(step, Arguments()))
+            return one or UNKNOWN
         if isinstance(a, Constant) and a.kind == "NoneType":
             return BOTTOM
         return UNKNOWN
@@ -807,7 +836,7 @@ class Evaluation:
             if key is not None and isinstance(key.value, int) and a.rest is None:
                 index = int(key.value)
                 return a.elements[index] if -len(a.elements) <= index < len(a.elements) else BOTTOM
-            return self._element(a)
+            return self.element_of(a)
         if isinstance(a, Keywords):
             if key is not None:
                 return dict(a.items).get(str(key.value), UNKNOWN if a.open else BOTTOM)
@@ -926,7 +955,7 @@ class Visit:
                 if definition >= 0:
                     each = self.values[definition]
                 elif definition == NOTHING:
-                    each = JUST_NONE if phi.name == "<result>" else BOTTOM
+                    each = JUST_NONE if phi.name == RESULT else BOTTOM
                 else:
                     each = self.phis[NOTHING - 1 - definition]
                 found = join(found, each)
@@ -935,39 +964,44 @@ class Visit:
     # -- what the function gives to others
 
     def _publish(self) -> None:
-        kind, cells, summary = self.function.kind, self.ev.cells, self.ev.project.modules[self.path].summary
-        if kind in ("module", "class"):
-            cell = "global" if kind == "module" else "attribute"
-            owner: Hashable = self.path if kind == "module" else self.ref
-            for name, definition in self.ssa.finals.items():
-                if name == "<result>":
-                    continue
-                value = self._definition(definition)
-                if not value and definition != NOTHING:
-                    value = BOTTOM
-                cells.write((cell, owner, name), value)
-            if kind == "class":
-                for name in self.ev.structure.declared(self.ref):
-                    cells.write(("field", self.ref, name), frozenset((Parameter(self.ref, name),)))
+        if self.function.kind in ("module", "class"):
+            self._publish_names()
         else:
             result = self.ssa.result
             value = JUST_NONE if result == NOTHING else self._definition(result)
-            cells.write(("result", self.ref), self._yields if self.function.generator else value)
+            self.ev.cells.write(("result", self.ref), self._yields if self.function.generator else value)
+        self._publish_outer_names()
+        if self.function.kind != "module":
+            for name in self.ev.structure.captured(self.ref):
+                for number in self._live_stores(name):
+                    self.ev.cells.write(("variable", self.ref, name), self.values[number])
+
+    def _publish_names(self) -> None:
+        """What a module or class binds."""
+        is_module = self.function.kind == "module"
+        owner: Hashable = self.path if is_module else self.ref
+        for name, definition in self.ssa.finals.items():
+            if name != RESULT:
+                self.ev.cells.write(("global" if is_module else "attribute", owner, name), self._definition(definition))
+        if not is_module:
+            for name in self.ev.structure.declared(self.ref):
+                self.ev.cells.write(("field", self.ref, name), frozenset((Parameter(self.ref, name),)))
+
+    def _publish_outer_names(self) -> None:
+        """What a function binds outside itself."""
+        summary = self.ev.project.modules[self.path].summary
         for name in sorted(self.function.globals):
-            for number in self.function.stores.get(name, ()):
-                if self.function.block_of[number] in self.live:
-                    cells.write(("global", self.path, name), self.ev.resolved(self.values[number]))
+            for number in self._live_stores(name):
+                self.ev.cells.write(("global", self.path, name), self.ev.resolved(self.values[number]))
         for name in sorted(self.function.nonlocals):
             scope = summary.scope_of(self.function, name)
-            for number in self.function.stores.get(name, ()):
-                if scope is not None and self.function.block_of[number] in self.live:
-                    owner_ref = self.ev.project.ref(self.path, scope.index)
-                    cells.write(("variable", owner_ref, name), self.values[number])
-        if kind != "module":
-            for name in self.ev.structure.captured(self.ref):
-                for number in self.function.stores.get(name, ()):
-                    if self.function.block_of[number] in self.live:
-                        cells.write(("variable", self.ref, name), self.values[number])
+            for number in self._live_stores(name) if scope is not None else ():
+                owner = self.ev.project.ref(self.path, scope.index)  # type: ignore[union-attr]
+                self.ev.cells.write(("variable", owner, name), self.values[number])
+
+    def _live_stores(self, name: str) -> list[int]:
+        block_of = self.function.block_of
+        return [number for number in self.function.stores.get(name, ()) if block_of[number] in self.live]
 
     # -- operations
 
@@ -1134,7 +1168,7 @@ class Visit:
         found: Value = BOTTOM
         for a in self.ev.resolved(self.values[o.value]):
             if o.star:
-                rest: Value = self.ev._element(a)
+                rest: Value = self.ev.element_of(a)
                 found = join(found, frozenset((make_sequence((), rest),)))
             elif isinstance(a, Sequence) and a.rest is None:
                 known = -len(a.elements) <= o.index < len(a.elements)
@@ -1155,7 +1189,7 @@ class Visit:
                         inner = join(inner, self.ev.result_of(each, Arguments()))
                 found = join(found, inner or UNKNOWN)
             elif isinstance(a, Sequence):
-                found = join(found, self.ev._element(a))
+                found = join(found, self.ev.element_of(a))
             else:
                 found = join(found, frozenset((a,)))
         return found
@@ -1459,10 +1493,10 @@ class Visit:
                     ev.put(made, None, ev.element(given))
             return frozenset((made,))
         if row.elements:
-            positions = range(len(arguments.positional)) if row.elements == "all" else row.elements
+            positions = tuple(range(len(arguments.positional))) if row.elements == "all" else row.elements
             rest: Value = BOTTOM
             for position in positions:
-                given = arguments.get(None, position)  # type: ignore[arg-type]
+                given = arguments.get(None, position)
                 if given is not None:
                     rest = join(rest, ev.element(given))
             return frozenset((make_sequence((), rest),))
@@ -1483,7 +1517,7 @@ class Visit:
     def _marked(self, role: str, first: Value | None) -> Value:
         for each in first or ():
             if isinstance(each, Function):
-                self.ev._decorated[each.ref] = role
+                self.ev.roles[each.ref] = role
         return first or UNKNOWN
 
     def _super(self, n: int, a: External, arguments: Arguments, first: Value | None) -> Value:
@@ -1573,7 +1607,8 @@ _HANDLERS: Mapping[type, Callable[[Visit, int, Any], Value]] = {
     s.DictDisplay: Visit.dictionary, s.Collected: Visit.collected, s.Next: Visit.next, s.Item: Visit.item,
     s.Enter: Visit.enter, s.Await: Visit.awaited, s.Yield: Visit.yielded, s.Return: Visit.returned,
     s.MakeFunction: Visit.make_function, s.MakeClass: Visit.make_class, s.Import: Visit.import_,
-    s.StoreAttribute: Visit.store_attribute, s.Declare: Visit.declare, s.StoreSubscript: Visit.store_subscript, s.Call: Visit.call,
+    s.StoreAttribute: Visit.store_attribute, s.Declare: Visit.declare,
+    s.StoreSubscript: Visit.store_subscript, s.Call: Visit.call,
 }  # fmt: skip
 _ROLES: Mapping[str, Callable[[Visit, int, External, Arguments, Value | None], Value]] = {
     "property": Visit._as_property, "static": Visit._as_static, "class": Visit._as_class, "super": Visit._super,

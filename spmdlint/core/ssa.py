@@ -103,13 +103,12 @@ class Ssa:
         found: dict[str, dict[int, list[tuple[int, Definition]]]] = {}
         block_of = function.block_of
         for number, operation in enumerate(function.operations):
-            kind = type(operation)
-            if kind is Store:
-                name, definition = operation.name, number  # type: ignore[union-attr]
-            elif kind is Return:
+            if isinstance(operation, Store):
+                name, definition = operation.name, number
+            elif isinstance(operation, Return):
                 name, definition = RESULT, number
-            elif kind is Delete and operation.name is not None:  # type: ignore[union-attr]
-                name, definition = operation.name, NOTHING  # type: ignore[union-attr]
+            elif isinstance(operation, Delete) and operation.name is not None:
+                name, definition = operation.name, NOTHING
             else:
                 continue
             if name not in shared:
@@ -173,7 +172,7 @@ class Ssa:
             return known
 
     def _raises(self, source: int, block: int, name: str) -> bool:
-        """Whether a block is entered in the middle of another one that defines the name: what held before counts too."""
+        """Whether a block is entered from the middle of one that defines the name: what held before counts too."""
         return name in self._events and source in self._events[name] and self._is_caught(source, block)
 
     def _is_caught(self, source: int, block: int) -> bool:

@@ -262,6 +262,11 @@ def only(value: Value) -> Alternative | None:
     return None if alternative is OPEN or isinstance(alternative, Open) else alternative
 
 
+def in_order(a: Alternative) -> tuple[str, str]:
+    """A fixed order of alternatives."""
+    return (type(a).__name__, repr(a))
+
+
 def make_result(name: str, site: Site, arguments: Arguments) -> Result:
     """The result of a call of a library's function, with arguments that do not nest too deeply."""
     kept = arguments.mapped(shallow)
@@ -338,8 +343,8 @@ class Substitution:
         kind = type(a)
         if kind is Parameter:
             return self.given.get(a, None) or frozenset((a,))  # type: ignore[arg-type]
-        if kind is Super:
-            return frozenset(Super(a.ref, each) for each in self.alternative(a.receiver))  # type: ignore[union-attr]
+        if isinstance(a, Super):
+            return frozenset(Super(a.ref, each) for each in self.alternative(a.receiver))
         if kind not in NESTED:
             return frozenset((a,))
         known = self._memo.get(a)
@@ -350,7 +355,9 @@ class Substitution:
 
     def _nested(self, a: Alternative) -> Value:
         if isinstance(a, Function):
-            receivers = self.alternative(a.receiver) if a.receiver is not None else (None,)
+            receivers: Iterable[Alternative | None] = (None,)
+            if a.receiver is not None:
+                receivers = self.alternative(a.receiver)
             bindings = self._bindings(a.bindings, self.around(a.ref))
             level = nesting(bindings)
             return frozenset(

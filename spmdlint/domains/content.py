@@ -39,6 +39,7 @@ from spmdlint.core.values import (
     only,
 )
 from spmdlint.knowledge.load import Known
+from spmdlint.knowledge.rows import Row
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.uniform import Uniform
@@ -132,8 +133,6 @@ def data(mask: Mask) -> Mask:
     return found
 
 
-
-
 def sized(mask: Mask) -> Mask:
     """The size alone."""
     return mask & _TO_SIZE
@@ -191,6 +190,22 @@ def parameter(position: int) -> Mask:
     return (_C_TO_C | _H_TO_H | _S_TO_S | _P_TO_P) << (_PARAMETERS + _WIDTH * position)
 
 
+_FLOWS: tuple[tuple[int, Callable[[Mask], Mask]], ...] = (
+    (_C_TO_C, kept),
+    (_C_COOKED, data),
+    (_TEXT_TO_C, as_text),
+    (_H_TO_H, lambda given: given & _TO_CHOICE),
+    (_C_TO_H, lambda given: decides(given) & _TO_CHOICE),
+    (_S_TO_S, lambda given: given & _TO_SIZE),
+    (_S_TO_C, size_as_content),
+    (_C_TO_S, content_as_size),
+    (_P_TO_P, lambda given: given & _TO_PRESENCE),
+    (_P_TO_C, presence_as_content),
+    (_C_TO_P, lambda given: decides(given) & _TO_PRESENCE),
+)
+"""What each way in which an argument flows into a value passes on."""
+
+
 def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
     """A relation with the facts of the arguments in the place of its parameters."""
     found = mask & _CONCRETE
@@ -201,28 +216,9 @@ def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
         flow = flows & (1 << _WIDTH) - 1
         given = arguments(position) if flow else 0
         if given:
-            if flow & _C_TO_C:
-                found |= kept(given)
-            if flow & _C_COOKED:
-                found |= data(given)
-            if flow & _TEXT_TO_C:
-                found |= as_text(given)
-            if flow & _H_TO_H:
-                found |= given & _TO_CHOICE
-            if flow & _C_TO_H:
-                found |= decides(given) & _TO_CHOICE
-            if flow & _S_TO_S:
-                found |= given & _TO_SIZE
-            if flow & _S_TO_C:
-                found |= size_as_content(given)
-            if flow & _C_TO_S:
-                found |= content_as_size(given)
-            if flow & _P_TO_P:
-                found |= given & _TO_PRESENCE
-            if flow & _P_TO_C:
-                found |= presence_as_content(given)
-            if flow & _C_TO_P:
-                found |= decides(given) & _TO_PRESENCE
+            for bit, passes in _FLOWS:
+                if flow & bit:
+                    found |= passes(given)
         flows >>= _WIDTH
         position += 1
     return found
@@ -262,14 +258,14 @@ class Content:
     def _merged(self, key: Hashable, masks: Iterable[Mask]) -> Mask | None:
         """What the objects of a class have in common that are made in several places: nobody tells them apart."""
         assert isinstance(key, tuple)
-        if key[0] != "entry" or not self._makes_objects(key[1]):
+        if key[0] != "entry" or not self.makes_objects(key[1]):
             return None
         found: Mask | None = None
         for mask in masks:
             found = mask if found is None else found & mask
         return found
 
-    def _makes_objects(self, ref: FunctionRef) -> bool:
+    def makes_objects(self, ref: FunctionRef) -> bool:
         function = self.ev.project.function(ref)
         return function.kind == "class" or (function.name == "__init__" and self.ev.structure.owner(ref) is not None)
 
@@ -511,12 +507,12 @@ class _Visit:
         """What is equal for definitions that have the same value."""
         while definition >= 0:
             operation = self.operations[definition]
-            if type(operation) is s.Store or (type(operation) is s.Return and operation.value is not None):
+            if isinstance(operation, (s.Store, s.Return)) and operation.value is not None:
                 value = only(self.values[definition])
                 if isinstance(value, (Constant, Function, Class, External)):
                     return value
                 definition = operation.value
-            elif type(operation) is s.Load and definition in self.ssa.loads:
+            elif isinstance(operation, s.Load) and definition in self.ssa.loads:
                 definition = self.ssa.loads[definition]
             else:
                 break
@@ -671,7 +667,7 @@ class _Visit:
 
     def _home(self, name: str) -> Hashable:
         module = self.ev.project.modules[self.ref.path]
-        return module.path if name in module.top.stores or name in self.ev._globals_set(module.path) else None
+        return module.path if name in module.top.stores or name in self.ev.structure.globals_set(module.path) else None
 
     def parameter(self, n: int, o: s.Parameter) -> Mask:
         return parameter(self.c.position(self.ref, o.name))
@@ -720,7 +716,7 @@ class _Visit:
                 found |= self.c.read(("field", owner, name))
             held = self.ev.class_attribute(each, name)
             for value in held or ():
-                if isinstance(value, Function) and self.ev._decorated.get(value.ref) == "property":
+                if isinstance(value, Function) and self.ev.roles.get(value.ref) == "property":
                     found |= self._given(value, (), {}, 0)
             if held is not None:
                 for owner in self.ev.lineage(each):
@@ -736,9 +732,9 @@ class _Visit:
             found |= self._item(a, self.values[o.index])
         constant = only(self.values[o.index])
         parts = self.parts.get(o.base)
-        if parts is not None and isinstance(constant, Constant) and isinstance(constant.value, int):
-            if -len(parts) <= constant.value < len(parts):
-                return found | parts[constant.value]
+        place = constant.value if isinstance(constant, Constant) else None
+        if parts is not None and isinstance(place, int) and -len(parts) <= place < len(parts):
+            return found | parts[place]
         return found | self.masks[o.base] & ~_TO_SIZE
 
     def _item(self, a: object, index: Value) -> Mask:
@@ -1035,7 +1031,7 @@ class _Visit:
             # Which object a method runs on is decided where it is called; in the method it is the one it is.
             if formal.name == own:
                 mask &= BIT[SPREAD]
-            if mask or self.c._makes_objects(f.ref):
+            if mask or self.c.makes_objects(f.ref):
                 self._write(("entry", f.ref, formal.name), mask, kept=True)
         relation = self.c.read(("result", f.ref))
         return composed(relation, lambda k: masks[k] if k < len(masks) else 0)
@@ -1078,54 +1074,67 @@ class _Visit:
     ) -> Mask:
         known, row = self.ev.knowledge.get(a.name), self.ev.row(a.name)
         given = self._union(positional) | self._union(keywords.values()) | rest
-        if known is not None:
-            if known.agreement:
-                return 0
-            if known.callback is not None and known.source is not None:
-                self._registers(known, o)
-                return 0
-            found = self.c.source(known, len(o.arguments))
-            if found:
-                return found
-            if known.gives_global:
-                return BIT[SPREAD] | data(given)
-            if known.kind == "apply" and known.function:
-                return self._applied(known, o, given)
-        if row is not None:
-            if row.role == "environment":
-                return self._environment(self.values[o.arguments[0].value]) if o.arguments else 0
-            if row.size == "content":
-                return size_as_content(given | self._contained(o))
-            if row.size == "size":
-                return content_as_size(given)
-            if not row.content:
-                return 0
-            if row.same is not None:
-                passed = positional[row.same] if row.same < len(positional) else given
-                return passed & ~BIT[SPREAD] if self.ev.rows.is_host(a.name) else passed
-            if row.turns:
-                return as_text(given, row.turns)
-            if row.makes is not None:
-                self._put(n, given)
-                return given
-            if row.role == "getattr" and len(positional) > 1:
-                return positional[0] | decides(positional[1]) | self._union(positional[2:]) | self._named(o)
-            if row.role == "text":
-                return as_text(given)
-            if row.role in ("property", "static", "class", "wraps", "manager"):
-                return given
-            return self._flows(given) if row.elements or row.element is not None else data(given)
+        found = self._of_known(known, o, given) if known is not None else None
+        if found is None and row is not None:
+            found = self._by_row(n, o, a, row, positional, given)
+        if found is not None:
+            return found
         if known is not None and known.kind in ("decorator", "identity"):
             return given
-        if a.name == "builtins.hash":
-            return data(given) | (
-                BIT["hash"] if any(isinstance(self._constant(x.value), str) for x in o.arguments) else 0
-            )
         if self.ev.rows.is_host(a.name):
             return data(given) & ~BIT[SPREAD]
-        if self.ev.rows.is_pure(a.name):
+        return data(given) if self.ev.rows.is_pure(a.name) else self._loose(given)
+
+    def _of_known(self, known: Known, o: s.Call, given: Mask) -> Mask | None:
+        """What a call gives by what is known of its meaning: agreement, sources, arrays over all devices."""
+        if known.agreement:
+            return 0
+        if known.callback is not None and known.source is not None:
+            self._registers(known, o)
+            return 0
+        source = self.c.source(known, len(o.arguments))
+        if source:
+            return source
+        if known.gives_global:
+            return BIT[SPREAD] | data(given)
+        return self._applied(known, o, given) if known.kind == "apply" and known.function else None
+
+    def _by_row(self, n: int, o: s.Call, a: External, row: Row, positional: list[Mask], given: Mask) -> Mask | None:
+        """What a call gives by its transfer row."""
+        if row.size is not None:
+            return size_as_content(given | self._contained(o)) if row.size == "content" else content_as_size(given)
+        if not row.content:
+            return 0
+        if row.same is not None:
+            passed = positional[row.same] if row.same < len(positional) else given
+            return passed & ~BIT[SPREAD] if self.ev.rows.is_host(a.name) else passed
+        if row.turns:
+            return as_text(given, row.turns)
+        if row.makes is not None:
+            self._put(n, given)
+            return given
+        handler = _ROLES.get(row.role or "")
+        if handler is not None:
+            return handler(self, o, positional, given)
+        return given if row.elements or row.element is not None else data(given)
+
+    def _from_environment(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        return self._environment(self.values[o.arguments[0].value]) if o.arguments else 0
+
+    def _from_getattr(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        if len(positional) < 2:
             return data(given)
-        return self._loose(given)
+        return positional[0] | decides(positional[1]) | self._union(positional[2:]) | self._named(o)
+
+    def _from_hash(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        is_text = any(isinstance(self._constant(each.value), str) for each in o.arguments)
+        return data(given) | (BIT["hash"] if is_text else 0)
+
+    def _from_text(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        return as_text(given)
+
+    def _unchanged(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        return given
 
     def _contained(self, o: s.Call) -> Mask:
         """What is known of the containers that a call is passed."""
@@ -1142,10 +1151,6 @@ class _Visit:
             if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
                 found |= self._field(a, str(name))
         return found
-
-    @staticmethod
-    def _flows(given: Mask) -> Mask:
-        return given
 
     @staticmethod
     def _loose(given: Mask) -> Mask:
@@ -1213,17 +1218,19 @@ class _Visit:
             if found:
                 return found
         bare_known = self.ev.knowledge.methods.get(bare)
-        if bare_known is not None and bare_known.source is not None:
-            if not bare_known.needs or self.c.imports(self.ref) & set(bare_known.needs):
-                if bare_known.callback is not None:
-                    self._registers(bare_known, o)
-                    return 0
-                return BIT[bare_known.source]
+        if bare_known is not None and bare_known.source is not None and self._is_imported(bare_known.needs):
+            if bare_known.callback is not None:
+                self._registers(bare_known, o)
+                return 0
+            return BIT[bare_known.source]
         receiver = self._receiver(o)
         given = self._union(positional) | self._union(keywords.values()) | rest
         if bare == "format":
             return as_text(receiver | given)
         return data(receiver) | (self._loose(given) if name else 0)
+
+    def _is_imported(self, packages: tuple[str, ...]) -> bool:
+        return not packages or bool(self.c.imports(self.ref) & set(packages))
 
     def _of_container(
         self, a: Member, positional: list[Mask], keywords: dict[str, Mask], rest: Mask, o: s.Call
@@ -1256,4 +1263,9 @@ _HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {
     s.Item: _Visit.item, s.Enter: _Visit.same, s.Await: _Visit.same, s.Captured: _Visit.same, s.Caught: _Visit.caught,
     s.Matches: _Visit.matches, s.Yield: _Visit.yielded, s.Return: _Visit.returned,
     s.StoreAttribute: _Visit.store_attribute, s.StoreSubscript: _Visit.store_subscript, s.Call: _Visit.call,
+}  # fmt: skip
+_ROLES: Mapping[str, Callable[[_Visit, s.Call, list[Mask], Mask], Mask]] = {
+    "environment": _Visit._from_environment, "getattr": _Visit._from_getattr, "hash": _Visit._from_hash,
+    "text": _Visit._from_text, "property": _Visit._unchanged, "static": _Visit._unchanged,
+    "class": _Visit._unchanged, "wraps": _Visit._unchanged, "manager": _Visit._unchanged,
 }  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -35,6 +36,7 @@ from spmdlint.core.values import (
     Site,
     Substitution,
     Value,
+    in_order,
     only,
 )
 from spmdlint.core.values import (
@@ -55,9 +57,9 @@ class ParallelCall(Struct, frozen=True, cache_hash=True):
     """A parallel call: its name, and the calls that lead to it, outermost first.
 
     ``same`` is equal for two calls that are the same call to the other processes. ``everyone`` says that all processes
-    of the job take part, and not only those that own the devices it runs on, except if it is ``of_devices``. ``carried``
-    says that a call takes what it returned before, like a training step, whose state is on all devices. ``label`` is the
-    name by which the processes match the call, if it is known.
+    of the job take part, and not only those that own the devices it runs on, except if it is ``of_devices``.
+    ``carried`` says that a call takes what it returned before, like a training step, whose state is on all devices.
+    ``label`` is the name by which the processes match the call, if it is known.
     """
 
     name: str
@@ -122,7 +124,7 @@ class Fail(Struct, frozen=True, cache_hash=True):
 
 
 class Quit(Struct, frozen=True, cache_hash=True):
-    """This process leaves the job, and the others go on."""
+    """One process leaves the job, and the others go on."""
 
 
 class Unknown(Struct, frozen=True, cache_hash=True):
@@ -189,16 +191,15 @@ class Effects:
         """The functions that run without a call: properties, context managers, iterators."""
         function, values = self.ev.project.function(ref), self.ev.functions[ref].values
         for o in function.operations:
-            kind = type(o)
-            if kind is s.Attribute:
-                yield from self._getters(values[o.base], o.name)  # type: ignore[union-attr]
-            elif kind is s.Enter or kind is s.Next:
-                given = values[o.manager if kind is s.Enter else o.iterable]  # type: ignore[union-attr]
+            if isinstance(o, s.Attribute):
+                yield from self._getters(values[o.base], o.name)
+            elif isinstance(o, (s.Enter, s.Next)):
+                given = values[o.manager if isinstance(o, s.Enter) else o.iterable]
                 for a in self.ev.resolved(given):
                     if self.ev.is_generator(a):
                         yield a.kind  # type: ignore[misc]
                     elif isinstance(a, Object) and isinstance(a.kind, FunctionRef):
-                        names = ("__enter__", "__exit__") if kind is s.Enter else ("__iter__", "__next__")
+                        names = ("__enter__", "__exit__") if isinstance(o, s.Enter) else ("__iter__", "__next__")
                         for name in names:
                             method = self.ev.method(a.kind, name)
                             if method is not None:
@@ -210,22 +211,19 @@ class Effects:
         for a in self.ev.resolved(base):
             if a == OPEN:
                 methods = self.ev.project.methods_by_name.get(name, ())
-                if len(methods) == 1 and self.ev._decorated.get(methods[0]) == "property":
+                if len(methods) == 1 and self.ev.roles.get(methods[0]) == "property":
                     yield methods[0]
             elif isinstance(a, Object) and isinstance(a.kind, FunctionRef) and not self.ev.is_generator(a):
                 classes = [a.kind, *self.ev.derived(a.kind)] if a.site is None else [a.kind]
                 for cls in classes:
                     for each in self.ev.class_attribute(cls, name) or ():
-                        if isinstance(each, Function) and self.ev._decorated.get(each.ref) == "property":
+                        if isinstance(each, Function) and self.ev.roles.get(each.ref) == "property":
                             yield each.ref
 
-    @property
+    @cached_property
     def _property_names(self) -> frozenset[str]:
-        known = self.ev._plans.get("properties")
-        if known is None:
-            found = (ref for ref, role in self.ev._decorated.items() if role == "property")
-            known = self.ev._plans["properties"] = frozenset(self.ev.project.function(ref).name for ref in found)
-        return known  # type: ignore[no-any-return]
+        found = (ref for ref, role in self.ev.roles.items() if role == "property")
+        return frozenset(self.ev.project.function(ref).name for ref in found)
 
     def _runs(self, a: Alternative, arguments: Arguments) -> Iterator[FunctionRef]:
         """The project's functions that a call runs on the host."""
@@ -347,7 +345,7 @@ class Effects:
         for a in self.ev.resolved(self.ev.functions[ref].values[manager]):
             if self.ev.is_generator(a):
                 if a.kind in self.speaking:
-                    whole = self.substituted(self.term(a.kind), dict(a.bindings), {}, (Site(ref, n),))  # type: ignore[arg-type]
+                    whole = self.substituted(self.term(a.kind), dict(a.bindings), {}, (Site(ref, n),))
                     parts.append(half(whole))
             elif isinstance(a, Object) and isinstance(a.kind, FunctionRef):
                 for each in self.ev.attribute(a, method):
@@ -361,7 +359,7 @@ class Effects:
         for a in self.ev.resolved(self.ev.functions[ref].values[iterable]):
             if self.ev.is_generator(a):
                 if a.kind in self.speaking:
-                    whole = self.substituted(self.term(a.kind), dict(a.bindings), {}, (Site(ref, n),))  # type: ignore[arg-type]
+                    whole = self.substituted(self.term(a.kind), dict(a.bindings), {}, (Site(ref, n),))
                     parts.append(without_pauses(whole))
             elif isinstance(a, Object) and isinstance(a.kind, FunctionRef):
                 for each in self.ev.attribute(a, "__next__"):
@@ -382,15 +380,15 @@ class Effects:
         path = (Site(ref, n),)
         expressions: tuple[tuple[str | None, Expression], ...] | None = None
         found: list[tuple[Alternative, Term]] = []
-        for a in sorted(call.callees, key=_place):
+        for a in sorted(call.callees, key=in_order):
             if expressions is None and isinstance(a, (Function, Parameter, Member, Class)):
                 expressions = tuple(
                     [(x.keyword, self.conditions.expression(ref, x.value)) for x in o.arguments if not x.star]
                 )
-            found.append((a, self._of_alternative(ref, n, a, call.arguments, expressions or (), path)))
+            found.append((a, self.of_alternative(ref, n, a, call.arguments, expressions or (), path)))
         return found
 
-    def _of_alternative(
+    def of_alternative(
         self,
         ref: FunctionRef,
         n: int,
@@ -400,7 +398,9 @@ class Effects:
         path: tuple[Site, ...],
     ) -> Term:
         if isinstance(a, Result) and any(_is_symbolic(x) for value in a.arguments.all() for x in value):
-            return NOTHING if self._direct(ref, n, a, arguments, path) is None else Invoke(a, arguments, expressions, path)
+            return (
+                NOTHING if self._direct(ref, n, a, arguments, path) is None else Invoke(a, arguments, expressions, path)
+            )
         if isinstance(a, Member) and self._is_merged(a):
             # Which of the classes it is, nobody knows: all of them have to.
             callees = self.ev.callees(frozenset((a,)))
@@ -415,7 +415,10 @@ class Effects:
     def _is_merged(self, a: Member) -> bool:
         """Whether the receiver of a method is known by an annotation alone, which derived classes fit as well."""
         return any(
-            isinstance(base, Object) and base.site is None and isinstance(base.kind, FunctionRef) and not _is_self(self, a)
+            isinstance(base, Object)
+            and base.site is None
+            and isinstance(base.kind, FunctionRef)
+            and not _is_self(self, a)
             for base in self.ev.resolved(frozenset((a.base,)))
         )
 
@@ -460,8 +463,8 @@ class Effects:
                     arguments.double,
                 )
                 parts = [
-                    self._of_alternative(ref, n, each, merged, (), path)
-                    for each in sorted(held.positional[0], key=_place)
+                    self.of_alternative(ref, n, each, merged, (), path)
+                    for each in sorted(held.positional[0], key=in_order)
                 ]
                 return alternatives(parts) if parts else NOTHING
         if isinstance(a, External):
@@ -470,8 +473,8 @@ class Effects:
                 elements = tuple([self.ev.element(value) for value in arguments.positional[1:]])
                 given = Arguments(elements) if elements else Arguments(open=True)
                 parts = [
-                    self._of_alternative(ref, n, each, given, (), path)
-                    for each in sorted(self._applied(known, arguments), key=_place)
+                    self.of_alternative(ref, n, each, given, (), path)
+                    for each in sorted(self._applied(known, arguments), key=in_order)
                 ]
                 return alternatives(parts) if parts else NOTHING
         if (a is OPEN or a == OPEN or isinstance(a, (External, Member))) and self._hands_over(a, arguments):
@@ -480,7 +483,7 @@ class Effects:
 
     def _hands_over(self, a: Alternative, arguments: Arguments) -> bool:
         """Whether code that nobody knows is given something that makes parallel calls."""
-        if isinstance(a, External) and (self.ev.knowledge.get(a.name) is not None or a.name.startswith("builtins.")):
+        if isinstance(a, External) and (self.ev.knowledge.get(a.name) is not None or self.ev.rows.is_pure(a.name)):
             return False
         return any(self._holds_effects(each) for value in arguments.all() for each in value)
 
@@ -537,9 +540,9 @@ class Effects:
         if isinstance(a, Member) and isinstance(a.base, Result):
             name = self.ev.knowledge.outside(f"{a.base.name}.{a.name}")
             known = self.ev.knowledge.get(name)
-            if known is not None and known.checkpoint:
-                if any(self._names_participants(x, 3) for value in a.base.arguments.all() for x in value):
-                    return None
+            made_for = (x for value in a.base.arguments.all() for x in value)
+            if known is not None and known.checkpoint and any(self._names_participants(x, 3) for x in made_for):
+                return None
             return self._of_known(name, known, arguments, path)
         if isinstance(a, Result):
             return self._compiled(ref, n, a, path)
@@ -633,7 +636,11 @@ class Effects:
                 return None
         if not self.ev.wrapped(a):
             return None
-        strength: Strength = "strong" if known.spans or self._is_sharded(a) or (not self._is_searching and self._communicates(a)) else "weak"
+        strength: Strength = (
+            "strong"
+            if known.spans or self._is_sharded(a) or (not self._is_searching and self._communicates(a))
+            else "weak"
+        )
         return ParallelCall(
             self._name(a),
             strength,
@@ -665,11 +672,16 @@ class Effects:
         """Whether a call is in the block of a manager that puts everything on one device."""
         function, values = self.ev.project.function(site.ref), self.ev.functions[site.ref].values
         for n, o in enumerate(function.operations[: site.number]):
-            if type(o) is s.Enter:
-                made = only(values[o.manager])  # type: ignore[union-attr]
+            if isinstance(o, s.Enter):
+                made = only(values[o.manager])
                 row = self.ev.row(made.name) if isinstance(made, Result) else None
                 if row is not None and row.role == "local":
-                    ends = [m for m, e in enumerate(function.operations) if type(e) is s.Leave and e.manager == o.manager]  # type: ignore[union-attr]
+                    left = (
+                        m
+                        for m, e in enumerate(function.operations)
+                        if isinstance(e, s.Leave) and e.manager == o.manager
+                    )
+                    ends = list(left)
                     if n < site.number and (not ends or site.number < max(ends)):
                         return True
         return False
@@ -680,7 +692,7 @@ class Effects:
         return any(call.everyone for ref in inner for call in calls_in(self.term(ref)))
 
     def _name(self, a: Result) -> str:
-        for each in sorted(self.ev.wrapped(a), key=_place):
+        for each in sorted(self.ev.wrapped(a), key=in_order):
             if isinstance(each, Function):
                 name = self.ev.project.function(each.ref).name
                 return f"a lambda under {a.name}" if name == "<lambda>" else name
@@ -694,8 +706,12 @@ class Effects:
             position = known.positional.index(name) if known is not None and name in known.positional else None
             given = a.arguments.get(name, position)
             if given is not None and any(not isinstance(each, Constant) for each in given):
-                return not all(isinstance(each, Result) and _ONE_DEVICE in each.name for each in given)
+                return not all(self._has_role(each, "own devices") for each in given)
         return False
+
+    def _has_role(self, a: Alternative, role: str) -> bool:
+        row = self.ev.row(a.name) if isinstance(a, Result) else None
+        return row is not None and row.role == role
 
     def _is_local(self, a: Alternative, depth: int = 6) -> bool:
         """Whether something is made of the devices of this process, or of one device."""
@@ -705,7 +721,7 @@ class Effects:
             return any(self._is_local(x, depth - 1) for v in a.elements for x in v) if depth else False
         if not isinstance(a, Result) or depth == 0:
             return False
-        if a.name in _LOCAL or _ONE_DEVICE in a.name:
+        if self._has_role(a, "own devices"):
             return True
         for name, value in a.arguments.keywords:
             if (
@@ -765,7 +781,7 @@ class Effects:
                     ),
                     nesting - 1,
                 )
-                for a in sorted(self.ev.callees(frozenset((term.callee,))), key=_place)
+                for a in sorted(self.ev.callees(frozenset((term.callee,))), key=in_order)
             ]
             return alternatives(parts) if parts else NOTHING
         if isinstance(term, Series):
@@ -773,10 +789,6 @@ class Effects:
         if isinstance(term, Choice):
             return select(term.condition, self.expanded(term.yes, nesting), self.expanded(term.no, nesting))
         return star(self.expanded(term.body, nesting)) if isinstance(term, Star) else term
-
-
-_LOCAL = ("jax.local_devices",)
-_ONE_DEVICE = "SingleDeviceSharding"
 
 
 def _is_self(effects: Effects, a: Member) -> bool:
@@ -833,12 +845,12 @@ class _Instance:
         if len(path) > 12:
             return Unknown()
         made = self.values.alternative(term.callee)
-        run = self.effects._concrete if made == frozenset((term.callee,)) else self.effects._of_alternative
+        run = self.effects._concrete if made == frozenset((term.callee,)) else self.effects.of_alternative
         if isinstance(term.callee, (Parameter, Member)):
-            run = self.effects._of_alternative
+            run = self.effects.of_alternative
         parts = [
             run(term.path[-1].ref, term.path[-1].number, a, arguments, expressions, path)
-            for a in sorted(made, key=_place)
+            for a in sorted(made, key=in_order)
         ]
         return alternatives(parts) if parts else NOTHING
 
@@ -864,11 +876,6 @@ def _is_symbol(a: Member) -> bool:
     while isinstance(base, Member):
         base = base.base
     return isinstance(base, Parameter)
-
-
-def _place(a: Alternative) -> tuple[object, ...]:
-    """A fixed order of alternatives."""
-    return (type(a).__name__, repr(a))
 
 
 class _Walk:
@@ -1286,7 +1293,8 @@ def carries(function: s.Function, number: int) -> bool:
         elif isinstance(later, s.Store) and later.value in given and later.name in taken:
             return True
         elif isinstance(later, s.StoreAttribute) and later.value in given:
-            if (_name_of(function, later.base), later.name) in taken:
+            stored = (_name_of(function, later.base), later.name)
+            if stored in taken:
                 return True
     return False
 

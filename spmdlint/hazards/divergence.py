@@ -26,7 +26,7 @@ from spmdlint.core.conditions import (
 )
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import NOTHING, Loop, Ssa
-from spmdlint.core.values import External, Site, only
+from spmdlint.core.values import Alternative, External, Site, in_order, only
 from spmdlint.domains.content import (
     BIT,
     CAUSES,
@@ -197,7 +197,7 @@ class Divergences:
         return frozenset(found)
 
     def _compared(self, ref: FunctionRef, block: int) -> Iterator[Expression]:
-        """What holds in a block because another branch before it, which every job of several processes gets to, raises."""
+        """What holds in a block because a branch before it raises otherwise, in every job of several processes."""
         ssa = self.ev.structure.ssa(ref)
         for each in self.ev.functions[ref].live:
             arms, test = ssa.arms(each), ssa.blocks[each].test
@@ -258,7 +258,8 @@ class Divergences:
             iterable, test = ssa.iterates(loop.header), function.blocks[loop.header].test
             if iterable is not None:
                 mask = (
-                    content(size_as_content(self.content.concrete(ref, self.content.iterated(ref, iterable)))) & REPORTED
+                    content(size_as_content(self.content.concrete(ref, self.content.iterated(ref, iterable))))
+                    & REPORTED
                 )
             elif test is not None and ssa.arms(loop.header) is not None:
                 mask, iterable = self._causes(ref, loop.header, test), test
@@ -281,7 +282,7 @@ class Divergences:
         """Whether the author expects code to fail: it is in the block of a manager that says so."""
         function = self.ev.project.function(ref)
         entered = [(n, o.manager) for n, o in enumerate(function.operations) if type(o) is s.Enter and n < number]
-        for at, manager in entered:
+        for _, manager in entered:
             ends = [n for n, o in enumerate(function.operations) if type(o) is s.Leave and o.manager == manager]
             if (not ends or number < max(ends)) and self._expects(ref, manager):
                 return True
@@ -425,13 +426,7 @@ class Divergences:
         guards = dict(self.conditions.guards(ref, block))
         if is_about_process(condition):
             for one, other in _pairs(condition, guards):
-                yield (
-                    specialised(term, lambda c, w=one: decided_in(c, w)),
-                    specialised(  # type: ignore[misc]
-                        term,
-                        lambda c, w=other: decided_in(c, w),  # type: ignore[misc]
-                    ),
-                )
+                yield specialised(term, _as_seen_by(one)), specialised(term, _as_seen_by(other))
             return
         if any(_is_alone(guard, holds) for guard, holds in guards.items()):
             return
@@ -459,8 +454,8 @@ class Divergences:
             return
         for one, other in _pairs_of_all():
             difference = first_difference(
-                specialised(term, lambda c, w=one: decided_in(c, w)),  # type: ignore[misc]
-                specialised(term, lambda c, w=other: decided_in(c, w)),  # type: ignore[misc]
+                specialised(term, _as_seen_by(one)),
+                specialised(term, _as_seen_by(other)),
                 EXPANSIONS,
             )
             if difference is not None:
@@ -496,7 +491,7 @@ class Divergences:
                 filtered(self.effects.expanded(way), counts)
                 for callee in self._alternatives(ref, n)
                 for way in [
-                    self.effects._of_alternative(ref, n, callee, evaluated.calls[n].arguments, (), (Site(ref, n),))
+                    self.effects.of_alternative(ref, n, callee, evaluated.calls[n].arguments, (), (Site(ref, n),))
                 ]
             ]
             for number, one in enumerate(ways):
@@ -509,10 +504,8 @@ class Divergences:
                     yield Divergence(Site(ref, o.function), kind, call, others, early_exit=False, loop=False)
                     break
 
-    def _alternatives(self, ref: FunctionRef, n: int) -> list[object]:
-        from spmdlint.domains.effects import _place
-
-        return sorted(self.ev.callees(self.ev.functions[ref].calls[n].callees), key=_place)  # type: ignore[arg-type]
+    def _alternatives(self, ref: FunctionRef, n: int) -> list[Alternative]:
+        return sorted(self.ev.callees(self.ev.functions[ref].calls[n].callees), key=in_order)
 
 
 def _is_membership(condition: Expression) -> bool:
@@ -523,6 +516,15 @@ def _is_membership(condition: Expression) -> bool:
         other = condition[1] if condition[2] == RANK else condition[2]
         return not (other[0] == "constant" and other[2] in (0, 1))
     return False
+
+
+def _as_seen_by(world: World) -> Callable[[Expression], bool | None]:
+    """Conditions about the number of the process, decided for one process."""
+    return lambda condition: decided_in(condition, world)
+
+
+def _assuming(assumed: Expression, truth: bool) -> Callable[[Expression], bool | None]:
+    return lambda condition: truth if condition == assumed else None
 
 
 def _pairs(condition: Expression, guards: dict[Expression, bool]) -> Iterator[tuple[World, World]]:
@@ -636,7 +638,9 @@ def _fewer(rounds: Sequence[ParallelCall]) -> tuple[ParallelCall, tuple[Parallel
     return (rounds[0], tuple(dict.fromkeys(rounds[1:]))) if rounds else None
 
 
-def _expand(left: list[Term], right: list[Term], tries: int, rounds: Sequence[ParallelCall]) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
+def _expand(
+    left: list[Term], right: list[Term], tries: int, rounds: Sequence[ParallelCall]
+) -> tuple[ParallelCall, tuple[ParallelCall, ...]] | None:
     """The difference in some case of the first choice."""
     mine = left[0] if isinstance(left[0], Choice) else None
     yours = right[0] if isinstance(right[0], Choice) else None
@@ -644,8 +648,10 @@ def _expand(left: list[Term], right: list[Term], tries: int, rounds: Sequence[Pa
     assert first is not None
     if first.condition is not None:
         for truth in (True, False):
-            decide = lambda c, t=truth: t if c == first.condition else None  # type: ignore[misc]  # noqa: E731
-            found = first_difference(specialised(series(*left), decide), specialised(series(*right), decide), tries - 1, rounds)
+            decide = _assuming(first.condition, truth)
+            found = first_difference(
+                specialised(series(*left), decide), specialised(series(*right), decide), tries - 1, rounds
+            )
             if found is not None:
                 return found
         return None

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import NOTHING, Definition
-from spmdlint.core.values import Class, External, Function, Member, ModuleValue, Object, Parameter, Result, Site, Value
+from spmdlint.core.values import Class, External, Function, Member, ModuleValue, Object, Result, Site, Value
 from spmdlint.domains.content import BIT, Content, Mask, any_facet
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
@@ -68,7 +68,7 @@ class Why:
         end = start
         while pending and len(came_from) < MAX_NODES:
             node = pending.popleft()
-            before = [each for each in self._before(node, bit)]
+            before = list(self._before(node, bit))
             if not before and node[0] == "at" and self._is_source(node, bit):
                 end = node
                 break
@@ -138,7 +138,7 @@ class Why:
             return bool(any_facet(mask) & bit)
         if node[0] == "result":
             return bool(any_facet(self.content.concrete(node[1], self.content.read(node))) & bit)  # type: ignore[arg-type]
-        return bool(any_facet(self.content.read(node)) & bit)  # type: ignore[arg-type]
+        return bool(any_facet(self.content.read(node)) & bit)
 
     def _before_phi(self, ref: FunctionRef, number: int, bit: Mask) -> Iterator[Node]:
         ssa = self.ev.structure.ssa(ref)
@@ -221,7 +221,7 @@ class Why:
                         yield ("field", owner, name)
                         yield ("attribute", owner, name)
                     for held in self.ev.class_attribute(cls, name) or ():
-                        if isinstance(held, Function) and self.ev._decorated.get(held.ref) == "property":
+                        if isinstance(held, Function) and self.ev.roles.get(held.ref) == "property":
                             yield ("result", held.ref)
             elif isinstance(a, Result):
                 yield ("field", a.site, name)
@@ -253,7 +253,7 @@ class Why:
 
     def _before_cell(self, node: Node, bit: Mask) -> Iterator[Node]:
         kind = node[0]
-        for writer in self.content.cells.writers(node):  # type: ignore[arg-type]
+        for writer in self.content.cells.writers(node):
             for each in self._writing(kind, node, writer):
                 if self._carries(each, bit):
                     yield each
@@ -280,20 +280,22 @@ class Why:
             if function.kind == "class":
                 yield ("entry", writer, node[2])
         elif kind == "item":
-            for number, o in enumerate(function.operations):
-                if isinstance(o, (s.StoreSubscript, s.Display, s.DictDisplay, s.Collected)):
-                    yield ("at", writer, number)
-                    yield from self._around(writer, number)
-                elif isinstance(o, s.Call):
-                    yield from (("at", writer, a.value) for a in o.arguments)
-                    yield from self._around(writer, number)
+            yield from self._putting(writer)
         else:
             for number in function.stores.get(str(node[2]), ()):
                 yield ("at", writer, number)
                 yield from self._around(writer, number)
-            for number, phi in enumerate(ssa.phis):
-                if phi.name == node[2]:
-                    yield ("phi", writer, number)
+            yield from (("phi", writer, number) for number, phi in enumerate(ssa.phis) if phi.name == node[2])
+
+    def _putting(self, writer: FunctionRef) -> Iterator[Node]:
+        """The operations by which a function puts elements into containers."""
+        for number, o in enumerate(self.ev.project.function(writer).operations):
+            if isinstance(o, (s.StoreSubscript, s.Display, s.DictDisplay, s.Collected)):
+                yield ("at", writer, number)
+                yield from self._around(writer, number)
+            elif isinstance(o, s.Call):
+                yield from (("at", writer, a.value) for a in o.arguments)
+                yield from self._around(writer, number)
 
     def _calling(self, kind: object, node: Node, writer: FunctionRef) -> Iterator[Node]:
         function = self.ev.project.function(writer)

@@ -12,9 +12,10 @@ from msgspec import Struct
 from spmdlint.knowledge.files import read_file
 
 Role = Literal[
-    "property", "static", "class", "super", "getattr", "setattr", "hasattr", "isinstance", "type", "bool",
-    "enumerate", "zip", "map", "wraps", "manager", "namespace", "field",
-    "update", "get", "items", "values", "keys", "copy", "environment", "count", "optional", "asserts", "text", "participants", "options", "local",
+    "property", "static", "class", "super", "getattr", "setattr", "hasattr", "isinstance", "type", "bool", "number",
+    "hash", "object", "enumerate", "zip", "map", "wraps", "manager", "namespace", "field", "update", "get", "items",
+    "values", "keys", "copy", "environment", "count", "optional", "asserts", "text", "participants", "options", "local",
+    "own devices",
 ]  # fmt: skip
 
 
