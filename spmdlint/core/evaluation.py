@@ -808,9 +808,9 @@ class Evaluation:
         if isinstance(a, Object):
             maker = self.attribute(a, "__iter__")
             one: Value = BOTTOM
-            for each in maker:
-                if isinstance(each, Function):
-                    inner = self.result_of(each, Arguments())
+            for method in maker:
+                if isinstance(method, Function):
+                    inner = self.result_of(method, Arguments())
                     one = join(one, self.element(frozenset(i for i in inner if i != a)) if inner else BOTTOM)
                     if a in inner:
                         for step in self.attribute(a, "__next__"):

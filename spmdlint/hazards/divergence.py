@@ -70,7 +70,6 @@ REPORTED: Mask = CAUSES & ~(BIT["thread"] | BIT["callback"])
 """The causes of default findings: what another thread has stored is mostly there on all processes in the end."""
 LARGEST = 1 << 16
 """The largest number of a process that is tried."""
-_OF_JAX = ("jax.", "orbax.", "flax.")
 EXPANSIONS = 7
 """How many conditions are tried both ways in one comparison."""
 
@@ -345,7 +344,7 @@ class Divergences:
         kind = "group" if causes[0] == "identity" and _is_membership(condition) else causes[0]
         counted = filtered(quitting(term, leaves_job=kind == "identity"), self._counts(ref, kind))
         if kind == "identity" and self._is_rank_of_others(ref, test):
-            counted = filtered(counted, lambda call: isinstance(call.same, str) and not call.same.startswith(_OF_JAX))
+            counted = filtered(counted, lambda call: self.hand.waits_for_others(call.same))
         difference = None
         for one, other in self._sides(ref, block, condition, counted):
             difference = first_difference(one, other, EXPANSIONS)
@@ -403,10 +402,7 @@ class Divergences:
 
     def _is_rank_of_others(self, ref: FunctionRef, test: int) -> bool:
         """Whether another library tells the processes apart, in a program where each has a JAX of its own."""
-        if self.hand.several.surely_around(ref.path):
-            return False
-        name = self.why.source(ref, test, "identity")
-        return bool(name) and not name.startswith("jax.")
+        return self.hand.is_told_apart_by_others(ref.path, self.why.source(ref, test, "identity"))
 
     def _counts(self, ref: FunctionRef, kind: str) -> Callable[[ParallelCall], bool]:
         """Which calls count behind a condition with this kind of cause."""

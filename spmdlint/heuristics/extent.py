@@ -15,6 +15,9 @@ from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.heuristics.spreading import Spreading
 
 
+_OF_JAX = ("jax.", "orbax.", "flax.")
+
+
 class Extent:
     """Judges files. One per run."""
 
@@ -34,6 +37,15 @@ class Extent:
     def around(self, path: Path) -> bool:
         """Whether any file of the same program does."""
         return self.several.around(path)
+
+    def is_told_apart_by_others(self, path: Path, source: str) -> bool:
+        """Whether the number of a process comes from another library, where each process has a JAX of its own."""
+        return bool(source) and not source.startswith("jax.") and not self.several.surely_around(path)
+
+    @staticmethod
+    def waits_for_others(same: object) -> bool:
+        """Whether a call waits for such processes: what JAX launches runs on the devices of one of them."""
+        return isinstance(same, str) and not same.startswith(_OF_JAX)
 
     @cached_property
     def _by_hand(self) -> frozenset[Path]:
