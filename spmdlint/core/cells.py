@@ -18,22 +18,26 @@ class Cells(Generic[Unit, Content]):
     """The cells of one stratum, and the units of work that are still to be visited.
 
     ``bottom`` is what an empty cell holds, ``join`` puts two contents together; it is commutative and associative.
-    ``bounded`` is applied to the join of all contributions, so that the order in which they came does not matter, and
-    to the number of times that the cell has changed. ``settled`` says what a cell holds that is no join of what its
-    writers contribute; None for all others.
+    ``bounded`` is applied to the join of all contributions, so that the order in which they came does not matter. A cell
+    that has changed ``keeps_after`` times loses nothing any more; one that would then hold too much holds ``top`` for
+    good. ``settled`` says what a cell holds that is no join of what its writers contribute; None for all others.
     """
 
     def __init__(
         self,
         bottom: Content,
         join: Callable[[Content, Content], Content],
-        bounded: Callable[[Content, int], Content],
+        bounded: Callable[[Content], Content],
         settled: Callable[[Hashable, Iterable[Content]], Content | None] = lambda key, contents: None,
+        keeps_after: int | None = None,
+        top: Content | None = None,
     ) -> None:
         self._bottom = bottom
         self._join = join
         self._bounded = bounded
         self._settled = settled
+        self._keeps_after = keeps_after
+        self._top = top
         self._contents: dict[Hashable, Content] = {}
         self._written: dict[Hashable, dict[Unit, Content]] = {}
         self._readers: dict[Hashable, dict[Unit, None]] = {}
@@ -51,6 +55,10 @@ class Cells(Generic[Unit, Content]):
         if self._unit is not None:
             self._readers.setdefault(key, {})[self._unit] = None
         return self._contents.get(key, self._bottom)
+
+    def touch(self, key: Hashable) -> None:
+        """Visit the readers of a cell again."""
+        self.schedule(self._readers.get(key, ()))
 
     def contents(self) -> Iterable[tuple[Hashable, Content]]:
         """Every cell that holds something."""
@@ -108,7 +116,13 @@ class Cells(Generic[Unit, Content]):
             for each in self._written[key].values():
                 content = self._join(content, each)
         changes = self._changes.get(key, 0)
-        content = self._bounded(content, changes)
+        if self._top is not None and self._keeps_after is not None and changes >= self._keeps_after:
+            held = self._contents.get(key, self._bottom)
+            content = self._join(held, content)
+            if held == self._top or self._bounded(content) != content:
+                content = self._top
+        else:
+            content = self._bounded(content)
         if content != self._contents.get(key, self._bottom):
             self._contents[key] = content
             self._changes[key] = changes + 1

@@ -68,15 +68,15 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
 _SMALL = 1 << 20
 _CONTAINERS = frozenset(("list", "dict", "set"))
 MAX_PASSES = 6
-MAX_CHANGES = 10
-"""How often the content of a cell may change before it is unknown: a backstop, because widening is not monotone."""
+OPENINGS = 5
+"""In how many steps the functions are opened that nobody calls."""
+MAX_CHANGES = 8
+"""How often a cell may change before it keeps what it held: a backstop, because widening is not monotone."""
 _NOT_KEPT = Arguments(open=True)
 
 
-def _bounded(value: Value, changes: int) -> Value:
-    """What a cell holds: with too many alternatives, or too many changes, anything."""
-    if changes > MAX_CHANGES:
-        return UNKNOWN
+def _bounded(value: Value) -> Value:
+    """What a cell holds with too many alternatives."""
     return widened(value) if len(value) > WIDTH else value
 
 
@@ -141,6 +141,16 @@ class Structure:
             functions = self.project.modules[path].summary.functions
             known = self._globals[path] = frozenset(n for f in functions[1:] for n in f.globals if n in f.stores)
         return known
+
+    def names_in(self, ref: FunctionRef) -> frozenset[str]:
+        """The names that a function loads or asks objects for."""
+        operations = self.function(ref).operations
+        return frozenset(o.name for o in operations if type(o) is s.Load or type(o) is s.Attribute)
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The names that anything in the project loads or asks for."""
+        return frozenset(name for ref in self.project.functions() for name in self.names_in(ref))
 
     def stars(self, path: Path) -> list[s.ImportStar]:
         """The imports of all names of another module."""
@@ -243,11 +253,15 @@ class Evaluation:
         self.knowledge = knowledge
         self.rows = rows
         self.structure = Structure(project)
-        self.cells: Cells[FunctionRef, Value] = Cells(BOTTOM, operator.or_, _bounded)
+        self.cells: Cells[FunctionRef, Value] = Cells(
+            BOTTOM, operator.or_, _bounded, keeps_after=MAX_CHANGES, top=UNKNOWN
+        )
         self.functions: dict[FunctionRef, Evaluated] = {}
         self._externals: dict[str, Value] = {}
         self._constants: dict[tuple[str, object], Value] = {}
         self.roles: dict[FunctionRef, str] = {}
+        self.opened: set[FunctionRef] = set()
+        """The functions that are called by nobody known, so that anything may be passed to them."""
         self.plans: dict[FunctionRef, tuple[list[Value], list[tuple[int, Steps]]]] = {}
         # What was asked in one visit: cells do not change meanwhile. After the last one they never do.
         self._resolved: dict[Value, Value] = {}
@@ -256,12 +270,43 @@ class Evaluation:
         self._attributes: dict[tuple[Object, str, Alternative], Value] = {}
         self.cells.schedule(order if order is not None else self._outside_in())
         self.cells.solve(self._visit)
+        self._open_the_rest()
         self._forget()
 
     def _outside_in(self) -> list[FunctionRef]:
         """Modules first, then classes, then functions: what is imported is then known when it is read."""
         rank = {"module": 0, "class": 1, "function": 2, "lambda": 2}
         return sorted(self.project.functions(), key=lambda ref: rank[self.project.function(ref).kind])
+
+    def _open_the_rest(self) -> None:
+        """Let anything be passed to what nobody calls: first to what nothing names, which may call the others."""
+        functions = [ref for ref in self.project.functions() if self.project.function(ref).formals]
+        for round_ in range(OPENINGS):
+            closed = [ref for ref in functions if ref not in self.opened and not self._is_entered(ref)]
+            if not closed:
+                return
+            named = self.structure.named
+            first = [ref for ref in closed if self.project.function(ref).name not in named] if round_ == 0 else []
+            callable_ = self._named_by(closed) if not first and round_ < OPENINGS - 1 else frozenset()
+            chosen = first or [ref for ref in closed if self.project.function(ref).name not in callable_] or closed
+            self.opened.update(chosen)
+            for ref in chosen:
+                for formal in self.project.function(ref).formals:
+                    self.cells.touch(("entry", ref, formal.name))
+            self.cells.schedule(chosen)
+            self.cells.solve(self._visit)
+
+    def _is_entered(self, ref: FunctionRef) -> bool:
+        formals = self.project.function(ref).formals
+        return any(self.cells.read(("entry", ref, formal.name)) for formal in formals)
+
+    def _named_by(self, functions: Iterable[FunctionRef]) -> frozenset[str]:
+        """The names that some functions, or those inside them, load or ask for."""
+        found: set[str] = set()
+        for ref in functions:
+            own = self.project.function(ref).name
+            found.update(name for name in self.structure.names_in(ref) if name != own)
+        return frozenset(found)
 
     def _forget(self) -> None:
         self._resolved.clear()
@@ -662,6 +707,8 @@ class Evaluation:
             found = frozenset(a for a in found if self._may_receive(a, owner))
         if found:
             return found
+        if parameter.ref not in self.opened and self.project.function(parameter.ref).kind != "class":
+            return BOTTOM
         told = self.cells.read(("annotation", parameter.ref, parameter.name))
         if told:
             return told

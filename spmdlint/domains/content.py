@@ -240,7 +240,7 @@ class Content:
     def __init__(self, evaluation: Evaluation, order: Iterable[FunctionRef] | None = None) -> None:
         """Find the facts of some functions, and of whatever these depend on; of all, if ``order`` is None."""
         self.ev = evaluation
-        self.cells: Cells[FunctionRef, Mask] = Cells(0, operator.or_, lambda mask, _: mask, self._merged)
+        self.cells: Cells[FunctionRef, Mask] = Cells(0, operator.or_, lambda mask: mask, self._merged)
         self.functions: dict[FunctionRef, Facts] = {}
         self.positions: dict[FunctionRef, dict[str, int]] = {}
         self._imports: dict[Hashable, frozenset[str]] = {}
