@@ -3,6 +3,7 @@
     python benchmarks/engines.py callees FOLDER     where the first engine is certain of one callee: is it the same one?
     python benchmarks/engines.py findings FOLDER    the findings of the family in shadow, by both
     python benchmarks/engines.py time FOLDER        processor seconds of each stratum of the second
+    python benchmarks/engines.py json FOLDER        the findings of the second, as `spmdlint check` prints them
     python benchmarks/engines.py orders FOLDER      the same facts and findings with shuffled orders of visits?
 
 The folder is linted as `spmdlint check` does. This goes when the first engine does.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -119,6 +121,30 @@ def findings(program: Program) -> Iterator[str]:
         yield f"{mark} {key[0]}:{key[1]} {key[2]} {told.get(key) or known[key]}"
 
 
+def as_json(program: Program) -> Iterator[str]:
+    """The findings of the second engine with the steps of their reasons, in the form of `--output-format json`."""
+    strata = strata_of(program)
+    codes = {**IN_SHADOW, "loop": "SPMD302", "data": "SPMD303"}
+    told = []
+    for found in strata.divergences():
+        place = program.place(found.call.site)
+        steps = [program.place(found.branch), *(program.place(step.site) for step in strata.reason(found).chain())]
+        steps += [program.place(site) for site in found.call.path[1:]]
+        told.append(
+            {
+                "filename": str(place.path),
+                "location": {"row": place.start.row, "column": place.start.column},
+                "code": codes[found.hazard],
+                "message": found.call.name,
+                "related": [
+                    {"filename": str(step.path), "location": {"row": step.start.row, "column": step.start.column}}
+                    for step in steps
+                ],
+            }
+        )
+    yield json.dumps(told, indent=1)
+
+
 # -- time and order
 
 
@@ -157,13 +183,13 @@ def orders(program: Program) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=("callees", "findings", "time", "orders"))
+    parser.add_argument("what", choices=("callees", "findings", "json", "time", "orders"))
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
     program = program_of(given.folder.resolve())
     gc.disable()
     with deep():
-        answers = {"callees": callees, "findings": findings, "time": seconds, "orders": orders}
+        answers = {"callees": callees, "findings": findings, "json": as_json, "time": seconds, "orders": orders}
         for line in answers[given.what](program):
             print(line)
 

@@ -947,8 +947,10 @@ class _Walk:
             kind, arguments = only(values[o.function]), o.arguments
         else:
             return False
-        known = self.effects.ev.knowledge.get(kind.name) if isinstance(kind, External) else None
-        if known is None or not known.ends:
+        if not isinstance(kind, External):
+            return False
+        known, row = self.effects.ev.knowledge.get(kind.name), self.effects.ev.row(kind.name)
+        if not (known is not None and known.ends) and not (row is not None and row.role == "quits"):
             return False
         status = only(values[arguments[0].value]) if arguments else Constant(0, "int")
         return isinstance(status, Constant) and status.value in (0, None)
