@@ -18,9 +18,9 @@ class Cells(Generic[Unit, Content]):
     """The cells of one stratum, and the units of work that are still to be visited.
 
     ``bottom`` is what an empty cell holds, ``join`` puts two contents together; it is commutative and associative.
-    ``bounded`` is applied to the join of all contributions, so that the order in which they came does not matter. A cell
-    that has changed ``keeps_after`` times loses nothing any more; one that would then hold too much holds ``top`` for
-    good. ``settled`` says what a cell holds that is no join of what its writers contribute; None for all others.
+    ``bounded`` is applied to the join of all contributions, so that the order in which they came does not matter. A
+    cell that has changed ``keeps_after`` times loses nothing any more; one that would then hold too much holds ``top``
+    for good. ``settled`` says what a cell holds that is no join of what its writers contribute; None for all others.
     """
 
     def __init__(

@@ -362,8 +362,9 @@ def simplified(expression: Expression, decide: Callable[[Expression], bool | Non
                 known = decided_in(literal, (0, 1))
             if known is None:
                 kept.append(small)
-            elif (known == holds) == (head == "or"):
-                return small
+            elif (known == holds) == (head == "or"):  # what comes after it is never asked for
+                kept.append(small)
+                break
         if len(kept) == 1:
             return kept[0]
         return (head, *kept) if kept else TRUE if head == "and" else FALSE

@@ -46,7 +46,7 @@ from spmdlint.program.uniform import Uniform
 
 Mask: TypeAlias = int
 KINDS = (
-    "identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash",
+    "identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash", "machine",
 )  # fmt: skip
 """The kinds of causes, in the order of precedence: what a finding is about if there are several."""
 STAMP, SPREAD = "stamp", "spread"
@@ -54,7 +54,7 @@ STAMP, SPREAD = "stamp", "spread"
 BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate((*KINDS, STAMP, SPREAD))}
 _RAW = 16
 """Bits above those of the kinds: the cause of a value that is never zero or empty, such as the time or a name."""
-_NEVER_ZERO = ("clock", "host", "entropy", "hash")
+_NEVER_ZERO = ("clock", "host", "entropy", "hash", "machine")
 _COOKED: Mask = (1 << _RAW) - 1
 CAUSES: Mask = sum(BIT[kind] for kind in KINDS)
 _CAUSING = CAUSES
@@ -66,7 +66,7 @@ _SIZE = _CONTENT << 2 * _FACET
 _PRESENCE = _CONTENT << 3 * _FACET
 _CONCRETE = (1 << 4 * _FACET) - 1
 _PARAMETERS = 4 * _FACET
-_WIDTH = 11
+_WIDTH = 12
 
 
 _GUARDING = sum(BIT["identity"] << _FACET * facet for facet in range(4))
@@ -83,19 +83,18 @@ def _each(flow: int) -> Mask:
 
 
 # How an argument flows into a value, from one of its facets into one of the value's.
-_C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO_C, _C_TO_P, _C_COOKED = (
+_C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO_C, _C_TO_P, _C_COOKED, _SPREADS = (
     1 << bit for bit in range(_WIDTH)
 )
-_CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP, _KC = (_each(1 << bit) for bit in range(_WIDTH))
-_TO_CONTENT = _CONTENT | _CC | _TC | _SC | _PC | _KC
+_CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP, _KC, _XX = (_each(1 << bit) for bit in range(_WIDTH))
+_TO_CONTENT = (_CONTENT & ~BIT[SPREAD]) | _CC | _TC | _SC | _PC | _KC
+_TO_SPREAD = BIT[SPREAD] | _XX
 _RAWS = _COOKED << _RAW
 _TO_PRESENCE = _PRESENCE | _PP | _CP
 _TO_CHOICE = _CHOICE | _HH | _CH
 _TO_SIZE = _SIZE | _SS | _CS
 _DECIDING = ~BIT[SPREAD]
 _TEXT = (("clock", "stamp"), ("entropy", "stamp"), ("hash", "stamp"))
-_LOOSE = BIT[SPREAD]
-"""What goes through a function of which nothing is known; no cause does."""
 
 
 def content(mask: Mask) -> Mask:
@@ -131,6 +130,11 @@ def data(mask: Mask) -> Mask:
     if raw or flows:
         found = (found & ~(_RAWS | _CC | _TC)) | raw >> _RAW | (found & _CC) << 10 | (found & _TC) << 9
     return found
+
+
+def spread(mask: Mask) -> Mask:
+    """Whether a value may be on devices of several processes."""
+    return mask & _TO_SPREAD
 
 
 def sized(mask: Mask) -> Mask:
@@ -175,19 +179,25 @@ def decides(mask: Mask) -> Mask:
     return found | low << _FACET | low << 3 * _FACET | flows << 3 | flows << 9 | content_as_size(found)
 
 
-def as_text(mask: Mask, turns: Iterable[tuple[str, str]] = _TEXT) -> Mask:
-    """What remains of a value in a text that is made of it: it is never empty."""
+def turned(mask: Mask, turns: Iterable[tuple[str, str]]) -> Mask:
+    """A content in which some kinds of causes have become others, or nothing."""
     found = data(mask)
     for before, after in turns:
         if found & BIT[before]:
             found = (found & ~BIT[before]) | BIT.get(after, 0)
+    return found
+
+
+def as_text(mask: Mask) -> Mask:
+    """What remains of a value in a text that is made of it: it is never empty."""
+    found = turned(mask, _TEXT)
     low = found & _CAUSING
     return (found & ~(low | _KC)) | low << _RAW | (found & _KC) >> 9
 
 
 def parameter(position: int) -> Mask:
     """The facts of a parameter: all that the argument has."""
-    return (_C_TO_C | _H_TO_H | _S_TO_S | _P_TO_P) << (_PARAMETERS + _WIDTH * position)
+    return (_C_TO_C | _H_TO_H | _S_TO_S | _P_TO_P | _SPREADS) << (_PARAMETERS + _WIDTH * position)
 
 
 _FLOWS: tuple[tuple[int, Callable[[Mask], Mask]], ...] = (
@@ -202,6 +212,7 @@ _FLOWS: tuple[tuple[int, Callable[[Mask], Mask]], ...] = (
     (_P_TO_P, lambda given: given & _TO_PRESENCE),
     (_P_TO_C, presence_as_content),
     (_C_TO_P, lambda given: decides(given) & _TO_PRESENCE),
+    (_SPREADS, spread),
 )
 """What each way in which an argument flows into a value passes on."""
 
@@ -358,7 +369,7 @@ class Content:
         if not isinstance(call, s.Call) or not call.arguments:
             return False
         arrays = [a.value for position, a in enumerate(call.arguments) if position not in statics]
-        return not any(content(self.of(site.ref, n)) & BIT[SPREAD] for n in arrays)
+        return not any(self.of(site.ref, n) & BIT[SPREAD] for n in arrays)
 
     def iterated(self, ref: FunctionRef, iterable: int) -> Mask:
         """The facts of what a loop iterates over, with those of the containers it may be."""
@@ -376,7 +387,8 @@ class Content:
             return 0
         if known.at_most is not None and arguments > known.at_most:
             return 0
-        return BIT[known.source] << _RAW if known.source in _NEVER_ZERO else BIT[known.source]
+        kind = "machine" if known.cappable else known.source
+        return BIT[kind] << _RAW if kind in _NEVER_ZERO else BIT[kind]
 
 
 class _Visit:
@@ -704,7 +716,7 @@ class _Visit:
                 known = self.ev.knowledge.get(self.ev.knowledge.outside(f"{a.name}.{o.name}"))
                 if known is not None and known.attribute and known.source is not None:
                     found |= BIT[known.source]
-        return found if own else found | kept(base)
+        return found if own else found | kept(base) | spread(base)
 
     def _field(self, a: Object, name: str) -> Mask:
         found = 0
@@ -754,14 +766,24 @@ class _Visit:
         return self._all(each for each in (o.lower, o.upper, o.step) if each is not None)
 
     def unary(self, n: int, o: s.Unary) -> Mask:
-        return truth(self.masks[o.operand]) if o.operator == "not" else data(self.masks[o.operand])
+        return (
+            truth(self.masks[o.operand])
+            if o.operator == "not"
+            else data(self.masks[o.operand]) | self._spread(o.operand)
+        )
 
     def binary(self, n: int, o: s.Binary) -> Mask:
         if o.operator == "%" and isinstance(self._constant(o.left), str):
             return as_text(self.masks[o.right])
         if o.operator in "+-":
-            return kept(self.masks[o.left]) | kept(self.masks[o.right])
-        return data(self.masks[o.left]) | data(self.masks[o.right])
+            return kept(self.masks[o.left]) | kept(self.masks[o.right]) | self._spread(o.left, o.right)
+        return data(self.masks[o.left]) | data(self.masks[o.right]) | self._spread(o.left, o.right)
+
+    def _spread(self, *operands: int) -> Mask:
+        found = 0
+        for each in operands:
+            found |= spread(self.masks[each])
+        return found
 
     def _constant(self, n: int) -> object:
         value = only(self.values[n])
@@ -822,12 +844,12 @@ class _Visit:
         if o.kind == "tuple":
             return found
         self._put(n, found)
-        return data(found)
+        return data(found) | spread(found)
 
     def dictionary(self, n: int, o: s.DictDisplay) -> Mask:
         found = self._or(o.values)
         self._put(n, found)
-        return 0
+        return spread(found)
 
     def _put(self, n: int, mask: Mask) -> None:
         for a in self.values[n]:
@@ -1030,7 +1052,7 @@ class _Visit:
         for formal, mask in zip(formals, masks, strict=True):
             # Which object a method runs on is decided where it is called; in the method it is the one it is.
             if formal.name == own:
-                mask &= BIT[SPREAD]
+                mask = spread(mask)
             if mask or self.c.makes_objects(f.ref):
                 self._write(("entry", f.ref, formal.name), mask, kept=True)
         relation = self.c.read(("result", f.ref))
@@ -1082,8 +1104,8 @@ class _Visit:
         if known is not None and known.kind in ("decorator", "identity"):
             return given
         if self.ev.rows.is_host(a.name):
-            return data(given) & ~BIT[SPREAD]
-        return data(given) if self.ev.rows.is_pure(a.name) else self._loose(given)
+            return data(given)
+        return data(given) | spread(given) if self.ev.rows.is_pure(a.name) else self._loose(given)
 
     def _of_known(self, known: Known, o: s.Call, given: Mask) -> Mask | None:
         """What a call gives by what is known of its meaning: agreement, sources, arrays over all devices."""
@@ -1107,16 +1129,16 @@ class _Visit:
             return 0
         if row.same is not None:
             passed = positional[row.same] if row.same < len(positional) else given
-            return passed & ~BIT[SPREAD] if self.ev.rows.is_host(a.name) else passed
+            return passed & ~_TO_SPREAD if self.ev.rows.is_host(a.name) else passed
         if row.turns:
-            return as_text(given, row.turns)
+            return turned(given | self._contained(o), row.turns) | spread(given)
         if row.makes is not None:
             self._put(n, given)
             return given
         handler = _ROLES.get(row.role or "")
         if handler is not None:
             return handler(self, o, positional, given)
-        return given if row.elements or row.element is not None else data(given)
+        return given if row.elements or row.element is not None else data(given) | spread(given)
 
     def _from_environment(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
         return self._environment(self.values[o.arguments[0].value]) if o.arguments else 0
@@ -1154,9 +1176,8 @@ class _Visit:
 
     @staticmethod
     def _loose(given: Mask) -> Mask:
-        """What goes through a function of which nothing is known."""
-        found = data(given)
-        return found & _LOOSE
+        """What goes through a function of which nothing is known: no cause does."""
+        return spread(given)
 
     def _applied(self, known: Known, o: s.Call, given: Mask) -> Mask:
         """A function that the library calls, on elements of its arguments or on nothing that is known."""
@@ -1166,7 +1187,7 @@ class _Visit:
                 if isinstance(f, Function):
                     formals = self.ev.project.function(f.ref).formals
                     found |= self._given(f, [given] * len(formals), {}, 0)
-        return data(found) | self._loose(given)
+        return data(found) | spread(found) | self._loose(given)
 
     def _registers(self, known: Known, o: s.Call) -> None:
         """A function that runs at a time of its own: what it stores is decided by that."""
@@ -1203,7 +1224,7 @@ class _Visit:
             for f in self.ev.callees(self.ev.wrapped(a)):
                 if isinstance(f, Function):
                     found |= self._given(f, positional, keywords, rest, self._receiver(o))
-            return data(found) if known.kind == "transform" else given & BIT[SPREAD]
+            return data(found) | spread(found) if known.kind == "transform" else spread(given)
         return self._loose(given)
 
     def _of_method(
@@ -1227,7 +1248,7 @@ class _Visit:
         given = self._union(positional) | self._union(keywords.values()) | rest
         if bare == "format":
             return as_text(receiver | given)
-        return data(receiver) | (self._loose(given) if name else 0)
+        return data(receiver) | spread(receiver) | (self._loose(given) if name else 0)
 
     def _is_imported(self, packages: tuple[str, ...]) -> bool:
         return not packages or bool(self.c.imports(self.ref) & set(packages))

@@ -211,7 +211,8 @@ class Effects:
         for a in self.ev.resolved(base):
             if a == OPEN:
                 methods = self.ev.project.methods_by_name.get(name, ())
-                if len(methods) == 1 and self.ev.roles.get(methods[0]) == "property":
+                is_one = len(methods) == 1 and name not in self.ev.rows.common
+                if is_one and self.ev.roles.get(methods[0]) == "property":
                     yield methods[0]
             elif isinstance(a, Object) and isinstance(a.kind, FunctionRef) and not self.ev.is_generator(a):
                 classes = [a.kind, *self.ev.derived(a.kind)] if a.site is None else [a.kind]

@@ -14,7 +14,6 @@ from spmdlint.core.values import Result
 from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.heuristics.spreading import Spreading
 
-
 _OF_JAX = ("jax.", "orbax.", "flax.")
 
 
