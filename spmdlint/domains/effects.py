@@ -210,10 +210,11 @@ class Effects:
             return
         for a in self.ev.resolved(base):
             if a == OPEN:
-                methods = self.ev.project.methods_by_name.get(name, ())
-                is_one = len(methods) == 1 and name not in self.ev.rows.common
-                if is_one and self.ev.roles.get(methods[0]) == "property":
-                    yield methods[0]
+                if name in self.ev.rows.common:
+                    continue
+                match list(self.ev.project.methods_by_name.get(name, ())):
+                    case [one] if self.ev.roles.get(one) == "property":
+                        yield one
             elif isinstance(a, Object) and isinstance(a.kind, FunctionRef) and not self.ev.is_generator(a):
                 classes = [a.kind, *self.ev.derived(a.kind)] if a.site is None else [a.kind]
                 for cls in classes:
