@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from spmdlint.runtime_checks.options import Options, choose
+from spmdlint.runtime_checks.options import Mode, Options, Policy, choose
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.hook import Hook
@@ -45,7 +45,7 @@ class _Installed:
     times: int = 0
 
 
-def enable(mode: str | None = None, *, on_divergence: str | None = None) -> None:
+def enable(mode: Mode | None = None, *, on_divergence: Policy | None = None, join_within: float | None = None) -> None:
     """Compare the parallel calls of all processes of this job from now on.
 
     Call it on every process, before or after ``jax.distributed.initialize``. ``mode`` is "lockstep" (each call is
@@ -55,10 +55,14 @@ def enable(mode: str | None = None, *, on_divergence: str | None = None) -> None
     otherwise the mode is "lockstep", and the policy "raise" in lockstep or "report" in background mode. Under
     ``spmdlint run`` the launcher has decided, and this does nothing.
 
+    Either all processes are checked, or none is. If one has not called this within ``join_within`` seconds
+    (``SPMDLINT_JOIN_WITHIN``, otherwise 20), or with other options, all go on unchecked, and say so. Background mode
+    never waits for that; in lockstep, the first parallel call does.
+
     Raises ``ValueError`` for an unknown mode or policy, and ``RuntimeError`` if the checks are already on with
     different options.
     """
-    options: Options = choose(mode, on_divergence)
+    options: Options = choose(mode, on_divergence, join_within=join_within)
     installed = _Installed.hook
     if installed is not None:
         if installed.options != options and not installed.options.rehearsal:
@@ -115,6 +119,12 @@ def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     return tracked(fun, name or getattr(fun, "__qualname__", None) or type(fun).__qualname__, _session)
 
 
+def _why_not(session: Session) -> str | None:
+    if not session.active:
+        return session.why_inactive
+    return "not all processes have enabled the checks yet" if session.joining is not None else None
+
+
 def _session() -> Session | None:
     hook = _Installed.hook
     return hook.session if hook is not None else None
@@ -139,8 +149,8 @@ def status() -> Status:
     return Status(
         mode=hook.options.mode,
         others=session.background.leader.heard() if session.background is not None else {},
-        watching=session.active,
-        reason=None if session.active else "a divergence was reported, or the store was lost",
+        watching=session.active and session.joining is None,
+        reason=_why_not(session),
         process=session.me,
         processes=session.count,
         calls={",".join(map(str, group.processes)): group.count for group in session.ledger.groups()},

@@ -45,6 +45,7 @@ class Background:
         self._recording = recording
         session.ledger.on_new = self._new_group
         self.journal = Journal(session.ledger, recording, self._stopped)
+        self.journal.failed = session.guard.failed
         self.leader = Leader(session, self)
         self.cadence = Cadence(session.me, session.count)
         self.state = "running"
@@ -71,7 +72,7 @@ class Background:
         if program.digest not in self._explained:
             self._explain(program, call)
             self.journal.note_slowly(event)
-            if program.value is None:  # each asserted value is new
+            if program.value is None and self._session.joining is None:  # each asserted value is new
                 self._served.clear()
                 self._urgent.set()
                 self._session.wake_watcher()
@@ -98,8 +99,13 @@ class Background:
         self._compiling = None if what is None else (what, time.monotonic())
 
     def _stopped(self) -> None:
-        """There is a verdict: the next call acts on it."""
-        self._session.ending.act()
+        """There is a verdict, or the checks are over: the next call acts on it."""
+        session = self._session
+        session.raise_if_broken()
+        if session.active:
+            session.ending.act()
+        else:
+            session.retire()
 
     # Methods for the watcher thread.
 
@@ -172,6 +178,10 @@ class Background:
         exchange = self._session.exchange
         for asker, question in exchange.questions().items():
             answer: dict[str, Any] = {"number": question.get("number")}
+            if not self._session.active:
+                # Some of its calls may not have been seen: they prove nothing.
+                exchange.put_answer(asker, {**answer, "aside": True})
+                continue
             if "history" in question:
                 self.journal.drain()
                 answer["history"] = self.history(int(question["history"]))

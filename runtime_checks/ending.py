@@ -56,9 +56,7 @@ class Ending:
     def look(self) -> Report | None:
         """The job's verdict, if one was declared."""
         if self.verdict is None:
-            data = self._store.get(VERDICT_KEY)
-            if data is not None:
-                self.verdict = from_data(data)
+            self.verdict = self._store.get(VERDICT_KEY, Report)
         return self.verdict
 
     def word(self) -> dict[str, Any]:
@@ -107,15 +105,20 @@ class Ending:
         """Report, and end this process at once, from any thread."""
         if not self._leaving.acquire(blocking=False):
             time.sleep(60)  # another thread is already ending this process
+        self.flush()
+        self.tell()
+        self._say_left()
+        self._wait_if_host()
+        os._exit(status)
+
+    @staticmethod
+    def flush() -> None:
+        """Write what the program has printed."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
             except (OSError, ValueError):
                 continue
-        self.tell()
-        self._say_left()
-        self._wait_if_host()
-        os._exit(status)
 
     def _say_left(self) -> None:
         try:
@@ -128,7 +131,7 @@ class Ending:
             return
         limit = time.monotonic() + LAST_WAIT
         try:
-            while time.monotonic() < limit and len(self._store.children("left")) < self._count:
+            while time.monotonic() < limit and len(self._store.texts("left")) < self._count:
                 time.sleep(0.05)
         except StoreLostError:
             return

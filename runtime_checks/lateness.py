@@ -73,7 +73,7 @@ class Lateness:
         answers = self._asking.ask(sorted(behind)[:SHOWN], {"stack": True}) if behind else {}
         for process, sample in sorted(behind.items())[:SHOWN]:
             if process in answers:
-                where = answers[process]["where"]
+                where: Mapping[str, Any] = answers[process].get("where") or {}
             elif process == self._session.me:
                 where = self._session.where()
             else:

@@ -56,7 +56,7 @@ class Leader:
         self._watched: dict[str, _Watched] = {}
         self._excused: set[tuple[int, str]] = set()
         self._lock = threading.Lock()
-        self._read_before: dict[str, dict[int, tuple[str, Sample | None]]] = {}
+        self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
         self._absent = Absent(session, background.journal)
         self.asking = Asking(session, background)
         self.lateness = Lateness(session, self.asking)
@@ -240,9 +240,10 @@ class Leader:
         known, read = self._read_before.get(folder, {}), {}
         for process, text in self._session.exchange.samples(folder).items():
             before = known.get(process)
-            read[process] = before if before is not None and before[0] == text else (text, read_sample(text))
+            key = f"{folder}/{process}"
+            read[process] = before if before is not None and before[0] == text else (text, read_sample(text, key))
         self._read_before[folder] = read
-        return {process: sample for process, (_, sample) in read.items() if sample is not None}
+        return {process: sample for process, (_, sample) in read.items()}
 
     def after_deaths(self) -> Report | None:
         """A peer was killed: the verdict from its recording and the others' calls, under a launcher."""

@@ -18,6 +18,7 @@ from spmdlint.runtime_checks.store import StoreLostError
 
 WAIT = 300.0  # seconds of one wait; longer in a large job, because each wait costs the service something
 WAIT_OF_EACH = 0.3
+STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
 PAUSE = 2.0  # seconds after the store did not answer
 FEW = 32  # up to this many processes are woken one after the other
 AT_ONCE = 16
@@ -42,18 +43,20 @@ class Listener:
     def stop(self) -> None:
         """End the thread: a thread that is in a read when the interpreter exits aborts it."""
         self._stop.set()
-        while self._thread.is_alive():
+        limit = time.monotonic() + STOPS_WITHIN
+        while self._thread.is_alive() and time.monotonic() < limit:
             try:
                 self._exchange.wake_self()
-            except StoreLostError:
+            except Exception:
                 time.sleep(0.05)
             self._thread.join(1.0)
 
     def _run(self) -> None:
         while not self._stop.is_set():
+            word: Mapping[str, Any] | None
             try:
                 word = self._exchange.sleep(self._wait)
-            except StoreLostError:
+            except Exception:
                 word = {}  # a message may have come meanwhile: it is read when the store is back
                 self._stop.wait(PAUSE)
             if word is not None and not self._stop.is_set():

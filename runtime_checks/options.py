@@ -19,6 +19,9 @@ PROCESS_VARIABLE = "SPMDLINT_PROCESS"
 LEDGER_VARIABLE = "SPMDLINT_LEDGER"
 SIGNAL_VARIABLE = "SPMDLINT_REPORT_SIGNAL"
 TREE_ABOVE_VARIABLE = "SPMDLINT_TREE_ABOVE"
+JOIN_VARIABLE = "SPMDLINT_JOIN_WITHIN"
+JOIN_WITHIN = 20.0  # seconds; Gloo gives a process that dispatches a first call 30 s to find the others
+JOIN_WITHIN_REHEARSAL = 60.0  # processes of one machine start on few cores
 
 DIVERGED_STATUS = 3
 
@@ -29,7 +32,9 @@ class Options:
 
     ``late_after`` is in seconds. ``run_folder`` is where a launcher and its processes leave word for each other; None
     outside a launcher. ``ledger`` is a folder for a record of the last calls. A group of more than ``tree_above``
-    processes compares along a tree. ``report_signal`` asks a process for a report in background mode, "off" is none.
+    processes compares along a tree. ``join_within`` is how long, in seconds, a process waits for all others to enable
+    the checks; if one does not, all go on unchecked. ``report_signal`` asks a process for a report in background mode,
+    "off" is none.
     """
 
     mode: Mode = "lockstep"
@@ -39,6 +44,7 @@ class Options:
     tree_above: int = 16
     ledger: Path | None = None
     report_signal: str = "USR2"
+    join_within: float = JOIN_WITHIN
 
     @property
     def rehearsal(self) -> bool:
@@ -46,7 +52,12 @@ class Options:
         return self.run_folder is not None
 
 
-def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str, str] | None = None) -> Options:
+def choose(
+    mode: str | None,
+    on_divergence: str | None,
+    environment: Mapping[str, str] | None = None,
+    join_within: float | None = None,
+) -> Options:
     """Combine the options of the caller and of the environment; the caller wins.
 
     Raises ``ValueError`` with the accepted words for a mode or policy that does not exist.
@@ -62,6 +73,10 @@ def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str
     if policy not in get_args(Policy):
         name = "on_divergence" if on_divergence else POLICY_VARIABLE
         raise ValueError(f"{name} is {policy!r}: use one of {', '.join(get_args(Policy))}.")
+    if join_within is None:
+        join_within = _number(given, JOIN_VARIABLE, JOIN_WITHIN_REHEARSAL if folder else JOIN_WITHIN)
+    if not 0 < join_within < float("inf"):
+        raise ValueError(f"join_within is {join_within}: give a number of seconds above 0.")
     return Options(
         mode=chosen_mode,  # type: ignore[arg-type]
         on_divergence=policy,  # type: ignore[arg-type]
@@ -70,6 +85,7 @@ def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str
         tree_above=int(_number(given, TREE_ABOVE_VARIABLE, 16)),
         ledger=Path(ledger) if ledger else None,
         report_signal=given.get(SIGNAL_VARIABLE) or "USR2",
+        join_within=join_within,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.ledger import Entry, Group
@@ -16,6 +16,9 @@ from spmdlint.runtime_checks.verdict import Wait, deadlocked
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
+T = TypeVar("T")
+ASK_EVERY = 4.0  # seconds between two questions to an awaited process
+SILENT = 15.0  # seconds without an answer after which it counts as one without checks
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
@@ -38,8 +41,10 @@ class Waiting:
         self._began = time.monotonic()
         self._told_wait = False
         self._warn_after = session.options.late_after
+        self._ask_after = ASK_EVERY
+        self._answered = 0.0
 
-    def until(self, read: Callable[[], dict[str, Any] | None], awaited: Iterable[int]) -> dict[str, Any]:
+    def until(self, read: Callable[[], T | None], awaited: Iterable[int]) -> T:
         """Read until there is a message, with checks in between. May raise, or end the process, on a verdict."""
         absent = sorted(awaited)
         while True:
@@ -66,9 +71,23 @@ class Waiting:
             raise WaitedEnoughError
         if waited > CIRCLE_AFTER:
             self._look_for_circle()
+        if waited > self._ask_after and not session.options.rehearsal:
+            self._ask_after = waited + ASK_EVERY
+            self._look_for_life(absent[0], waited)
         if waited > self._warn_after:
             self._warn_after *= 2
             self._tell_late(absent, waited)
+
+    def _look_for_life(self, process: int, waited: float) -> None:
+        """Step aside if the checks of an awaited process are silent: it may have gone on without them."""
+        if self._session.ask_stack(process) is not None:
+            self._answered = waited
+        elif waited - self._answered > SILENT:
+            self._session.stand_down(
+                f"the runtime checks are off from now on: those of process {process} have not answered for "
+                f"{waited - self._answered:.0f} s. It has died, is stopped, or its checks have failed."
+            )
+            raise StoodDownError
 
     def _missing(self, short: dict[int, dict[str, Any]]) -> Report:
         entry, session = self._entry, self._session

@@ -20,7 +20,8 @@ TICK = 0.25
 SETUP = 5  # intervals until a process checks again how another is set up
 SELDOM = 20  # intervals until a process checks for messages without being woken
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
-PATIENCE = 30.0  # seconds for which background mode tolerates a store that does not answer
+PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
+STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
 DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 
 
@@ -64,7 +65,7 @@ class Watcher:
         self._stop.set()
         self._wake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._thread.join()
+            self._thread.join(STOPS_WITHIN)
         if self._demand is not None:
             self._demand.stop()
 
@@ -78,28 +79,24 @@ class Watcher:
                 self.look()
                 self._lost_since = None
             except StoreLostError as error:
-                if not self._session.options.rehearsal and self._step_aside(error):
-                    return
+                self._bear(error)
             except Exception as error:  # the watcher must never break a job
-                self._session.note(f"The watcher thread raised {type(error).__name__}: {str(error)[:200]}")
-                if self._session.background is not None:
-                    self._session.warn(f"the runtime checks raised {type(error).__name__} and may miss something.")
+                self._session.guard.failed(error)
 
-    def _step_aside(self, error: StoreLostError) -> bool:
-        """Whether the store has not answered for too long; in lockstep the main thread detects that itself."""
-        if self._session.background is None:
-            return True
+    def _bear(self, error: StoreLostError) -> None:
+        """The store does not answer; if that lasts, the checks end."""
         now = time.monotonic()
         self._lost_since = self._lost_since or now
         if now - self._lost_since < PATIENCE:
             self._stop.wait(1.0)
-            return False
-        self._session.stand_down(f"the checks are off from now on. {error}", tell=False)
-        return True
+        else:
+            self._session.guard.failed(error)
 
     def rest(self) -> float:
         """Seconds until the next look, if the thread is not woken."""
-        background = self._session.background
+        joining, background = self._session.joining, self._session.background
+        if joining is not None:
+            return min(TICK, joining.rest())
         return TICK if background is None else min(TICK, background.rest())
 
     def look(self) -> None:
@@ -109,8 +106,12 @@ class Watcher:
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
             self._told_launcher = True
             folder.put_state(session.me, {"state": "late", **session.where()})
+        if session.joining is not None and not session.joins():
+            return
         if session.background is not None:
             self._look_behind(session.background)
+        elif not session.active and session.ending.verdict is None:
+            return  # no answer: others must not wait for a process without checks
         else:
             self._look_at_setup()
             question = session.exchange.asked()
