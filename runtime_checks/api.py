@@ -20,15 +20,18 @@ R = TypeVar("R")
 class Status:
     """The state of the runtime checks in this process.
 
-    ``watching`` is whether calls are compared now; ``reason`` says why not. ``calls`` counts the parallel calls by
-    the processes of their group, ``quiet`` those without a collective. ``others`` is, in background mode, the number
-    of calls over all groups that each other process had made when it last published. ``layers`` is "on" for each
+    ``watching`` is whether calls are recorded and compared; ``reason`` says why not. ``joined`` is whether all
+    processes are known to do so: until then, calls wait in lockstep, and are compared later in background mode.
+    ``calls`` counts the parallel calls by the processes of their group, ``quiet`` those without a collective.
+    ``others`` is, in background mode, the number of calls over all groups that each other process had made when it
+    last published. ``layers`` is "on" for each
     layer of interception, or why it is off.
     """
 
     mode: str
     watching: bool
     reason: str | None = None
+    joined: bool = False
     process: int | None = None
     processes: int | None = None
     calls: dict[str, int] = field(default_factory=dict)
@@ -144,12 +147,18 @@ def status() -> Status:
     session = hook.session
     if session is None:
         return Status(hook.options.mode, watching=False, reason=hook.why_idle)
+    told = session.guard.run(_told, hook, session)
+    return told or Status(hook.options.mode, watching=False, reason=session.why_inactive)
+
+
+def _told(hook: Hook, session: Session) -> Status:
     if session.background is not None:
         session.journal.drain()
     return Status(
         mode=hook.options.mode,
         others=session.background.leader.heard() if session.background is not None else {},
-        watching=session.active and session.joining is None,
+        watching=session.active,
+        joined=session.active and session.joining is None,
         reason=_why_not(session),
         process=session.me,
         processes=session.count,

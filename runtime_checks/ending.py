@@ -17,11 +17,13 @@ from typing import Any
 
 from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.options import DIVERGED_STATUS, Options
+from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.report import Report, as_text, from_data
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.store import Store, StoreLostError
 
 VERDICT_KEY = "verdict/job"
+MAX_WRITTEN = 1 << 20  # characters
 LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
 
 
@@ -146,7 +148,7 @@ def hosts_service() -> bool:
 
 def write_error(words: str) -> None:
     """Write to standard error past Python's buffers: the process may end at any moment."""
-    data = words.encode(errors="replace")
+    data = plain(words, MAX_WRITTEN).encode(errors="replace")
     try:
         while data:
             data = data[os.write(2, data) :]

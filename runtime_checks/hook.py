@@ -145,7 +145,8 @@ class Hook:
         if self.options.mode == "background" and not store.lists:
             raise StoreLostError("JAX's distributed client has no key_value_dir_get, which background mode needs.")
         session = Session(store, me, count, self.options)
-        past = ran_before()
+        # Later, what ran was watched, and may differ after a divergence.
+        past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
         self.interception = install(Observer(session), layers_of(self.options.mode))
         session.layers = self.interception.state
         session.retire = self._retire

@@ -23,6 +23,7 @@ from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
 from spmdlint.runtime_checks.listener import wake_many
 from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.provenance import Provenance
 from spmdlint.runtime_checks.recording import Recording
 from spmdlint.runtime_checks.records import UnknownRecordError, Where
@@ -30,7 +31,6 @@ from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.setup import Setup
 from spmdlint.runtime_checks.store import Store, StoreLostError
-from spmdlint.runtime_checks.texts import plain
 from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
 
 ANSWER_WITHIN = 1.5  # seconds for a process to answer a query for its position

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -12,13 +11,6 @@ from spmdlint.runtime_checks.locations import source_of
 from spmdlint.runtime_checks.modules import first_difference
 
 MAX_MODULE = 4 << 20
-_UNPRINTABLE = re.compile(r"[^\t\n\x20-\x7e\xa0-\U0010ffff]")
-
-
-def plain(text: str, limit: int = 2000) -> str:
-    """Text from elsewhere as it may be printed: not too long, and without codes that a terminal obeys."""
-    cut = text if len(text) <= limit else text[: limit - 3] + "..."
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", cut)
 
 
 def pack_texts(texts: Mapping[str, str]) -> dict[str, str]:

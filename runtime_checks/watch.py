@@ -75,13 +75,14 @@ class Watcher:
             self._wake.clear()
             if self._stop.is_set():
                 return
-            try:
-                self.look()
-                self._lost_since = None
-            except StoreLostError as error:
-                self._bear(error)
-            except Exception as error:  # the watcher must never break a job
-                self._session.guard.failed(error)
+            self._session.guard.run(self._step)
+
+    def _step(self) -> None:
+        try:
+            self.look()
+            self._lost_since = None
+        except StoreLostError as error:
+            self._bear(error)
 
     def _bear(self, error: StoreLostError) -> None:
         """The store does not answer; if that lasts, the checks end."""
@@ -90,7 +91,7 @@ class Watcher:
         if now - self._lost_since < PATIENCE:
             self._stop.wait(1.0)
         else:
-            self._session.guard.failed(error)
+            raise error
 
     def rest(self) -> float:
         """Seconds until the next look, if the thread is not woken."""

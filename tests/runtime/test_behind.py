@@ -221,10 +221,10 @@ def test_a_store_that_is_gone_for_long_ends_the_checks(
 ) -> None:
     session = Session(Store(FakeClient(), "job"), 0, 2, Options(mode="background", on_divergence="report"))
     watcher = Watcher(session)
-    watcher._bear(StoreLostError("no answer"))
+    session.guard.run(watcher._bear, StoreLostError("no answer"))
     assert session.active, "it may come back"
     monkeypatch.setattr(watch, "PATIENCE", 0.0)
-    watcher._bear(StoreLostError("no answer"))
+    session.guard.run(watcher._bear, StoreLostError("no answer"))
     assert not session.active
     assert capfd.readouterr().err.count("off from now on") == 1
     watcher.stop()
