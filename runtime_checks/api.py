@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from spmdlint.runtime_checks.options import Mode, Options, Policy, choose
@@ -24,8 +25,10 @@ class Status:
     processes are known to do so: until then, calls wait in lockstep, and are compared later in background mode.
     ``calls`` counts the parallel calls by the processes of their group, ``quiet`` those without a collective.
     ``others`` is, in background mode, the number of calls over all groups that each other process had made when it
-    last published. ``layers`` is "on" for each
-    layer of interception, or why it is off.
+    last published. ``layers`` is "on" for each layer of interception, or why it is off. ``health`` has what a monitor
+    can watch: the result of the self-test and its age, the age of the watcher thread's last look, the number of
+    requests to the key-value store that failed, and in background mode the calls that are not numbered yet and the age
+    of the last publication. Ages are in seconds.
     """
 
     mode: str
@@ -39,6 +42,11 @@ class Status:
     quiet: int = 0
     layers: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    health: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> str:
+        """The status as one line of JSON, for a log or a monitor."""
+        return json.dumps(asdict(self))
 
 
 class _Installed:
@@ -166,4 +174,5 @@ def _told(hook: Hook, session: Session) -> Status:
         quiet=sum(session.ledger.quiet.values()),
         layers=dict(session.layers),
         notes=list(session.notes),
+        health=session.health.numbers(),
     )

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from spmdlint.runtime_checks.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.cadence import Cadence
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.fingerprint import Program
@@ -54,10 +55,11 @@ class Background:
         self._explained: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._kept = 0  # arguments in the kept explanations
         self._modules: dict[str, weakref.WeakMethod[Callable[[], dict[str, str]]]] = {}
+        self._published_at: float | None = None
         self._published: dict[str, tuple[Any, ...]] = {}
         self._compiling: tuple[str, float] | None = None
         self._urgent, self._served = threading.Event(), threading.Event()
-        self._lock = threading.Lock()
+        self._lock = BoundedLock(BLOCKED_AFTER)
 
     def _new_group(self, group: Group) -> None:
         if self._session.me in group.processes and leads(group.key, group.processes, self._session.me):
@@ -148,7 +150,12 @@ class Background:
                 for folder in publishes_in(group.key, group.processes, self._session.me):
                     self._session.exchange.put_sample(folder, sample.data())
                 self._published[group.key] = said
+            self._published_at = time.monotonic()
         self._served.set()
+
+    def published_age(self) -> float | None:
+        """Seconds since this process last published, or saw that nothing is new; None if it never did."""
+        return None if self._published_at is None else round(time.monotonic() - self._published_at, 1)
 
     def _sample(self, group: Group, last: Event | None) -> Sample:
         mine = last is not None and last.group is group

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 OWN = "spmdlint-"  # the beginning of the names of this package's own threads
 MOST_BLOCKED = 4
+BLOCKED_AFTER = 10.0  # seconds, beyond its own time-out, after which a request counts as one that never returns
 
 
 class BlockedError(RuntimeError):
@@ -19,6 +20,21 @@ class BlockedError(RuntimeError):
 def is_own_thread() -> bool:
     """Whether this is a thread of the checks, which may block without harm."""
     return threading.current_thread().name.startswith(OWN)
+
+
+class BoundedLock:
+    """A lock that is not waited for longer than a request to the store: another thread may hold it and never return."""
+
+    def __init__(self, within: float) -> None:
+        self._lock = threading.RLock()
+        self._within = within
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=-1 if is_own_thread() else self._within):
+            raise BlockedError(f"another thread of the checks has been at work for more than {self._within:.0f} s")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class _Task(Generic[T]):

@@ -45,6 +45,10 @@ def close(session: Session, outcome: Outcome) -> None:
     """Publish how this process ended and wait for the others; does not return if the job has diverged."""
     if session.joining is not None and not session.follow(session.joining.wait_at_the_end()):
         return
+    if not session.health.tested:
+        session.health.look()
+        if not session.active:
+            return
     limit = None
     while True:
         try:

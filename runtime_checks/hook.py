@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -22,6 +23,7 @@ from spmdlint.runtime_checks.intercept import Interception, install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.past import ran_before
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need
+from spmdlint.runtime_checks.intercept.selftest import self_test
 from spmdlint.runtime_checks.joining import Joining, Member, close_door
 from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options, launched_process
@@ -150,6 +152,7 @@ class Hook:
         self.interception = install(Observer(session), layers_of(self.options.mode))
         session.layers = self.interception.state
         session.retire = self._retire
+        session.health.test = partial(self_test, self.interception.observer)
         for name, state in session.layers.items():
             if state != "on":
                 write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")

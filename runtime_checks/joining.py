@@ -8,12 +8,12 @@ and none is compared with one that began elsewhere.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 
 import msgspec
 
+from spmdlint.runtime_checks.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.records import UnknownRecordError
 from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import Store
@@ -132,7 +132,7 @@ class Joining:
         self._closes_at = self._began + within + me / CLOSINGS_A_SECOND
         self._pause = FIRST_PAUSE
         self._due = 0.0
-        self._lock = threading.Lock()
+        self._lock = BoundedLock(BLOCKED_AFTER)
         self.decision: Decision | None = None
 
     def register(self) -> bool:

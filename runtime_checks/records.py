@@ -108,6 +108,7 @@ class State(Place, total=False):
     counts: dict[str, Count]
     finals: dict[str, tuple[Count, str]]
     quiet: dict[str, Count]
+    off: list[str]
     stack: list[str] | None
 
 

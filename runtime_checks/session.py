@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -10,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.background import Background
-from spmdlint.runtime_checks.bounded import is_own_thread
+from spmdlint.runtime_checks.bounded import BlockedError, is_own_thread
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.ending import Ending, write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError
 from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.frames import Site, main_stack
 from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.health import Health
 from spmdlint.runtime_checks.joining import Decision, Joining, close_door
 from spmdlint.runtime_checks.journal import Journal
 from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
@@ -74,6 +76,7 @@ class Session:
         self._noted: set[str] = set()
         self._asserted: dict[str, int] = {}
         self.setup = Setup(self)
+        self.health = Health(self)
 
     def call(self, call: Call, within: float | None = None) -> str:
         """Agree on a call before it is dispatched; returns the name from which its outputs' tags are made.
@@ -140,7 +143,7 @@ class Session:
 
     def failed(self, error: Exception) -> None:
         """The checks themselves failed: a rehearsal must not be reported as clean, and a job must not be harmed."""
-        if isinstance(error, StoreLostError | UnknownRecordError):
+        if isinstance(error, StoreLostError | UnknownRecordError | BlockedError):
             self.stand_down(f"the checks are off from now on. {error}")
             return
         words = f"The runtime checks failed with an internal error ({type(error).__name__}: {str(error)[:300]})"
@@ -311,6 +314,11 @@ class Session:
             return bool(self.background.leader.asking.ask([process], {}))
         return self.ask_stack(process) is not None
 
+    def health_line(self) -> str:
+        """The health of the checks in this process, as one line of JSON."""
+        told = {"spmdlint": "health", "process": self.me, "mode": self.options.mode, "watching": self.active}
+        return json.dumps({**told, **self.health.numbers()}) + "\n"
+
     def where(self) -> dict[str, Any]:
         """Where this process is now, for others to read."""
         stack, site = main_stack()
@@ -338,6 +346,7 @@ class Session:
             "counts": self.ledger.counts(),
             "finals": {group.key: [group.count, f"{group.prefix:x}"] for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
+            "off": sorted(name for name, words in self.layers.items() if words != "on"),
             "index": last.index if last else 0,
             "function": site.function if site else (last.program.function if last else None),
             "filename": place.filename if place else None,

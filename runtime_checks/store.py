@@ -10,11 +10,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from spmdlint.runtime_checks.bounded import Bounded
+from spmdlint.runtime_checks.bounded import BLOCKED_AFTER, Bounded
 from spmdlint.runtime_checks.records import MAX_VALUE, read_record
 
 MAX_WAIT_MS = 250  # a daemon thread inside a long read aborts the interpreter at exit
-BLOCKED_AFTER = 10.0  # seconds, beyond its own time-out, after which a request counts as one that never returns
 T = TypeVar("T")
 
 
@@ -44,6 +43,7 @@ class Store:
         self._client = client
         self._root = root
         self._bounded = Bounded()
+        self.failures = 0  # requests that failed or were given up
         missing = [name for name in ("key_value_set", "blocking_key_value_get") if not hasattr(client, name)]
         if missing:
             raise StoreLostError(
@@ -109,7 +109,12 @@ class Store:
             raise StoreLostError("JAX's distributed client lists a folder in a form that is not known.") from error
 
     def _request(self, request: Callable[[], T], seconds: float = 0.0) -> T:
-        return self._bounded.run(request, seconds + BLOCKED_AFTER)
+        try:
+            return self._bounded.run(request, seconds + BLOCKED_AFTER)
+        except Exception as error:
+            if _status(error) not in ("NOT_FOUND", "DEADLINE_EXCEEDED", "ALREADY_EXISTS"):
+                self.failures += 1
+            raise
 
     def _present(self, read: Callable[[], Any], seconds: float = 0.0) -> Any:
         """The result of a read, or None where there is nothing to read."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.demand import Demand
+from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.report import diverged
 from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
@@ -107,6 +108,7 @@ class Watcher:
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
             self._told_launcher = True
             folder.put_state(session.me, {"state": "late", **session.where()})
+        session.health.look()
         if session.joining is not None and not session.joins():
             return
         if session.background is not None:
@@ -136,6 +138,7 @@ class Watcher:
             background.tick()
         if self._demand is not None and self._demand.asked():
             background.leader.report_on_demand()
+            write_error(session.health_line())
         if word:
             background.answer()
         interval = background.cadence.interval

@@ -107,7 +107,8 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
         layouts = list(built.in_device_local_layouts)
         if not layouts:
             return None  # without arguments there is no layout: such a call goes through Python
-        layouts[0] = LayoutHook(journal, known.program, layouts[0], start)
+        probe = observer.thread.probe
+        layouts[0] = LayoutHook(journal if probe is None else probe.journal, known.program, layouts[0], start)
         return built._replace(in_device_local_layouts=layouts)
 
     def see(hook: LayoutHook, caller: FrameType, rest: Any) -> None:

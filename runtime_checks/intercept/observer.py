@@ -10,7 +10,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.fingerprint import Program, configuration, container_order, key_order, source_identity
@@ -20,7 +20,8 @@ from spmdlint.runtime_checks.preflight import meaningful_options
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.treenames import keys_of
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.intercept.selftest import Probe
 
 MAX_KEPT = 32 << 20  # maximum size of a module kept to explain a difference; its digest is always taken
 FRESH = 512  # how many executables that are compiled and not yet called are remembered
@@ -87,6 +88,7 @@ class _Thread(threading.local):
     fun: Any = None
     spanning: Any = None
     known: Known | None = None
+    probe: Probe | None = None
 
 
 class Observer:
@@ -166,6 +168,9 @@ class Observer:
 
     def executing(self, execute: Any, values: Sequence[Any]) -> tuple[Program, str] | None:
         """An executable is about to be dispatched. None if it does not span processes, or none of them is here."""
+        if self.thread.probe is not None:
+            self._probed(execute, self.thread.probe)
+            return None
         context = self.thread.context
         known = self._lookup(execute, context)
         if known is None:
@@ -180,6 +185,15 @@ class Observer:
         if context is not None and context.agreed is not None:
             return known.program, context.agreed
         return known.program, self.session.call(self._call(known.program, known.compiled, context, values, execute))
+
+    def _probed(self, execute: Any, probe: Probe) -> None:
+        """A call of the self-test: it is treated as one that spans processes, and not counted among the program's."""
+        probe.dispatched += 1
+        self.thread.spanning = execute.xla_executable
+        if probe.known is None:
+            compiled = Compiled((0,), (self.session.me,), communicates=True)
+            probe.known = Known(Program("self-test", (self.session.me,)), compiled)
+        self.thread.known = probe.known
 
     def executed(self, program: Program, origin: str, values: Sequence[Any], outputs: Any) -> None:
         """The outputs of a dispatched call exist: tag them."""

@@ -50,6 +50,9 @@ class Patches:
         run = self.guard.run
 
         def make(original: Any) -> Any:
+            if not callable(original):
+                raise MissingSeamError(f"{_name(owner)}.{name} is nothing that can be called")
+
             def watched(*args: Any, **named: Any) -> Any:
                 seen = None if before is None else run(before, *args, **named)
                 done: list[Any] = []

@@ -67,6 +67,8 @@ def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: C
     processes = name_processes(states)
     if mode == "off":
         return "unchecked", f"{processes} ended; nothing was compared (mode off)."
+    if any("dispatch" in ((state or {}).get("off") or ()) for state in states.values()):
+        return "unchecked", f"{processes} ended, but this JAX does not tell the checks of its calls (dispatch is off)."
     if len(states) == 1:
         return "clean", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
     if not joined:
@@ -80,11 +82,20 @@ def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: C
         return "clean", f"{name_processes(silent)} ended {ended}, and those that were compared agreed."
     counts = [sum(dict(state.get("counts") or {}).values()) for state in states.values() if state is not None]
     if not any(counts):
-        return "clean", f"{processes} ended; they made no parallel calls."
+        return "clean", f"{processes} ended; they made no parallel calls.{_unseen(states)}"
     made = f"{counts[0]} parallel calls" if counts[0] != 1 else "1 parallel call"
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"
-    return "clean", f"{processes} made the same {made}."
+    return "clean", f"{processes} made the same {made}.{_unseen(states)}"
+
+
+def _unseen(states: Mapping[int, Mapping[str, Any] | None]) -> str:
+    """What the layers that were off could not see."""
+    off = sorted({str(name) for state in states.values() for name in (state or {}).get("off") or ()})
+    if not off:
+        return ""
+    verb = "was" if len(off) == 1 else "were"
+    return f" Not all was seen: {', '.join(off)} {verb} off (the guide says what each layer sees)."
 
 
 def after_death(
