@@ -187,7 +187,8 @@ class Background:
             answer: dict[str, Any] = {"number": question.get("number")}
             if not self._session.active:
                 # Some of its calls may not have been seen: they prove nothing.
-                exchange.put_answer(asker, {**answer, "aside": True})
+                where = {"where": self._session.where()} if question.get("stack") else {}
+                exchange.put_answer(asker, {**answer, "aside": True, **where})
                 continue
             if "history" in question:
                 self.journal.drain()

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.report import Report, diverged
 from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
@@ -206,7 +205,7 @@ def _leave_if_diverged(session: Session) -> None:
     if session.options.on_divergence == "report":
         ending.tell()
     else:
-        ending.leave(DIVERGED_STATUS)
+        ending.leave()
 
 
 def _last_look(session: Session, outcome: Outcome, ended: dict[int, dict[str, Any]]) -> Report | None:

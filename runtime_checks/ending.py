@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.options import DIVERGED_STATUS, Options
+from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.report import Report, as_text, from_data
 from spmdlint.runtime_checks.runfolder import RunFolder
@@ -39,6 +39,7 @@ class Ending:
         self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
+        self._raised = False
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
@@ -82,10 +83,17 @@ class Ending:
             return
         self.acknowledged.set()
         if self._options.on_divergence == "raise":
+            self._tell_in_short(report)
             raise DivergenceError(report)
         if self._options.on_divergence == "exit":
             self.leave()
         self.tell()
+
+    def _tell_in_short(self, report: Report) -> None:
+        """Say at once what is raised: the program may catch it, and the report comes when it ends."""
+        if not self._raised and not self._told.is_set() and self._folder is None:
+            self._raised = True
+            write_error(f"spmdlint: {report.verdict} ({report.kind}), raised as DivergenceError: {report.message}\n")
 
     def tell(self) -> None:
         """Write the report to standard error and to the launcher, once."""
@@ -103,7 +111,7 @@ class Ending:
             words = as_text(self.verdict)
         write_error(words)
 
-    def leave(self, status: int = DIVERGED_STATUS) -> None:
+    def leave(self) -> None:
         """Report, and end this process at once, from any thread."""
         if not self._leaving.acquire(blocking=False):
             time.sleep(60)  # another thread is already ending this process
@@ -111,7 +119,7 @@ class Ending:
         self.tell()
         self._say_left()
         self._wait_if_host()
-        os._exit(status)
+        os._exit(self._options.exit_status)
 
     @staticmethod
     def flush() -> None:

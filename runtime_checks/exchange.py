@@ -50,6 +50,10 @@ class Exchange:
         """The message of another process at a position, or None for now."""
         return self.store.wait(f"call/{group}/{process}/{index // BLOCK}/{index}", Message, milliseconds)
 
+    def arrived(self, group: str, index: int, process: int) -> bool:
+        """Whether another process has announced its call at a position."""
+        return self.store.get(f"call/{group}/{process}/{index // BLOCK}/{index}", Message) is not None
+
     def forget(self, group: str, index: int) -> None:
         """After agreement on ``index``: delete this process's messages that all processes have passed."""
         if index % BLOCK == 1 and index > BLOCK:
@@ -179,6 +183,14 @@ class Exchange:
     def aside(self) -> Aside | None:
         """The message that the checks are over, if there is one."""
         return self.store.get("aside/job", Aside)
+
+    def put_ending(self) -> None:
+        """Publish that the job cannot go on, and ends."""
+        self.store.put("ending/job", {}, replace=True)
+
+    def is_ending(self) -> bool:
+        """Whether a process has found that the job cannot go on."""
+        return self.store.get("ending/job", Nothing) is not None
 
     def put_over(self) -> None:
         """Publish that all have ended, and agree."""

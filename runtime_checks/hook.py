@@ -27,11 +27,13 @@ from spmdlint.runtime_checks.intercept.selftest import self_test
 from spmdlint.runtime_checks.joining import Joining, Member, close_door
 from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options, launched_process
+from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.records import UnknownRecordError
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.sentences import LEFT
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.store import Store, StoreLostError, connected_client
+from spmdlint.runtime_checks.stuck import end_if_stuck
 from spmdlint.runtime_checks.watch import Watcher
 
 ROOT = "spmdlint"
@@ -64,6 +66,7 @@ class Hook:
         self.guard = Guard(self._failed)
         self._lifetime = Patches(self.guard)
         self._outcome = Outcome()
+        self._exiting: tuple[object, Site | None, int] | None = None
         self._generation = generation
         self._jobs = 0
         self._pid = os.getpid()
@@ -96,12 +99,33 @@ class Hook:
 
     def left_by(self, end: SystemExit) -> None:
         """The program ends by ``sys.exit``, which no exception hook sees."""
-        site = exit_site(end.__traceback__)
-        if isinstance(end.code, int) or end.code is None:
-            status = f"exit status {end.code}" if end.code else None
+        self._left(end.code, exit_site(end.__traceback__))
+
+    def _left(self, code: object, site: Site | None) -> None:
+        if isinstance(code, int) or code is None:
+            status = f"exit status {code}" if code else None
             self._outcome = Outcome("finished", site, f"{LEFT} ({status or 'exit status 0'})" if site else status)
         else:
-            self._outcome = Outcome("finished", site, f"{LEFT} ({str(end.code)[:300]})")
+            told = plain(str(code), 300) if self.options.rehearsal else "exit status 1"
+            self._outcome = Outcome("finished", site, f"{LEFT} ({told})")
+
+    def _exits(self, code: object = None, *_: object) -> None:
+        """The program calls ``sys.exit``: if it makes no call after this, that is how it ends."""
+        if os.getpid() == self._pid and threading.current_thread() is threading.main_thread():
+            self._exiting = (code, user_site(sys._getframe(1)), self._calls_made())
+
+    def _calls_made(self) -> int:
+        session = self.session
+        if session is None:
+            return 0
+        if session.background is not None:
+            session.journal.drain()
+        return sum(session.ledger.counts().values())
+
+    def _words(self, error: BaseException) -> str:
+        """An exception in words. In a job its text stays on the process that raised it: it may hold what is secret."""
+        name = type(error).__name__
+        return f"{name}: {plain(str(error), 300)}" if self.options.rehearsal else name
 
     def _follow_lifetime(self) -> None:
         try:
@@ -112,6 +136,8 @@ class Hook:
                 before=lambda *_args, **_named: self._tell_joining(sys._getframe(1)),
                 after=lambda *_args, **_named: self._activate(),
             )
+            if not self.options.rehearsal:  # the runner sees it there
+                self._lifetime.around(sys, "exit", before=self._exits)
             self._lifetime.around(state, "shutdown", before=lambda *_args, **_named: self._close())
         except Exception as error:  # a seam that is missing, or another one than it was
             write_error(f"spmdlint: the runtime checks cannot hook into jax.distributed: {error}.\n")
@@ -213,7 +239,7 @@ class Hook:
     def _note_outcome(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if os.getpid() == self._pid and threading.current_thread() is threading.main_thread():
             state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
-            self._outcome = Outcome(state, raising_site(trace), f"{kind.__name__}: {str(error)[:300]}")
+            self._outcome = Outcome(state, raising_site(trace), self._words(error))
             if self.session is None and self._folder is not None and self._process is not None:
                 told = {"state": state, "detail": self._outcome.detail, **site_data(self._outcome.site)}
                 self._folder.put_state(self._process, told)
@@ -226,6 +252,8 @@ class Hook:
         try:
             if session.active:
                 self.guard.run(lambda: close(session, self._ended()))
+            if session.ending.verdict is not None and self.options.on_divergence == "report":
+                self.guard.run(self._end_if_stuck, session)
             session.raise_if_broken()
         except ChecksFailedError as error:
             write_error(f"spmdlint: {error}\n")
@@ -234,13 +262,18 @@ class Hook:
         finally:
             self.guard.run(self._deactivate, "the job has been shut down")
 
+    def _end_if_stuck(self, session: Session) -> None:
+        outcome = self._ended()
+        end_if_stuck(session, session.end_state(outcome.state, outcome.site, outcome.detail))
+
     def _ended(self) -> Outcome:
         """How the program ended; if it replaced the exception hook, by the exception that Python itself remembers."""
         error = getattr(sys, "last_value", None)
         if self._outcome.state == "finished" and isinstance(error, BaseException):
             state = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
-            words = f"{type(error).__name__}: {str(error)[:300]}"
-            return Outcome(state, raising_site(error.__traceback__), words)
+            return Outcome(state, raising_site(error.__traceback__), self._words(error))
+        if self._outcome == Outcome() and self._exiting is not None and self._exiting[2] == self._calls_made():
+            self._left(*self._exiting[:2])
         return self._outcome
 
     def _deactivate(self, why: str) -> None:

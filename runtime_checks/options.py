@@ -24,6 +24,7 @@ JOIN_WITHIN = 20.0  # seconds; Gloo gives a process that dispatches a first call
 JOIN_WITHIN_REHEARSAL = 60.0  # processes of one machine start on few cores
 
 DIVERGED_STATUS = 3
+EXIT_VARIABLE = "SPMDLINT_EXIT_STATUS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Options:
     outside a launcher. ``ledger`` is a folder for a record of the last calls. A group of more than ``tree_above``
     processes compares along a tree. ``join_within`` is how long, in seconds, a process waits for all others to enable
     the checks; if one does not, all go on unchecked. ``report_signal`` asks a process for a report in background mode,
-    "off" is none.
+    "off" is none. ``exit_status`` is that of a process which the checks end after a divergence.
     """
 
     mode: Mode = "lockstep"
@@ -45,6 +46,7 @@ class Options:
     ledger: Path | None = None
     report_signal: str = "USR2"
     join_within: float = JOIN_WITHIN
+    exit_status: int = DIVERGED_STATUS
 
     @property
     def rehearsal(self) -> bool:
@@ -86,6 +88,7 @@ def choose(
         ledger=Path(ledger) if ledger else None,
         report_signal=given.get(SIGNAL_VARIABLE) or "USR2",
         join_within=join_within,
+        exit_status=DIVERGED_STATUS if folder else _status(given),
     )
 
 
@@ -93,6 +96,13 @@ def launched_process() -> int | None:
     """The number that a launcher gave this process, known before it joins its job."""
     text = os.environ.get(PROCESS_VARIABLE, "")
     return int(text) if text.isdigit() else None
+
+
+def _status(given: Mapping[str, str]) -> int:
+    number = _number(given, EXIT_VARIABLE, DIVERGED_STATUS)
+    if number != int(number) or not 1 <= number <= 255:
+        raise ValueError(f"{EXIT_VARIABLE} is {given.get(EXIT_VARIABLE)!r}: give a number from 1 to 255.")
+    return int(number)
 
 
 def _number(given: Mapping[str, str], name: str, default: float) -> float:

@@ -109,6 +109,7 @@ class State(Place, total=False):
     finals: dict[str, tuple[Count, str]]
     quiet: dict[str, Count]
     off: list[str]
+    unplaced: list[str]
     stack: list[str] | None
 
 

@@ -71,9 +71,9 @@ ADVICE_ON: Mapping[str, str] = {
 class ProcessReport:
     """One process in a report.
 
-    ``state`` is one of calling, waiting, late, finished, raised, died, interrupted, unknown. ``index`` is the number of
-    the call in its group, from 1, or the number of calls made if none is in progress. ``recent`` holds the last calls,
-    oldest first.
+    ``state`` is one of calling, waiting, late, finished, exited, raised, died, interrupted, unknown. ``index`` is the
+    number of the call in its group, from 1, or the number of calls made if none is in progress. ``recent`` holds the
+    last calls, oldest first.
     """
 
     state: str

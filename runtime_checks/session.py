@@ -26,11 +26,12 @@ from spmdlint.runtime_checks.listener import wake_many
 from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.printable import plain
-from spmdlint.runtime_checks.provenance import Provenance
+from spmdlint.runtime_checks.provenance import Provenance, Unplaced
 from spmdlint.runtime_checks.recording import Recording
 from spmdlint.runtime_checks.records import UnknownRecordError, Where
 from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
+from spmdlint.runtime_checks.sentences import ended_word
 from spmdlint.runtime_checks.setup import Setup
 from spmdlint.runtime_checks.store import Store, StoreLostError
 from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
@@ -61,6 +62,7 @@ class Session:
         self.guard = Guard(self.failed)
         self.ledger = Ledger()
         self.provenance = Provenance()
+        self.unplaced = Unplaced()
         self.exchange = Exchange(store, me)
         self.ending = Ending(store, me, count, options, self._complete)
         self.folder = RunFolder(options.run_folder) if options.run_folder else None
@@ -100,6 +102,7 @@ class Session:
         group = self.ledger.group(program.processes)
         with group.lock:
             entry = group.append(program, call.site)
+            self.unplaced.look(call)
             self.ledger.last = entry
             if len(group.threads) == 2:
                 self.note("Two threads make parallel calls over one set of processes; their order is not determined.")
@@ -180,6 +183,9 @@ class Session:
             ways.insert(0, lambda: close_door(self.exchange.store, reason))
         if self.background is not None:
             ways.append(self.wake_all)
+        folder = self.folder
+        if folder is not None:
+            ways.append(lambda: folder.put_state(self.me, self.end_state(ASIDE, None, self.why_inactive)))
         for way in ways:
             with suppress(Exception):
                 way()
@@ -260,7 +266,7 @@ class Session:
 
     def ended_report(self, process: int, state: dict[str, Any]) -> ProcessReport:
         """An ended process, for a report."""
-        one = reported(state, str(state.get("state")))
+        one = reported(state, ended_word(state))
         one.detail = state.get("detail")
         one.stack = state.get("stack")
         if one.line is None:
@@ -308,6 +314,12 @@ class Session:
             time.sleep(0.05)
         return None
 
+    def whereabouts(self, process: int) -> Where | None:
+        """Where another process is now, in either mode; None if it does not answer."""
+        if self.background is not None:
+            return self.background.leader.asking.ask([process], {"stack": True}).get(process, {}).get("where")
+        return self.ask_stack(process)
+
     def lives(self, process: int) -> bool:
         """Whether the checks of another process answer."""
         if self.background is not None:
@@ -346,6 +358,7 @@ class Session:
             "counts": self.ledger.counts(),
             "finals": {group.key: [group.count, f"{group.prefix:x}"] for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
+            "unplaced": sorted(self.unplaced.names),
             "off": sorted(name for name, words in self.layers.items() if words != "on"),
             "index": last.index if last else 0,
             "function": site.function if site else (last.program.function if last else None),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ASK_EVERY = 4.0  # seconds between two questions to an awaited process
 SILENT = 15.0  # seconds without an answer after which it counts as one without checks
+SHOWN = 3  # late processes that are described at a time
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
@@ -140,7 +141,10 @@ class Waiting:
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
         session, entry = self._session, self._entry
-        for process in absent:
+        still = [process for process in absent if not session.exchange.arrived(self._group.key, entry.index, process)]
+        if len(still) > SHOWN:
+            write_error(f"spmdlint: late: {name_processes(still)}, of which the first {SHOWN} are:\n")
+        for process in still[:SHOWN]:
             answer = session.ask_stack(process)
             where = "it does not answer: it has died, is stopped, or holds the GIL"
             if answer is not None:

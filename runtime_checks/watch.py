@@ -23,6 +23,7 @@ SELDOM = 20  # intervals until a process checks for messages without being woken
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
 PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
 STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
+LOOK_AT_END = 1.0  # seconds between two looks whether the job cannot go on, after a divergence was reported
 DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 
 
@@ -41,7 +42,7 @@ class Watcher:
         self._wake = threading.Event()
         self._word = False
         self._verdict: Mapping[str, Any] | None = None
-        self._asked = self._looked_at_setup = 0.0
+        self._asked = self._looked_at_setup = self._looked_at_end = 0.0
         self._lost_since: float | None = None
 
     def start(self) -> None:
@@ -163,6 +164,11 @@ class Watcher:
         if session.options.on_divergence == "report":
             session.ending.tell()
             session.active = False
+            now = time.monotonic()
+            if now - self._looked_at_end > LOOK_AT_END and session.count > 1:
+                self._looked_at_end = now
+                if session.exchange.is_ending():
+                    session.ending.leave()
             return
         if session.background is not None:
             session.background.journal.stop()
