@@ -25,6 +25,8 @@ class Patches:
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace ``owner.name`` by ``make(original)``."""
         original = need(owner, name)
+        if not callable(original):
+            raise MissingSeamError(f"{_name(owner)}.{name} is nothing that can be called")
         replacement = make(original)
         try:
             setattr(owner, name, replacement)
@@ -50,9 +52,6 @@ class Patches:
         run = self.guard.run
 
         def make(original: Any) -> Any:
-            if not callable(original):
-                raise MissingSeamError(f"{_name(owner)}.{name} is nothing that can be called")
-
             def watched(*args: Any, **named: Any) -> Any:
                 seen = None if before is None else run(before, *args, **named)
                 done: list[Any] = []

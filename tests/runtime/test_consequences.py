@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 from pathlib import Path
 
@@ -44,15 +45,18 @@ def run(tmp_path: Path, mode: str, end: str, **environment: str) -> list[tuple[i
     ("end", "words"),
     [
         ("break", "process 1 finished after 5 parallel calls"),
-        ("sys.exit(4)", "process 1 exited by sys.exit at alone.py:18 (exit status 4) after 5 parallel calls"),
-        ("raise OSError('token=SECRET')", "process 1 raised an exception at alone.py:18 (OSError) after 5 parallel"),
+        ("sys.exit(4)", r"process 1 exited by sys.exit at alone.py:\d+ \(exit status 4\) after 5 parallel calls"),
+        (
+            "raise OSError('token=SECRET')",
+            r"process 1 raised an exception at alone.py:\d+ \(OSError\) after 5 parallel",
+        ),
     ],
 )
 def test_a_job_that_cannot_go_on_ends(end: str, words: str, tmp_path: Path) -> None:
     """JAX would hold the process that has ended for 300 s, and abort it."""
     ended = run(tmp_path, "background", end)
     assert [status for status, _ in ended] == [3, 3], ended
-    assert words in ended[0][1]
+    assert re.search(words, ended[0][1]), ended
     assert "cannot complete, at one line" in ended[1][1]
     assert "SECRET" not in ended[0][1], "what an exception says stays on the process that raised it"
     assert ("SECRET" in ended[1][1]) == ("SECRET" in end)

@@ -66,13 +66,16 @@ def test_each_missing_seam_switches_off_its_layer_alone() -> None:
 
 
 def test_patches_are_undone_but_not_over_anothers() -> None:
-    owner = SimpleNamespace(a=1, b=2)
+    owner = SimpleNamespace(a=lambda: 1, b=lambda: 2, d=4)
     patches = Patches(Guard(print))
-    patches.replace(owner, "a", lambda original: original + 10)
-    patches.replace(owner, "b", lambda original: original + 10)
+    patches.replace(owner, "a", lambda original: lambda: original() + 10)
+    patches.replace(owner, "b", lambda original: lambda: original() + 10)
+    assert (owner.a(), owner.b()) == (11, 12)
     owner.b = 99
     patches.undo()
-    assert (owner.a, owner.b) == (1, 99)
+    assert (owner.a(), owner.b) == (1, 99)
+    with pytest.raises(MissingSeamError, match="can be called"):
+        patches.replace(owner, "d", lambda original: original)
     with pytest.raises(MissingSeamError, match="no SimpleNamespace"):
         patches.replace(owner, "c", lambda original: original)
 
