@@ -101,13 +101,9 @@ class Background:
         self._compiling = None if what is None else (what, time.monotonic())
 
     def _stopped(self) -> None:
-        """There is a verdict, or the checks are over: the next call acts on it."""
-        session = self._session
-        session.raise_if_broken()
-        if session.active:
-            session.ending.act()
-        else:
-            session.retire()
+        """There is a verdict, or a rehearsal has failed: the next call acts on it."""
+        self._session.raise_if_broken()
+        self._session.ending.act()
 
     # Methods for the watcher thread.
 

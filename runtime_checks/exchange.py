@@ -40,7 +40,7 @@ class Exchange:
         self._me = me
         self._programs_sent: set[str] = set()
         self._values: deque[str] = deque()
-        self._programs_read: dict[tuple[int, str], ProgramRecord] = {}
+        self._programs_read: dict[str, ProgramRecord] = {}
 
     def say(self, group: str, index: int, message: dict[str, Any]) -> None:
         """Publish to the group which call this process is about to make."""
@@ -62,9 +62,9 @@ class Exchange:
             self.store.delete(f"down/{group}/{self._me}/{index // BLOCK - 1}")
 
     def publish_program(self, digest: str, record: dict[str, Any]) -> None:
-        """Publish the record behind a digest, once."""
+        """Publish the record behind a digest, once: it is the same on all processes that have it."""
         if digest not in self._programs_sent:
-            self.store.put(f"program/{self._me}/{digest}", record, replace=True)
+            self.store.put(f"program/{digest}", record)
             self._programs_sent.add(digest)
         if record.get("value") is not None:
             # Each asserted value is new, so only the last ones are kept.
@@ -73,14 +73,13 @@ class Exchange:
                 old = self._values.popleft()
                 if old not in self._values:
                     self._programs_sent.discard(old)
-                    self.store.delete(f"program/{self._me}/{old}")
+                    self.store.delete(f"program/{old}")
 
-    def program(self, process: int, digest: str) -> ProgramRecord:
-        """The record behind another process's digest; {} if it cannot be read."""
-        key = (process, digest)
-        if key not in self._programs_read:
-            self._programs_read[key] = self.store.wait(f"program/{process}/{digest}", ProgramRecord) or {}
-        return self._programs_read[key]
+    def program(self, digest: str) -> ProgramRecord:
+        """The record behind a digest of another process; {} if it cannot be read."""
+        if digest not in self._programs_read:
+            self._programs_read[digest] = self.store.wait(f"program/{digest}", ProgramRecord) or {}
+        return self._programs_read[digest]
 
     def put_details(self, group: str, index: int, details: dict[str, Any]) -> None:
         """Publish everything that explains this process's call, after a difference was seen."""

@@ -168,6 +168,12 @@ class Hook:
         if count == 1:
             self.why_idle = "the job has one process"
             return
+        if self.options.mode == "lockstep" and count > self.options.lockstep_up_to:
+            self._give_up(
+                f"Lockstep compares up to {self.options.lockstep_up_to} processes, and this job has {count}: use "
+                'mode="background", or raise SPMDLINT_LOCKSTEP_UP_TO on every process.'
+            )
+            return
         self._jobs += 1
         self._store = store = Store(client, f"{ROOT}/{self._generation}.{self._jobs}")
         if self.options.mode == "background" and not store.lists:
@@ -177,7 +183,9 @@ class Hook:
         past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
         self.interception = install(Observer(session), layers_of(self.options.mode))
         session.layers = self.interception.state
-        session.retire = self._retire
+        if session.background is None:
+            # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
+            session.retire = self._retire
         session.health.test = partial(self_test, self.interception.observer)
         for name, state in session.layers.items():
             if state != "on":

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from spmdlint.runtime_checks.bounded import OWN
 from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.store import StoreLostError
 
@@ -86,5 +87,5 @@ def wake_many(exchange: Exchange, processes: Sequence[int], word: Mapping[str, A
 
 
 def _at_once(is_left: Callable[[int], bool], processes: Sequence[int]) -> list[bool]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix=f"{OWN}wake") as pool:
         return list(pool.map(is_left, processes))

@@ -63,7 +63,7 @@ class Lockstep:
             self._heard[process] = messages[process] = message
             self._compare_setup(process)
             if message.get("digest") != digest:
-                records = {me: call.program.decisive(), process: self._record(process, message)}
+                records = {me: call.program.decisive(), process: self._record(message)}
                 if compare(records) is not None:
                     self._diverge(group, entry, call, messages)
         for process, message in messages.items():
@@ -82,7 +82,7 @@ class Lockstep:
             self._compare_setup(child)
             same = same and bool(word.get("same")) and not conflicts(tags, str(word.get("tags", "")))
             if word.get("digest") != digest:
-                records = {me: call.program.decisive(), child: self._record(child, word)}
+                records = {me: call.program.decisive(), child: self._record(word)}
                 same = same and compare(records) is None
             tags = merged(tags, str(word.get("tags", "")))
         root = group.processes[0]
@@ -126,8 +126,8 @@ class Lockstep:
         if report is not None:
             self._session.declare(report)
 
-    def _record(self, process: int, message: Mapping[str, Any]) -> ProgramRecord:
-        return self._session.exchange.program(process, str(message.get("digest")))
+    def _record(self, message: Mapping[str, Any]) -> ProgramRecord:
+        return self._session.exchange.program(str(message.get("digest")))
 
     def _details(self, entry: Entry, call: Call) -> dict[str, Any]:
         """Everything that explains this process's side of a difference."""
@@ -173,7 +173,7 @@ class Lockstep:
         # The program's record decides; the details of a call only explain.
         records = {session.me: {**details[session.me], **call.program.decisive()}}
         for process, message in messages.items():
-            records[process] = {**message, **details.get(process, {}), **self._record(process, message)}
+            records[process] = {**message, **details.get(process, {}), **self._record(message)}
         difference = compare(records) or self._origin_difference(call, messages, details)
         processes: dict[int, ProcessReport] = {}
         for process in group.processes:

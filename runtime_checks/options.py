@@ -19,6 +19,8 @@ PROCESS_VARIABLE = "SPMDLINT_PROCESS"
 LEDGER_VARIABLE = "SPMDLINT_LEDGER"
 SIGNAL_VARIABLE = "SPMDLINT_REPORT_SIGNAL"
 TREE_ABOVE_VARIABLE = "SPMDLINT_TREE_ABOVE"
+LOCKSTEP_VARIABLE = "SPMDLINT_LOCKSTEP_UP_TO"
+LOCKSTEP_UP_TO = 64  # processes: beyond what was tried, each call waits for too many
 JOIN_VARIABLE = "SPMDLINT_JOIN_WITHIN"
 JOIN_WITHIN = 20.0  # seconds; Gloo gives a process that dispatches a first call 30 s to find the others
 JOIN_WITHIN_REHEARSAL = 60.0  # processes of one machine start on few cores
@@ -35,7 +37,8 @@ class Options:
     outside a launcher. ``ledger`` is a folder for a record of the last calls. A group of more than ``tree_above``
     processes compares along a tree. ``join_within`` is how long, in seconds, a process waits for all others to enable
     the checks; if one does not, all go on unchecked. ``report_signal`` asks a process for a report in background mode,
-    "off" is none. ``exit_status`` is that of a process which the checks end after a divergence.
+    "off" is none. ``exit_status`` is that of a process which the checks end after a divergence. A job of
+    more than ``lockstep_up_to`` processes is not checked in lockstep.
     """
 
     mode: Mode = "lockstep"
@@ -47,6 +50,7 @@ class Options:
     report_signal: str = "USR2"
     join_within: float = JOIN_WITHIN
     exit_status: int = DIVERGED_STATUS
+    lockstep_up_to: int = LOCKSTEP_UP_TO
 
     @property
     def rehearsal(self) -> bool:
@@ -88,6 +92,7 @@ def choose(
         ledger=Path(ledger) if ledger else None,
         report_signal=given.get(SIGNAL_VARIABLE) or "USR2",
         join_within=join_within,
+        lockstep_up_to=int(_number(given, LOCKSTEP_VARIABLE, LOCKSTEP_UP_TO)),
         exit_status=DIVERGED_STATUS if folder else _status(given),
     )
 

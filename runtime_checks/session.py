@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -165,8 +165,8 @@ class Session:
         write_error(f"spmdlint: {self.why_inactive}\n")
         if self.options.rehearsal:
             self.broken = f"{self.why_inactive} Run with --mode off, and report this if it is not expected."
-        if self.background is not None:
-            self.background.journal.stop()
+            if self.background is not None:
+                self.background.journal.stop()
         if tell:
             self._tell_aside()
         if not is_own_thread():
@@ -263,6 +263,17 @@ class Session:
         detail = f"killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
         counts = {group.key: min(group.count, int(heard.get("index") or 0)) for group in self.ledger.groups()}
         return {**heard, "state": "finished" if status == 0 else "died", "detail": detail, "counts": counts}
+
+    def ended_among(self, processes: Iterable[int]) -> dict[int, dict[str, Any]]:
+        """How those of some processes ended that did: one request, as most run."""
+        told = self.exchange.states() if self.exchange.store.lists else None
+        folder, found = self.folder, {}
+        for process in processes:
+            unknown = told is None or process in told or (folder is not None and folder.gone(process) is not None)
+            state = self.ended(process) if unknown else None
+            if state is not None:
+                found[process] = state
+        return found
 
     def ended_report(self, process: int, state: dict[str, Any]) -> ProcessReport:
         """An ended process, for a report."""

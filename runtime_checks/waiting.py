@@ -20,6 +20,9 @@ T = TypeVar("T")
 ASK_EVERY = 4.0  # seconds between two questions to an awaited process
 SILENT = 15.0  # seconds without an answer after which it counts as one without checks
 SHOWN = 3  # late processes that are described at a time
+LOOK_EVERY = 0.2  # seconds between two looks at how the others are; in a large job, as long as
+LOOKS_A_SECOND = 256  # of all processes together take
+CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
@@ -44,6 +47,7 @@ class Waiting:
         self._warn_after = session.options.late_after
         self._ask_after = ASK_EVERY
         self._answered = 0.0
+        self._look_after = self._circle_at = 0.0
 
     def until(self, read: Callable[[], T | None], awaited: Iterable[int]) -> T:
         """Read until there is a message, with checks in between. May raise, or end the process, on a verdict."""
@@ -56,10 +60,14 @@ class Waiting:
 
     def _look_around(self, absent: list[int]) -> None:
         session = self._session
+        now = time.monotonic()
+        if now < self._look_after:
+            return
+        self._look_after = now + max(LOOK_EVERY, session.count / LOOKS_A_SECOND)
         session.heed_verdict()
         if session.interrupted():
             return
-        gone = {process: state for process in absent if (state := session.ended(process)) is not None}
+        gone = session.ended_among(absent)
         aside = [process for process, state in gone.items() if state["state"] == "aside"]
         if aside:
             session.stand_down(f"{name_processes(aside)} continues without checks, and so does process {session.me}.")
@@ -70,8 +78,9 @@ class Waiting:
         waited = time.monotonic() - self._began
         if self._within is not None and waited > self._within:
             raise WaitedEnoughError
-        if waited > CIRCLE_AFTER:
+        if waited > CIRCLE_AFTER and now >= self._circle_at:
             self._look_for_circle()
+            self._circle_at = now + min(CIRCLE_SELDOM, waited)  # each look reads where all others wait
         if waited > self._ask_after and not session.options.rehearsal:
             self._ask_after = waited + ASK_EVERY
             self._look_for_life(absent[0], waited)

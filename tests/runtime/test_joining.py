@@ -233,3 +233,11 @@ for _ in range(3):
     for _, output in ended:
         assert "diverged" not in output
         assert "were not enabled at the same place" in output
+
+
+def test_lockstep_of_too_many_is_refused(tmp_path: Path) -> None:
+    program = "MODES, DELAYS = ['lockstep', 'lockstep'], [0, 0]\n" + PROGRAM
+    for status, output in alone(tmp_path, program, environment={"SPMDLINT_LOCKSTEP_UP_TO": "1"}):
+        assert status == 0, output
+        assert "result 4.0" in output
+        assert output.count("Lockstep compares up to 1 processes, and this job has 2: use mode=") == 1
