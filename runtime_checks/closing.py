@@ -42,22 +42,26 @@ class Outcome:
 
 def close(session: Session, outcome: Outcome) -> None:
     """Publish how this process ended and wait for the others; does not return if the job has diverged."""
-    if session.joining is not None and not session.follow(session.joining.wait_at_the_end()):
-        return
-    if not session.health.tested:
-        session.health.look()
-        if not session.active:
-            return
     limit = None
     while True:
         try:
-            _close(session, outcome)
+            if _may_close(session):
+                _close(session, outcome)
             return
         except StoreLostError:
             limit = limit or time.monotonic() + BEARS
             if time.monotonic() > limit:
                 return  # no process is left to agree with
             time.sleep(SLOWEST_TICK)
+
+
+def _may_close(session: Session) -> bool:
+    """Whether all have joined, and the checks see what they should."""
+    if session.joining is not None and not session.follow(session.joining.wait_at_the_end()):
+        return False
+    if not session.health.tested:
+        session.health.look()
+    return session.active
 
 
 def leave_quietly(session: Session) -> None:

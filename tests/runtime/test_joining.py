@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from spmdlint.runtime_checks import closing
 from spmdlint.runtime_checks import joining as joins
 from spmdlint.runtime_checks.joining import Decision, Joining, Member, close_door, decide
 from spmdlint.runtime_checks.options import Options
@@ -241,3 +242,27 @@ def test_lockstep_of_too_many_is_refused(tmp_path: Path) -> None:
         assert status == 0, output
         assert "result 4.0" in output
         assert output.count("Lockstep compares up to 1 processes, and this job has 2: use mode=") == 1
+
+
+def test_a_store_that_refuses_at_the_end_is_borne(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program may have ended before all are known to have joined."""
+    monkeypatch.setattr(closing, "SLOWEST_TICK", 0.01)
+    job = Job(2)
+    refused = iter(range(6))
+    read = FakeClient.key_value_try_get
+
+    def refusing(self: FakeClient, key: str) -> str:
+        if next(refused, None) is not None:
+            raise RuntimeError("UNAVAILABLE: not now")
+        return read(self, key)
+
+    monkeypatch.setattr(FakeClient, "key_value_try_get", refusing)
+
+    def body(session: Session) -> None:
+        session.joining = joining(session, 60.0)
+        session.joining.register()
+        closing.close(session, closing.Outcome())
+
+    assert job.run(body) == {}
+    assert next(refused, None) is None
+    assert all(session.active and session.joining is None for session in job.sessions)
