@@ -1,7 +1,11 @@
 """Write the tables of the field report from the verdicts in docs/field.
 
-``python docs/field.py`` writes them; a test checks that the page is up to date. ``findings.jsonl`` has one line for
-each finding that was reviewed by hand, ``packages.jsonl`` one for each code base that was linted.
+``python docs/field.py`` writes them; a test checks that the page is up to date. ``packages.jsonl`` has one line for
+each code base: ``source`` is the version that can be fetched again, ``only`` the folders that are linted; for some,
+``files``, ``lines`` and the processor ``seconds`` of a run were measured. ``findings.jsonl`` has one line for each
+finding in them: ``text`` is a digest of the line's text, ``preview`` whether it needs ``--preview``, ``verdict`` is
+right, debatable, wrong or unread, and ``missed`` says that it was reported once, and not any more when the data was
+written. ``benchmarks/field.py`` fetches the code bases and compares what a linter finds there.
 """
 
 from __future__ import annotations
@@ -18,6 +22,12 @@ PAGE = DOCS / "field-report.md"
 FINDINGS, PACKAGES = DOCS / "field" / "findings.jsonl", DOCS / "field" / "packages.jsonl"
 BEGIN = "<!-- Generated from docs/field/*.jsonl by docs/field.py. -->\n"
 END = "<!-- End of what is generated. -->\n"
+VERDICTS = ("right", "debatable", "wrong", "unread")
+FROZEN = """
+Code bases whose version can be fetched again, with the findings of the linter of 25 November 2026, also those with
+`--preview`, and without SPMD602, SPMD605 and files that do not parse, unless they were judged. `python
+benchmarks/field.py` fetches them and tells which findings a linter has lost and gained since.
+"""
 
 
 def records(path: Path) -> list[dict[str, Any]]:
@@ -34,52 +44,72 @@ def page() -> str:
     """The page with its generated part replaced."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    findings, packages = records(FINDINGS), records(PACKAGES)
+    packages = records(PACKAGES)
+    findings = [finding for finding in records(FINDINGS) if not finding.get("missed")]
     rules = [rule for rule in load_rules() if type(rule).__module__.startswith("spmdlint.rules.")]
-    return f"{before}{BEGIN}{_packages(packages, findings)}{_rules(rules, findings)}{END}{after}"
+    parts = [_measured(packages, findings), _rules(rules, findings), _frozen(packages, findings)]
+    return f"{before}{BEGIN}{''.join(parts)}{END}{after}"
 
 
-def _packages(packages: list[dict[str, Any]], findings: list[dict[str, Any]]) -> str:
+def _measured(packages: list[dict[str, Any]], findings: list[dict[str, Any]]) -> str:
     head = [
-        "code base", "version", "files", "lines", "findings", "right", "more with `--preview`", "right",
+        "code base", "version", "files", "lines", "findings", "right", "debatable", "wrong",
         "processor seconds", "per 1,000 lines",
     ]  # fmt: skip
-    rows = [_package(package, findings) for package in packages]
-    files, lines, seconds = (sum(package[key] for package in packages) for key in ("files", "lines", "seconds"))
-    rows.append(["**all**", "", f"{files:,}", f"{lines:,}", *_counts(findings), f"{seconds:,.0f}", ""])
+    measured = [package for package in packages if "seconds" in package]
+    names = {package["package"] for package in measured}
+    rows = [_package(package, findings) for package in measured]
+    files, lines, seconds = (sum(package[key] for package in measured) for key in ("files", "lines", "seconds"))
+    own = [finding for finding in findings if finding["package"] in names and not finding["preview"]]
+    rows.append(["**all**", "", f"{files:,}", f"{lines:,}", str(len(own)), *_verdicts(own), f"{seconds:,.0f}", ""])
     return _table(head, rows)
 
 
 def _package(package: dict[str, Any], findings: list[dict[str, Any]]) -> list[str]:
-    own = [finding for finding in findings if finding["package"] == package["package"]]
+    own = [f for f in findings if f["package"] == package["package"] and not f["preview"]]
     seconds, lines = package["seconds"], package["lines"]
     size = [package["package"], package["version"], f"{package['files']:,}", f"{lines:,}"]
-    return [*size, *_counts(own), f"{seconds:.1f}", f"{1000 * seconds / lines:.2f}"]
+    return [*size, str(len(own)), *_verdicts(own), f"{seconds:.1f}", f"{1000 * seconds / lines:.2f}"]
 
 
-def _counts(findings: list[dict[str, Any]]) -> Iterator[str]:
-    """The numbers of findings and of right ones, by default and with --preview."""
-    for trial in (False, True):
-        among = [finding for finding in findings if finding["preview"] == trial]
-        yield str(len(among))
-        yield str(sum(finding["right"] for finding in among)) if among else ""
+def _verdicts(findings: list[dict[str, Any]], verdicts: Iterable[str] = VERDICTS[:3]) -> Iterator[str]:
+    """The numbers of findings by verdict; those that are zero are left out."""
+    for verdict in verdicts:
+        yield str(sum(finding["verdict"] == verdict for finding in findings) or "")
 
 
 def _rules(rules: list[Rule], findings: list[dict[str, Any]]) -> str:
-    head = ["rule", "runs", "findings", "right", "wrong"]
+    head = ["rule", "runs", "findings", *VERDICTS]
     rows, silent = [], []
     for rule in rules:
         told = False
         for trial in (False, True):
             own = [f for f in findings if f["code"] == rule.code and f["preview"] == trial]
             if own:
-                told, right = True, sum(f["right"] for f in own)
+                told = True
                 runs = "with `--preview`" if trial else "by default"
                 link = f"[{rule.code} {rule.name}](rules/{rule.code}.md)"
-                rows.append([link, runs, str(len(own)), str(right), str(len(own) - right)])
+                rows.append([link, runs, str(len(own)), *_verdicts(own, VERDICTS)])
         if not told:
             silent.append(f"{rule.code} (preview)" if rule.preview else rule.code)
     return f"\n## By rule\n{_table(head, rows)}\nNo findings from these rules: {', '.join(silent)}.\n"
+
+
+def _frozen(packages: list[dict[str, Any]], findings: list[dict[str, Any]]) -> str:
+    head = ["code base", "release or commit", *VERDICTS]
+    rows = []
+    for package in packages:
+        own = [finding for finding in findings if finding["package"] == package["package"]]
+        if own:
+            rows.append([package["package"], _link(package["source"]), *_verdicts(own, VERDICTS)])
+    rows.append(["**all**", "", *_verdicts(findings, VERDICTS)])
+    return f"\n## Findings that can be checked again\n{FROZEN}{_table(head, rows)}"
+
+
+def _link(source: dict[str, str]) -> str:
+    if "pypi" in source:
+        return source["pypi"]
+    return f"[{source['commit'][:12]}]({source['git']}/tree/{source['commit']})"
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 URGENT_WITHIN = 0.05  # seconds that a new program waits for publication before it is dispatched
 SHORTEST_REST = 0.01
 COMPILING_AFTER = 5.0
+HURRY = 8.0  # seconds for which processes publish and look at once after one of them is being aborted
 PROGRAMS, ARGUMENTS = 1024, 50_000  # limits on the explanations that are kept
 
 
@@ -60,6 +61,8 @@ class Background:
         self._compiling: tuple[str, float] | None = None
         self._urgent, self._served = threading.Event(), threading.Event()
         self._lock = BoundedLock(BLOCKED_AFTER)
+        self._hurry_until = 0.0
+        self._no_calls = False
 
     def _new_group(self, group: Group) -> None:
         if self._session.me in group.processes and leads(group.key, group.processes, self._session.me):
@@ -101,7 +104,9 @@ class Background:
         self._compiling = None if what is None else (what, time.monotonic())
 
     def _stopped(self) -> None:
-        """There is a verdict, or a rehearsal has failed: the next call acts on it."""
+        """There is a verdict or a failed rehearsal, on which the next call acts; or an abort, and no call is made."""
+        while self._no_calls:
+            time.sleep(1.0)
         self._session.raise_if_broken()
         self._session.ending.act()
 
@@ -118,13 +123,28 @@ class Background:
             self._session.stand_down("calls are made faster than they can be counted; the checks are off from now on.")
         if not self._session.active:
             return
-        urgent, now = self._urgent.is_set(), time.monotonic()
+        now = time.monotonic()
+        urgent = self._urgent.is_set() or now < self._hurry_until
         if urgent or now >= self.cadence.publish_at:
             self._urgent.clear()
             self.publish()
         if urgent or now >= self.cadence.look_at:
             self.cadence.looked()
             self.leader.look(now)
+
+    def stop_calls(self) -> None:
+        """Hold every thread at its next call: this process is being aborted."""
+        self._no_calls = True
+        self.journal.stop()
+
+    def hasten(self) -> None:
+        """Publish and look without waiting for one's turn, for some seconds: a process is being aborted."""
+        self._hurry_until = time.monotonic() + HURRY
+
+    @property
+    def hurries(self) -> bool:
+        """Whether a process was aborted some seconds ago."""
+        return time.monotonic() < self._hurry_until
 
     def rest(self) -> float:
         """Seconds until :meth:`tick` has something to do."""

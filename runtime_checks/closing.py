@@ -239,9 +239,15 @@ def _after_death(session: Session, ended: dict[int, dict[str, Any]], dead: dict[
 
 
 def _note_quiet(session: Session, ended: dict[int, dict[str, Any]]) -> None:
-    names = sorted({name for one in ended.values() for name in one.get("quiet") or {}})
+    _note_unequal(session, ended, "quiet", "which has no collective", "That is harmless.")
+    unknown = "of which it is not known whether it communicates"
+    _note_unequal(session, ended, "undecided", unknown, "Look there first if something hangs or differs.")
+
+
+def _note_unequal(session: Session, ended: dict[int, dict[str, Any]], counted: str, which: str, then: str) -> None:
+    names = sorted({name for one in ended.values() for name in one.get(counted) or {}})
     for name in names:
-        counts = {process: int((one.get("quiet") or {}).get(name, 0)) for process, one in ended.items()}
+        counts = {process: int((one.get(counted) or {}).get(name, 0)) for process, one in ended.items()}
         if len(set(counts.values())) > 1:
             words = ", ".join(f"process {process} {count} times" for process, count in sorted(counts.items())[:8])
-            session.note(f"{name}, which has no collective, has unequal numbers of calls: {words}. That is harmless.")
+            session.note(f"{name}, {which}, has unequal numbers of calls: {words}. {then}")

@@ -10,8 +10,28 @@ import faulthandler
 import os
 import signal
 import threading
+import weakref
+from collections.abc import Callable
 
+from spmdlint.runtime_checks.abort import c_handler
 from spmdlint.runtime_checks.ending import write_error
+
+
+class _PipeEnd:
+    """The file for faulthandler, which alone keeps it: it lives until this registration is undone or replaced."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def fileno(self) -> int:
+        """For faulthandler."""
+        return self._number
+
+    def flush(self) -> None:
+        """For faulthandler."""
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self._number)
 
 
 class Demand:
@@ -19,7 +39,7 @@ class Demand:
 
     def __init__(self, name: str) -> None:
         self._number: int | None = None
-        self._read = self._write = -1
+        self._read = -1
         number = getattr(signal, f"SIG{name.removeprefix('SIG')}", None)
         if name == "off" or not hasattr(faulthandler, "register"):
             return
@@ -28,10 +48,13 @@ class Demand:
             return
         if threading.current_thread() is not threading.main_thread() or signal.getsignal(number) is not signal.SIG_DFL:
             return
-        self._read, self._write = os.pipe()
+        self._read, end = os.pipe()
         os.set_blocking(self._read, False)
-        os.set_blocking(self._write, False)
-        faulthandler.register(number, file=self._write, all_threads=False)
+        os.set_blocking(end, False)
+        file = _PipeEnd(end)
+        self._registered = weakref.ref(file)
+        faulthandler.register(number, file=file, all_threads=False)
+        self._handler = c_handler(number)
         self._number = number
 
     def asked(self) -> bool:
@@ -44,9 +67,11 @@ class Demand:
             return False
 
     def stop(self) -> None:
-        """Restore the signal."""
-        if self._number is not None:
+        """Restore the signal, unless the program has set a handler of its own since."""
+        if self._number is None:
+            return
+        replaced = signal.getsignal(self._number) is not signal.SIG_DFL or c_handler(self._number) != self._handler
+        if self._registered() is not None and not replaced:
             faulthandler.unregister(self._number)
-            os.close(self._read)
-            os.close(self._write)
-            self._number = None
+        os.close(self._read)
+        self._number = None

@@ -13,12 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.report import Report, as_text, from_data
+from spmdlint.runtime_checks.reportfile import write_report_file
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.store import Store, StoreLostError
 
@@ -40,6 +42,7 @@ class Ending:
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
         self._raised = False
+        self._short = False  # whether only its first sentence is known
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
         self.acknowledged = threading.Event()
@@ -70,11 +73,14 @@ class Ending:
         return {"verdict": {"verdict": told.verdict, "kind": told.kind, "index": told.index, "message": told.message}}
 
     def hear(self, word: Mapping[str, Any]) -> None:
-        """Adopt a verdict that another process announced; the policy "report" needs only its short form."""
-        if self._options.on_divergence != "report" or self._folder is not None:
+        """Adopt a verdict that another process announced; its short form if the full one cannot be read any more."""
+        try:
             self.look()
-        elif self.verdict is None:
-            self.verdict = from_data(word)
+        except StoreLostError:
+            if self._options.on_divergence != "report" or self._folder is not None:
+                raise
+        if self.verdict is None:
+            self.verdict, self._short = from_data(word), True
 
     def act(self) -> None:
         """Act on the verdict according to the policy: raise, exit, or report and continue."""
@@ -106,10 +112,18 @@ class Ending:
         elif self._options.mode == "background" and not self._mine:
             # The full report appears once per job, not a thousand times in one log.
             named = {"spmdlint": self.verdict.verdict, "kind": self.verdict.kind, "index": self.verdict.index}
-            words = json.dumps({**named, "process": self._me, "message": self.verdict.message}) + "\n"
+            path = self._write_file(self.verdict)
+            where = {"report": str(path)} if path is not None else {}
+            words = json.dumps({**named, "process": self._me, "message": self.verdict.message, **where}) + "\n"
         else:
             words = as_text(self.verdict)
+            path = self._write_file(self.verdict) if self._options.mode == "background" else None
+            if path is not None:
+                words += f"  This report is also in {path} and {path.with_suffix('.json').name}.\n"
         write_error(words)
+
+    def _write_file(self, report: Report) -> Path | None:
+        return None if self._short else write_report_file(report, self._store.job, self._options.ledger)
 
     def leave(self) -> None:
         """Report, and end this process at once, from any thread."""

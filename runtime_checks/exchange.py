@@ -191,6 +191,10 @@ class Exchange:
         """Whether a process has found that the job cannot go on."""
         return self.store.get("ending/job", Nothing) is not None
 
+    def put_abort(self) -> bool:
+        """Publish that a process is being aborted; returns whether it is the first one."""
+        return self.store.put("abort/job", {"process": self._me})
+
     def put_over(self) -> None:
         """Publish that all have ended, and agree."""
         self.store.put("over/job", {}, replace=True)

@@ -39,7 +39,9 @@ class Program:
     canonical lowered module, None if it was never seen (compiled before the checks were on): an unknown module agrees
     with anything. So does a function that is not ``identified``. ``name`` and ``value`` belong to barriers and asserted
     values; ``order`` is the order of the keys in the arguments' dictionaries, ``keys`` that in other containers, None
-    if the call was not seen. ``digest`` is a short name for the decisive fields, equal on all processes that agree.
+    if the call was not seen. ``communicates`` is whether it surely communicates between processes; an ``undecided``
+    program may or may not, so that nothing can be proven from its calls. ``digest`` is a short name for the decisive
+    fields, equal on all processes that agree.
     """
 
     function: str
@@ -53,6 +55,7 @@ class Program:
     order: str | None = None
     keys: str | None = None
     communicates: bool = True
+    undecided: bool = False
     identified: bool = True
     digest: str = field(init=False, default="")
 

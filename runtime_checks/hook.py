@@ -74,6 +74,7 @@ class Hook:
         self._process_number = 0
         self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._process = launched_process()
+        self._stopped = False
         self._previous_hook: Callable[[type[BaseException], BaseException, TracebackType | None], Any] | None = None
 
     def start(self) -> None:
@@ -93,9 +94,9 @@ class Hook:
             self.guard.run(leave_quietly, self.session)
         self.guard.run(self._deactivate, "disable() was called")
         self._lifetime.undo()
+        self._stopped = True  # what others have wrapped around our hooks passes on from now on
         if self._previous_hook is not None and sys.excepthook == self._excepthook:
             sys.excepthook = self._previous_hook
-            self._previous_hook = None
 
     def left_by(self, end: SystemExit) -> None:
         """The program ends by ``sys.exit``, which no exception hook sees."""
@@ -245,7 +246,7 @@ class Hook:
             self._previous_hook(kind, error.with_traceback(shown), shown)
 
     def _note_outcome(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if os.getpid() == self._pid and threading.current_thread() is threading.main_thread():
+        if os.getpid() == self._pid and not self._stopped and threading.current_thread() is threading.main_thread():
             state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
             self._outcome = Outcome(state, raising_site(trace), self._words(error))
             if self.session is None and self._folder is not None and self._process is not None:
@@ -257,6 +258,8 @@ class Hook:
         session = self.session
         if session is None or os.getpid() != self._pid:
             return
+        if self._watcher is not None:
+            self.guard.run(self._watcher.wait_for_abort)
         try:
             if session.active:
                 self.guard.run(lambda: close(session, self._ended()))

@@ -30,6 +30,7 @@ USUAL = 256  # calls that are requested, plus twice the distance between the fir
 ASKED = 6  # processes whose calls are requested; in a smaller group, all
 SMALL = 64  # processes in a job in which each reports on all on demand
 STUCK = 1.5  # seconds, or twice the interval, without a call although counts differ
+STUCK_AFTER_ABORT = 0.5  # the same once a process is being aborted
 GRACE, ROUNDS = 0.3, 4  # seconds for the others of a small group to arrive after two were found to differ
 AGAIN = 2.0  # seconds until an inquiry that proved nothing is repeated, then doubled
 
@@ -97,7 +98,8 @@ class Leader:
         ended = {p for p, sample in samples.items() if sample.state in ENDED or self._gone(p)}
         short = {process for process in ended if samples[process].count < most or self._gone(process)}
         uneven = len({sample.count for sample in samples.values()}) > 1
-        still = now - max(watched.moved.values()) > max(STUCK, 2 * self._background.cadence.interval)
+        patience = STUCK_AFTER_ABORT if self._background.hurries else max(STUCK, 2 * self._background.cadence.interval)
+        still = now - max(watched.moved.values()) > patience
         if differ or short or (uneven and still):
             seen = (frozenset(differ), frozenset(short), *sorted((p, s.count) for p, s in samples.items()))
             if seen != watched.looked_into or ((differ or short) and now > watched.again):

@@ -1,11 +1,9 @@
-"""Lowered and compiled modules as text: a canonical form, whether they communicate, where two forms differ."""
+"""Lowered modules as text: a canonical form, and where two forms differ."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 # Parts of a module that come from one process's memory: unnamed pmap axes, addresses of Python callbacks.
@@ -16,24 +14,6 @@ _POINTER_CONSTANT = re.compile(r"(stablehlo\.constant dense<)\d{13,}(> : tensor<
 
 _MODULE_NAME = re.compile(r"\Amodule @\S+ ")
 _VALUE = re.compile(r"%\w+(?::\d+)?(?:#\d+)?")
-_LOWERED = re.compile(
-    r"stablehlo\.(?:all_reduce|all_gather|all_to_all|reduce_scatter|collective_permute|collective_broadcast)\b"
-)
-_LOWERED_GROUPS = re.compile(r"(?:replica_groups|source_target_pairs) = dense<([^>]*)> : tensor<(\d+)x(\d+)xi64>")
-# Since JAX 0.12 groups are named by the axes of a mesh; a mesh with a custom order of devices is not read here.
-_LOWERED_MESH = re.compile(r"sdy\.mesh @(\w+) = <\[([^\]]*)\]>")
-_LOWERED_AXES = re.compile(
-    r"replica_group_mesh_axes<mesh = @(\w+), axes = \[((?:#stablehlo\.axis_ref<name = \"[^\"]*\">(?:, )?)*)\]>"
-)
-_COMPILED_AXES = re.compile(r"replica_groups=mesh\[([^\]]*)\] \{([^}:]*)\}")
-_AXIS_SIZE = re.compile(r"['\"]([^'\"]+)['\"] ?= ?(\d+)")
-_AXIS_NAME = re.compile(r"['\"]([^'\"]+)['\"]")
-_COMPILED = re.compile(
-    r"= .*?\b(?:all-reduce|all-gather|all-to-all|ragged-all-to-all|reduce-scatter|collective-permute"
-    r"|collective-broadcast|send|recv)(?:-start)?\("
-)
-_COMPILED_GROUPS = re.compile(r"(?:replica_groups|source_target_pairs)=\{((?:\{[\d,]*\},?)*)\}")
-_IOTA_GROUPS = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 
 
 def canonical(text: str) -> str:
@@ -52,100 +32,6 @@ def canonical(text: str) -> str:
 def digest(text: str) -> str:
     """A short name for a text that is the same on every process."""
     return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
-
-
-def lowered_communicates(text: str, process_of: Sequence[int]) -> bool:
-    """Whether a lowered module (StableHLO) names a collective between processes.
-
-    ``process_of[i]`` is the process of the i-th device of the assignment. False means "not known yet": the
-    partitioner may still insert collectives.
-    """
-    meshes = {found[1]: found[2] for found in _LOWERED_MESH.finditer(text)}
-    for line in _lines_with(_LOWERED, text):
-        listed, axes = _LOWERED_GROUPS.search(line), _LOWERED_AXES.search(line)
-        groups = None
-        if listed is not None:
-            groups = _dense(listed)
-        elif axes is not None and axes[1] in meshes:
-            groups = _along_axes(meshes[axes[1]], axes[2])
-        if _groups_span(groups, process_of):
-            return True
-    return False
-
-
-def compiled_communicates(text: str, process_of: Sequence[int]) -> bool:
-    """Whether a compiled module (HLO text) has a collective between processes; True in doubt."""
-    for line in _lines_with(_COMPILED, text):
-        listed, iota, axes = (one.search(line) for one in (_COMPILED_GROUPS, _IOTA_GROUPS, _COMPILED_AXES))
-        if listed is not None and listed[1]:
-            groups: list[list[int]] | None = [
-                [int(n) for n in part.split(",") if n] for part in re.findall(r"\{([\d,]*)\}", listed[1])
-            ]
-        elif iota is not None:
-            groups = _iota(iota)
-        elif axes is not None:
-            groups = _along_axes(axes[1], axes[2])
-        else:
-            groups = None
-        if _groups_span(groups, process_of):
-            return True
-    # The module does not show what a kernel of another compiler does between devices.
-    return "tpu_custom_call" in text or "mosaic_gpu" in text
-
-
-def _lines_with(pattern: re.Pattern[str], text: str) -> Iterator[str]:
-    for found in pattern.finditer(text):
-        # An operation with a region ends some lines further down; its attributes are on its first line.
-        end = text.find("\n", found.start())
-        yield text[found.start() : end if end >= 0 else len(text)]
-
-
-def _dense(found: re.Match[str]) -> list[list[int]] | None:
-    rows, columns = int(found[2]), int(found[3])
-    numbers = [int(n) for n in re.findall(r"-?\d+", found[1])]
-    if len(numbers) == 1:
-        numbers *= rows * columns
-    if len(numbers) != rows * columns:
-        return None
-    return [numbers[row * columns : (row + 1) * columns] for row in range(rows)]
-
-
-def _iota(found: re.Match[str]) -> list[list[int]] | None:
-    """Expand XLA's ``[groups,size]<=[dimensions]T(permutation)``."""
-    rows, columns = int(found[1]), int(found[2])
-    shape = [int(n) for n in found[3].split(",")]
-    order = [int(n) for n in found[4].split(",")] if found[4] else list(range(len(shape)))
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    flat = [0]
-    for axis in order:
-        flat = [base + step * strides[axis] for base in flat for step in range(shape[axis])]
-    if len(flat) != rows * columns:
-        return None
-    return [flat[row * columns : (row + 1) * columns] for row in range(rows)]
-
-
-def _along_axes(mesh: str, axes: str) -> list[list[int]] | None:
-    """The groups of devices that differ only in these axes of a mesh with its devices in the usual order."""
-    sizes = {name: int(size) for name, size in _AXIS_SIZE.findall(mesh)}
-    wanted = _AXIS_NAME.findall(axes)
-    if not sizes or not wanted or any(name not in sizes for name in wanted):
-        return None
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for place, at in enumerate(itertools.product(*map(range, sizes.values()))):
-        rest = tuple(n for name, n in zip(sizes, at, strict=True) if name not in wanted)
-        groups.setdefault(rest, []).append(place)
-    return list(groups.values())
-
-
-def _groups_span(groups: list[list[int]] | None, process_of: Sequence[int]) -> bool:
-    if groups is None or not groups:
-        return True
-    try:
-        return any(len({process_of[n] for n in group if n >= 0}) > 1 for group in groups)
-    except IndexError:
-        return True
 
 
 @dataclass(frozen=True, slots=True)

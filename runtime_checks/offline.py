@@ -6,15 +6,17 @@ guessing. Each row carries a digest of all calls before it, so that a difference
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.history import History, judge, read_history
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording import read, read_programs
+from spmdlint.runtime_checks.recording import read, read_omitted, read_programs
 from spmdlint.runtime_checks.report import Report
+from spmdlint.runtime_checks.retention import UNNAMED, job_of
 from spmdlint.runtime_checks.sentences import name_processes
 
 INCOMPLETE_STATUS = 2
@@ -22,10 +24,15 @@ INCOMPLETE_STATUS = 2
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The rows and programs of each process, by its number."""
+    """The rows and programs of each process, by its number.
+
+    ``omitted`` is what is not recorded, in words; ``others`` are processes whose recordings are of another job.
+    """
 
     rows: Mapping[int, list[list[Any]]]
     programs: Mapping[int, Mapping[str, Mapping[str, Any]]]
+    omitted: Mapping[int, list[str]] = field(default_factory=dict)
+    others: Sequence[int] = ()
 
     def histories(self) -> dict[int, History]:
         """The histories for the verdict. Ends are not recorded: a process with fewer calls may have died first."""
@@ -56,10 +63,23 @@ class Comparison:
 
 
 def load(folder: Path) -> Recorded:
-    """All recordings in a folder; empty if none can be read."""
+    """The recordings of one job in a folder: the one with the most processes; empty if none can be read."""
     files = {int(path.stem): path for path in folder.glob("*.ledger") if path.stem.isdigit()}
-    rows = {process: found for process, path in sorted(files.items()) if (found := read(path))}
-    return Recorded(rows, {process: read_programs(files[process]) for process in rows})
+    jobs = {process: job_of(path.with_suffix(".events")) for process, path in sorted(files.items())}
+    wanted = Counter(jobs.values()).most_common(1)[0][0] if jobs else UNNAMED
+    rows = {process: found for process in sorted(files) if jobs[process] == wanted and (found := read(files[process]))}
+    omitted = {process: words for process in rows if (words := read_omitted(files[process]))}
+    others = [process for process, job in jobs.items() if job != wanted]
+    return Recorded(rows, {process: read_programs(files[process]) for process in rows}, omitted, others)
+
+
+def not_recorded(omitted: Mapping[int, list[str]]) -> list[str]:
+    """Sentences on recordings that were full."""
+    return [
+        f"The recording of process {process} was full: {' and '.join(words)} are not in it."
+        for process, words in omitted.items()
+        if words
+    ]
 
 
 def compare(recorded: Recorded) -> Comparison:
@@ -76,6 +96,9 @@ def compare(recorded: Recorded) -> Comparison:
             found.notes.append(f"There is no recording of {name_processes(absent)}.")
         _compare_lost(key, group, inside, found)
         _compare_ends(key, group, inside, found)
+    found.notes += not_recorded(recorded.omitted)
+    if recorded.others:
+        found.notes.append(f"The recordings of {name_processes(recorded.others)} are of another job.")
     found.notes = list(dict.fromkeys(found.notes))
     return found
 

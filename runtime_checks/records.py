@@ -22,6 +22,12 @@ class UnknownRecordError(RuntimeError):
     """A value in the store is not what it should be; the message names its key."""
 
 
+class JobName(TypedDict):
+    """The name of the job, which is part of names of files."""
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^\w{1,40}\Z")]
+
+
 class Place(TypedDict, total=False):
     """A call, or the line at which a process is."""
 
@@ -108,6 +114,7 @@ class State(Place, total=False):
     counts: dict[str, Count]
     finals: dict[str, tuple[Count, str]]
     quiet: dict[str, Count]
+    undecided: dict[str, Count]
     off: list[str]
     unplaced: list[str]
     stack: list[str] | None
@@ -192,6 +199,7 @@ class Word(TypedDict, total=False):
     """What a process is woken with."""
 
     verdict: ShortVerdict
+    abort: Count
 
 
 class Aside(TypedDict, total=False):

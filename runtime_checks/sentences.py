@@ -77,7 +77,7 @@ def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[i
     first = short[min(short)]
     state, detail, at = first.get("state"), str(first.get("detail") or "").split("\n")[0], place(first)
     if state == "raised":
-        detail = detail if len(detail) <= MAX_DETAIL else detail[:MAX_DETAIL] + "..."
+        detail = shortened(detail)
         verb = f"raised an exception{f' at {at}' if at else ''}{f' ({detail})' if detail else ''}"
     elif state == "died":
         verb = f"was {detail}" if detail.startswith("killed") else "died"
@@ -87,6 +87,12 @@ def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[i
         verb = "finished"
     count = "1 parallel call" if made == 1 else f"{made} parallel calls"
     return f"{name_processes(short)} {verb} after {count} of {name_processes(group)}, and {others}."
+
+
+def shortened(detail: str) -> str:
+    """A message of the program for a sentence: not too long, and without what a terminal would act on."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in detail)
+    return shown if len(shown) <= MAX_DETAIL else shown[:MAX_DETAIL] + "..."
 
 
 def made_without(short: Mapping[int, Mapping[str, Any]], function: str | None) -> Iterator[str]:
@@ -100,6 +106,14 @@ def made_without(short: Mapping[int, Mapping[str, Any]], function: str | None) -
                 f"Process {process} ran {function} as a program without a collective, which is not counted: compare "
                 "the shardings of its arguments."
             )
+
+
+def undecided(function: str) -> str:
+    """The remark on a program of which nothing can be proven."""
+    return (
+        f"It is not known whether {function} communicates between processes, so its calls are not compared: its "
+        "collectives, or what its kernels do between devices, cannot be read."
+    )
 
 
 def _folded(records: Records, say: Callable[[Mapping[str, Any]], str]) -> dict[str, list[int]]:

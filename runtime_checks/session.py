@@ -31,7 +31,7 @@ from spmdlint.runtime_checks.recording import Recording
 from spmdlint.runtime_checks.records import UnknownRecordError, Where
 from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
-from spmdlint.runtime_checks.sentences import ended_word
+from spmdlint.runtime_checks.sentences import ended_word, undecided
 from spmdlint.runtime_checks.setup import Setup
 from spmdlint.runtime_checks.store import Store, StoreLostError
 from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
@@ -67,7 +67,9 @@ class Session:
         self.ending = Ending(store, me, count, options, self._complete)
         self.folder = RunFolder(options.run_folder) if options.run_folder else None
         folder = options.ledger or (options.run_folder if options.mode == "background" else None)
-        recording = _recording(folder / f"{me}.ledger") if folder else None
+        if folder is not None or options.mode == "background":
+            store.name_job()
+        recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
         self._record = Journal(Ledger(), recording, lambda: None) if recording and options.mode == "lockstep" else None
         self.wake_watcher: Callable[[], object] = lambda: None
         self.background = Background(self, recording) if options.mode == "background" else None
@@ -95,6 +97,8 @@ class Session:
             return ""
         if not program.communicates:
             self.ledger.note_quiet(program)
+            if program.undecided:
+                self.note(undecided(program.function))
             return f"{program.digest}/{call.tags}"
         if self.background is not None:
             self.background.made(call)
@@ -371,6 +375,7 @@ class Session:
             "quiet": dict(self.ledger.quiet),
             "unplaced": sorted(self.unplaced.names),
             "off": sorted(name for name, words in self.layers.items() if words != "on"),
+            "undecided": dict(self.ledger.undecided),
             "index": last.index if last else 0,
             "function": site.function if site else (last.program.function if last else None),
             "filename": place.filename if place else None,
@@ -390,10 +395,10 @@ class Session:
         report.notes = [*report.notes, *self.notes]
 
 
-def _recording(path: Path) -> Recording | None:
+def _recording(path: Path, job: str) -> Recording | None:
     """The recording of the last calls; a full disk costs the recording, never the job."""
     try:
-        return Recording(path)
+        return Recording(path, job)
     except OSError as error:
         write_error(f"spmdlint: the calls of this process are not recorded: {path}: {error.strerror}.\n")
         return None

@@ -7,11 +7,12 @@ Missing methods are replaced by others if possible; if a required one is missing
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from spmdlint.runtime_checks.bounded import BLOCKED_AFTER, Bounded
-from spmdlint.runtime_checks.records import MAX_VALUE, read_record
+from spmdlint.runtime_checks.records import MAX_VALUE, JobName, read_record
 
 MAX_WAIT_MS = 250  # a daemon thread inside a long read aborts the interpreter at exit
 T = TypeVar("T")
@@ -43,6 +44,7 @@ class Store:
         self._client = client
         self._root = root
         self._bounded = Bounded()
+        self.job = "unnamed"  # the same on all processes of a job, and another one for each job
         self.failures = 0  # requests that failed or were given up
         missing = [name for name in ("key_value_set", "blocking_key_value_get") if not hasattr(client, name)]
         if missing:
@@ -50,6 +52,12 @@ class Store:
                 f"JAX's distributed client has no {' and no '.join(missing)}, so processes cannot be compared; "
                 "use a JAX version that the runtime checks know (0.6 to 0.12)."
             )
+
+    def name_job(self) -> None:
+        """Agree on :attr:`job`: the process that comes first gives the name."""
+        name = secrets.token_hex(6)
+        told = None if self.put("name/job", {"name": name}) else self.get("name/job", JobName)
+        self.job = name if told is None else told["name"]
 
     @property
     def lists(self) -> bool:

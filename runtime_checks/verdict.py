@@ -36,6 +36,8 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
     if _differs(records, "name"):
         return Difference("arguments", "name", " in its name: " + sides(records, lambda r: repr(r.get("name"))))
     if _differs(records, "value"):
+        if _differs(records, "line") or _differs(records, "filename"):
+            return Difference("sequence", "function", f": {calls(records)}")  # two assertions, each of its own value
         name = next((record["name"] for record in records.values() if record.get("name")), "a value")
         return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
     if _differs(records, "order") or _differs(records, "keys"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.demand import Demand
 from spmdlint.runtime_checks.ending import write_error
+from spmdlint.runtime_checks.lastwords import LastWords
 from spmdlint.runtime_checks.report import diverged
 from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
@@ -39,8 +40,11 @@ class Watcher:
         self._deaths: dict[int, float] = {}
         self._told_launcher = False
         self._demand = Demand(session.options.report_signal) if session.background is not None else None
+        self._last_words = None
+        if session.background is not None and session.folder is None:
+            self._last_words = LastWords(session, session.background)
         self._wake = threading.Event()
-        self._word = False
+        self._word = self._abort = False
         self._verdict: Mapping[str, Any] | None = None
         self._asked = self._looked_at_setup = self._looked_at_end = 0.0
         self._lost_since: float | None = None
@@ -60,7 +64,13 @@ class Watcher:
             self._verdict = verdict
         else:
             self._word = True
+            self._abort = self._abort or "abort" in word
         self._wake.set()
+
+    def wait_for_abort(self) -> None:
+        """Does not return if this process is being aborted: it must not end as if nothing had happened."""
+        while self._last_words is not None and self._last_words.begun and self._thread.is_alive():
+            time.sleep(0.1)
 
     def stop(self) -> None:
         """End the thread and wait for it: a read in progress at exit aborts the interpreter."""
@@ -68,6 +78,8 @@ class Watcher:
         self._wake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(STOPS_WITHIN)
+        if self._last_words is not None:
+            self._last_words.release()
         if self._demand is not None:
             self._demand.stop()
 
@@ -78,13 +90,16 @@ class Watcher:
             if self._stop.is_set():
                 return
             self._session.guard.run(self._step)
+            if self._last_words is not None and not self._session.active and self._session.ending.verdict is None:
+                self._last_words.release()  # the checks have stepped aside: an abort ends the process at once
 
     def _step(self) -> None:
         try:
             self.look()
             self._lost_since = None
         except StoreLostError as error:
-            self._bear(error)
+            if self._last_words is None or not self._last_words.begun:
+                self._bear(error)
 
     def _bear(self, error: StoreLostError) -> None:
         """The store does not answer; if that lasts, the checks end."""
@@ -105,6 +120,8 @@ class Watcher:
     def look(self) -> None:
         """One look; called by the thread, or by a benchmark that drives many processes."""
         session = self._session
+        if self._last_words is not None:
+            self._last_words.look()
         folder = session.folder
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
             self._told_launcher = True
@@ -135,6 +152,9 @@ class Watcher:
         verdict, self._verdict = self._verdict, None
         if verdict is not None:
             session.ending.hear(verdict)
+        if self._abort:
+            self._abort = False
+            background.hasten()
         if session.ending.verdict is None:
             background.tick()
         if self._demand is not None and self._demand.asked():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from spmdlint.rule import load_rules
 
 SCRIPT = Path(__file__).parents[1] / "docs" / "field.py"
-KEYS = {"package", "version", "file", "line", "code", "preview", "right", "why"}
+KEYS = {"package", "version", "file", "line", "text", "code", "preview", "verdict", "why"}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,18 @@ def test_a_verdict_says_all_that_it_has_to(field):
     codes = {rule.code for rule in load_rules()}
     packages = {package["package"]: package["version"] for package in field.records(field.PACKAGES)}
     for finding in field.records(field.FINDINGS):
-        assert finding.keys() == KEYS
+        assert finding.keys() - {"missed"} == KEYS
         assert finding["code"] in codes
         assert finding["version"] == packages[finding["package"]]
-        assert finding["why"]
+        assert finding["verdict"] in field.VERDICTS
+        assert bool(finding["why"]) == (finding["verdict"] != "unread")
+
+
+def test_every_code_base_can_be_fetched_again(field):
+    for package in field.records(field.PACKAGES):
+        source = package["source"]
+        if "pypi" in source:
+            assert re.fullmatch(r"[\w-]+==[\w.]+", source["pypi"])
+        else:
+            assert re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", source["git"])
+            assert re.fullmatch(r"[0-9a-f]{40}", source["commit"])

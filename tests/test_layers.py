@@ -14,6 +14,8 @@ APART = ("rules", "runtime_checks")  # links to folders that are packages by the
 
 # From top to bottom; nothing imports from further up.
 LAYERS = ("cli", "engine", "analysis", "program", "files", "config", "rule", "diagnostics")
+# The layers of the second engine, which know nothing of the first.
+SECOND = ("hazards", "domains", "core", "program")
 
 
 def unit(path: Path) -> str:
@@ -55,4 +57,10 @@ def test_no_two_parts_need_one_another() -> None:
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_imports_from_below(layer: str) -> None:
     above = set(LAYERS[: LAYERS.index(layer)])
+    assert not graph()[layer] & above
+
+
+@pytest.mark.parametrize("layer", SECOND)
+def test_a_layer_of_the_second_engine_imports_from_below(layer: str) -> None:
+    above = {"analysis", *SECOND[: SECOND.index(layer)]}
     assert not graph()[layer] & above

@@ -6,9 +6,11 @@ Barriers with different names run an identical program, and so does ``assert_equ
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from typing import Any
 
+from spmdlint.runtime_checks.frames import entered
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
 from spmdlint.runtime_checks.named import announce, barrier_members, value_words
@@ -39,7 +41,9 @@ def _announce_value(observer: Observer, tree: Any) -> None:
         words = value_words(jax.tree_util.tree_map(_as_compared, tree))
     except (TypeError, ValueError):
         return  # global arrays, or what JAX refuses as well
-    announce(observer.session, "assert_equal", name="multihost_utils.assert_equal", value=words)
+    function = entered(sys._getframe()) or "assert_equal"
+    name = f"the value given to {function}" if function != "assert_equal" else "multihost_utils.assert_equal"
+    announce(observer.session, function, name=name, value=words)
 
 
 def _as_compared(leaf: Any) -> Any:

@@ -68,7 +68,8 @@ class Interception:
         self._patches.append(patches)
 
     def remove(self) -> None:
-        """Remove all layers; calls made meanwhile keep working."""
+        """Remove all layers; calls made meanwhile, or through what others have wrapped around a layer, keep working."""
+        self.observer.closed = True
         for patches in reversed(self._patches):
             patches.undo()
         if self._patches:

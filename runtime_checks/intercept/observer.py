@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.call import Call
+from spmdlint.runtime_checks.communication import Communication, combined
+from spmdlint.runtime_checks.compiled_collectives import compiled_communicates
 from spmdlint.runtime_checks.fingerprint import Program, configuration, container_order, key_order, source_identity
 from spmdlint.runtime_checks.frames import user_site
-from spmdlint.runtime_checks.modules import canonical, compiled_communicates, digest, lowered_communicates
+from spmdlint.runtime_checks.lowered_collectives import lowered_communicates
+from spmdlint.runtime_checks.modules import canonical, digest
 from spmdlint.runtime_checks.preflight import meaningful_options
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.treenames import keys_of
@@ -65,7 +68,7 @@ class Compiled(_Referable):
     packed: bytes | None = None
     located: bytes | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    communicates: bool = False
+    communication: Communication = Communication.NO
 
     def texts(self) -> dict[str, str]:
         """The lowered module as text, "canonical" and "located", if known."""
@@ -98,6 +101,7 @@ class Observer:
         self.session = session
         self.guard = session.guard
         self.thread = _Thread()
+        self.closed = False  # layers that others have wrapped stay in place, and do nothing from then on
         self._fresh: OrderedDict[Any, Compiled] = OrderedDict()
         self._known: weakref.WeakKeyDictionary[Any, Known | None] = weakref.WeakKeyDictionary()
         self._debug: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -115,7 +119,7 @@ class Observer:
             return None
         compiled = self.read(operation, devices, options)
         context = self.thread.context
-        if compiled.communicates and context is not None and self.session.me in process_of:
+        if compiled.communication is Communication.YES and context is not None and self.session.me in process_of:
             program = self._program(compiled, context)
             context.agreed_module = compiled.module
             context.agreed = self.session.call(self._call(program, compiled, context, context.values))
@@ -133,7 +137,7 @@ class Observer:
             packed=zlib.compress(text.encode(), 1) if len(text) < MAX_KEPT else None,
             located=_located(operation) if len(text) < MAX_KEPT else None,
             environment=configuration() | ({"compiler_options": overrides} if overrides else {}),
-            communicates=lowered_communicates(text, process_of),
+            communication=lowered_communicates(operation, text, process_of),
         )
 
     def compiling(self, compiled: Compiled | None) -> None:
@@ -150,8 +154,8 @@ class Observer:
 
     def compiled(self, executable: Any, compiled: Compiled) -> None:
         """The compiler has finished a module that spans processes."""
-        if not compiled.communicates:
-            compiled.communicates = _holds_collective(executable, compiled.process_of)
+        if compiled.communication is not Communication.YES:
+            compiled.communication = _communication(executable, compiled.process_of)
         self._fresh[executable] = compiled
         while len(self._fresh) > FRESH:
             self._fresh.popitem(last=False)
@@ -191,7 +195,7 @@ class Observer:
         probe.dispatched += 1
         self.thread.spanning = execute.xla_executable
         if probe.known is None:
-            compiled = Compiled((0,), (self.session.me,), communicates=True)
+            compiled = Compiled((0,), (self.session.me,), communication=Communication.YES)
             probe.known = Known(Program("self-test", (self.session.me,)), compiled)
         self.thread.known = probe.known
 
@@ -207,7 +211,7 @@ class Observer:
 
     def spans(self, executable: Any) -> bool:
         """Whether the executable that this thread has just called spans processes."""
-        return executable is not None and self.thread.spanning is executable
+        return executable is not None and self.thread.spanning is executable and not self.closed
 
     def _lookup(self, execute: Any, context: Context | None) -> Known | None:
         try:
@@ -231,8 +235,8 @@ class Observer:
         process_of = tuple(int(device.process_index) for device in devices)
         if len(set(process_of)) < 2:
             return None
-        communicates = _holds_collective(execute.xla_executable, process_of)
-        return Compiled(tuple(int(d.id) for d in devices), process_of, communicates=communicates)
+        communication = _communication(execute.xla_executable, process_of)
+        return Compiled(tuple(int(d.id) for d in devices), process_of, communication=communication)
 
     def _from_debug(self, execute: Any) -> Context | None:
         debug = self._debug.get(execute)
@@ -251,7 +255,8 @@ class Observer:
             environment=compiled.environment,
             order=key_order(context.names) if context else None,
             keys=container_order(keys_of(context.tree)) if context else None,
-            communicates=compiled.communicates,
+            communicates=compiled.communication is Communication.YES,
+            undecided=compiled.communication is Communication.UNKNOWN,
         )
 
     def _named_after(self, execute: Any, compiled: Compiled) -> Program:
@@ -283,13 +288,12 @@ def _located(operation: Any) -> bytes:
     return zlib.compress(text.encode(), 1)
 
 
-def _holds_collective(executable: Any, process_of: Sequence[int]) -> bool:
-    """Whether a compiled executable communicates between processes; True in doubt."""
+def _communication(executable: Any, process_of: Sequence[int]) -> Communication:
+    """Whether a compiled executable communicates between processes."""
     try:
-        modules = executable.hlo_modules()
-        return any(compiled_communicates(module.to_string(), process_of) for module in modules)
+        return combined(compiled_communicates(one.to_string(), process_of) for one in executable.hlo_modules())
     except Exception:  # a runtime without access to its modules
-        return True
+        return Communication.UNKNOWN
 
 
 def devices_of(execute: Any) -> list[Any]:

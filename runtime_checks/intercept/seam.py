@@ -21,6 +21,7 @@ class Patches:
     def __init__(self, guard: Guard) -> None:
         self.guard = guard
         self._done: list[tuple[Any, str, Any, Any]] = []
+        self._undone = False
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace ``owner.name`` by ``make(original)``."""
@@ -53,6 +54,8 @@ class Patches:
 
         def make(original: Any) -> Any:
             def watched(*args: Any, **named: Any) -> Any:
+                if self._undone:
+                    return original(*args, **named)
                 seen = None if before is None else run(before, *args, **named)
                 done: list[Any] = []
                 try:
@@ -71,7 +74,8 @@ class Patches:
         self.replace(owner, name, make)
 
     def undo(self) -> None:
-        """Restore the originals, except where other code has replaced them since."""
+        """Restore the originals, except where other code has replaced them since; the steps are not run any more."""
+        self._undone = True
         for owner, name, original, replacement in reversed(self._done):
             if inspect.getattr_static(owner, name, None) is replacement:
                 setattr(owner, name, original)

@@ -20,8 +20,12 @@ LINTER = (sys.executable, "-c", "from spmdlint.cli import main; main()", "check"
 
 
 def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER) -> None:
-    """Add the linter's findings about its lines to a report of a divergence, and list their rules first."""
-    if report.verdict != "diverged":
+    """Add the linter's findings about its lines to a report of a divergence or failure.
+
+    If rules that may explain the kind have findings on these very lines, the others are not named; otherwise the rules
+    with findings are listed first.
+    """
+    if report.verdict not in ("diverged", "failed"):
         return
     lines = {
         (str(Path(process.filename).resolve()), process.line)
@@ -34,7 +38,9 @@ def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER)
     if files:
         report.findings = relevant(_lint(sorted(files), linter), lines, report.explained_by)
         found = dict.fromkeys(str(finding["code"]) for finding in report.findings)
-        report.explained_by = list(dict.fromkeys([*found, *report.explained_by]))
+        exact = [str(finding["code"]) for finding in report.findings if finding.pop("exact")]
+        fitting = [code for code in exact if code in report.explained_by]
+        report.explained_by = list(dict.fromkeys(fitting or [*found, *report.explained_by]))
 
 
 def _lint(files: list[str], linter: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -50,16 +56,18 @@ def relevant(
     findings: Sequence[Mapping[str, Any]], lines: Set[tuple[str, int]], rules: Sequence[str]
 ) -> list[dict[str, Any]]:
     """The findings that point to one of the lines, then those in the same files by a rule that explains the kind."""
-    exact, near = [], []
+    exact: list[dict[str, Any]] = []
+    near: list[dict[str, Any]] = []
     files = {filename for filename, _ in lines}
     for finding in findings:
         places = [_place(finding), *(_place(other) for other in finding.get("related") or [])]
-        row = {
+        row: dict[str, Any] = {
             "code": str(finding.get("code")),
             "message": str(finding.get("message")),
             "place": f"{places[0][0]}:{places[0][1]}",
         }
-        if any(place in lines for place in places):
+        row["exact"] = any(place in lines for place in places)
+        if row["exact"]:
             exact.append(row)
         elif places[0][0] in files and finding.get("code") in rules:
             near.append(row)

@@ -17,11 +17,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Container, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
 
 from spmdlint.runtime_checks.launch import cluster, findings
+from spmdlint.runtime_checks.launch.guard import end_all
 from spmdlint.runtime_checks.launch.output import Output
 from spmdlint.runtime_checks.launch.result import Ended, absent_from_start, after_death, conclude
 from spmdlint.runtime_checks.options import LEDGER_VARIABLE, MODE_VARIABLE, PROCESS_VARIABLE, RUN_FOLDER_VARIABLE
@@ -76,6 +78,7 @@ class _Launcher:
         self._folder = RunFolder(scratch)
         self._output = Output(plan.log_folder)
         self._service: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: dict[int, Ended] = {}
         self._interrupts = 0
@@ -96,17 +99,21 @@ class _Launcher:
             _kill_group(process)
         for process in self._processes:
             process.wait()
+        if sys.platform.startswith("linux"):
+            end_all(str(self._folder.folder))
         self._output.drain()
         if self._service is not None:
             self._service.kill()
             self._service.wait()
             if self._service.stdin is not None:
                 self._service.stdin.close()
+        self._dismiss_guard()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
     def run(self) -> tuple[Report, int]:
         """Start everything, wait for the end of everything."""
+        self._start_guard()
         address = f"127.0.0.1:{_free_port()}"
         self._start_service(address)
         for number in range(self._plan.processes):
@@ -143,6 +150,33 @@ class _Launcher:
 
     def _is_late(self) -> bool:
         return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
+
+    def _start_guard(self) -> None:
+        """Whatever ends this launcher, what it has started ends with it (Linux)."""
+        if sys.platform.startswith("linux"):
+            words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.guard", str(self._folder.folder)]
+            self._guard = subprocess.Popen(  # noqa: S603
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def _tell_guard(self, word: str) -> None:
+        if self._guard is not None and self._guard.stdin is not None:
+            try:
+                self._guard.stdin.write(f"{word}\n".encode())
+                self._guard.stdin.flush()
+            except OSError:
+                return  # it was ended; the processes of the job still end with this one
+
+    def _dismiss_guard(self) -> None:
+        self._tell_guard("done")
+        if self._guard is not None and self._guard.stdin is not None:
+            with suppress(OSError):
+                self._guard.stdin.close()
+            self._guard.wait()
 
     def _start_service(self, address: str) -> None:
         words = [sys.executable, "-m", "spmdlint.runtime_checks.launch.service", address, str(self._plan.processes)]
@@ -186,6 +220,7 @@ class _Launcher:
             start_new_session=True,
         )
         self._processes.append(process)
+        self._tell_guard(str(process.pid))
         assert process.stdout is not None
         assert process.stderr is not None
         self._output.add(number, "out", process.stdout, sys.stdout.buffer)
@@ -308,7 +343,8 @@ def check_writable(path: Path) -> None:
 
 def show(report: Report, rules: Container[str] | None = None) -> None:
     """Print the report for a person, if there is something to report; ``rules`` are the linter's, if known."""
-    if report.verdict in ("diverged", "late"):
+    raised = any(process.state == "raised" for process in report.processes.values())
+    if report.verdict in ("diverged", "late") or (report.verdict == "failed" and raised):
         width = min(shutil.get_terminal_size().columns, 100)
         sys.stderr.write("-" * width + "\n" + as_text(report, rules))
     else:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from spmdlint.runtime_checks.offline import compare, load
 from spmdlint.runtime_checks.report import as_text
+from spmdlint.runtime_checks.retention import earlier
 from spmdlint.runtime_checks.sentences import name_processes
 
 LAST = 5
@@ -21,7 +22,8 @@ def explain(folder: Path) -> int:
     found = compare(recorded)
     if found.report is not None:
         sys.stdout.write(as_text(found.report))
-    for sentence in (*found.earlier, *found.notes):
+    before = ", ".join(str(path) for path in earlier(folder))
+    for sentence in (*found.earlier, *found.notes, *([f"Earlier jobs are recorded in {before}."] if before else [])):
         sys.stdout.write(f"{sentence}\n")
     if found.differs:
         return found.status

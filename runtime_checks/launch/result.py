@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.history import judge, read_history
+from spmdlint.runtime_checks.offline import not_recorded
 from spmdlint.runtime_checks.options import DIVERGED_STATUS
-from spmdlint.runtime_checks.recording import read, read_programs
+from spmdlint.runtime_checks.recording import read, read_omitted, read_programs
 from spmdlint.runtime_checks.report import ProcessReport, Report, Verdict, diverged, from_data, reported
-from spmdlint.runtime_checks.sentences import call_words, name_processes, place
+from spmdlint.runtime_checks.sentences import call_words, name_processes, place, shortened
 
 UNPLACED = 4  # functions that are named
 TIMEOUT_STATUS = 124
@@ -57,10 +58,26 @@ def conclude(
     if not failed:
         verdict, message = _agreed(mode, states, joined)
         return Report(verdict, message, processes=processes), 0
-    words = ", ".join(f"process {number} {_status_words(status)}" for number, status in failed.items())
+    words = _failures({number: _failure(states.get(number) or {}, status) for number, status in failed.items()})
     first = min(failed, key=lambda number: ended[number].when)
     status = failed[first]
     return Report("failed", f"{words}.", processes=processes), status if status > 0 else 128 - status
+
+
+def _failure(state: Mapping[str, Any], status: int) -> str:
+    """How a process failed: its exception and where it was raised, otherwise its exit status."""
+    detail = str(state.get("detail") or "").partition("\n")[0]
+    if state.get("state") != "raised" or not detail:
+        return _status_words(status)
+    at = place(state)
+    return f"raised an exception{f' at {at}' if at else ''} ({shortened(detail)})"
+
+
+def _failures(words: Mapping[int, str]) -> str:
+    sides: dict[str, list[int]] = {}
+    for number, failure in words.items():
+        sides.setdefault(failure, []).append(number)
+    return ", ".join(f"{name_processes(numbers)} {failure}" for failure, numbers in sides.items())
 
 
 def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: Collection[int]) -> tuple[Verdict, str]:
@@ -119,13 +136,17 @@ def after_death(
     """The verdict over the recordings of processes that could no longer report it themselves."""
     if any((told or {}).get("state") == "aside" for told in states.values()):
         return None  # its checks failed: what it recorded is not all
-    histories, programs = {}, {}
+    histories, programs, omitted = {}, {}, {}
     for number, told in states.items():
         status = ended[number].status if number in ended else None
         state = str((told or {}).get("state") or ("running" if status is None else "died" if status else "finished"))
         histories[number] = read_history(state, read(folder / f"{number}.ledger"), told)
         programs[number] = read_programs(folder / f"{number}.ledger")
-    return judge(histories, lambda process, digest: programs[process].get(digest, {}))
+        omitted[number] = read_omitted(folder / f"{number}.ledger")
+    report = judge(histories, lambda process, digest: programs[process].get(digest, {}))
+    if report is not None:
+        report.notes += not_recorded(omitted)
+    return report
 
 
 def absent_from_start(absent: Mapping[int, Mapping[str, Any]], waiting: Mapping[int, Mapping[str, Any]]) -> Report:

@@ -33,9 +33,9 @@ from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
-from spmdlint.analysis.variance.uniform import Uniform
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
+from spmdlint.program.uniform import Uniform
 
 
 class Variation(Struct, frozen=True):

@@ -21,9 +21,7 @@ from spmdlint.analysis.axes.trials import Trials
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects
 from spmdlint.analysis.callgraph.entries import Entries
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import MAX_FRAMES, Reach, Visitor
-from spmdlint.analysis.callgraph.spreading import Spreading
 from spmdlint.analysis.callgraph.tracing import CallWhileTracing, calls_while_tracing
 from spmdlint.analysis.divergence.branches import Divergence, Divergences
 from spmdlint.analysis.divergence.elsewhere import CallElsewhere, CallsElsewhere
@@ -69,6 +67,8 @@ from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.ownpart import OwnPart, OwnParts
 from spmdlint.analysis.variance.shuffle import ShuffledOrder
 from spmdlint.diagnostics import Location, Place
+from spmdlint.heuristics.multiprocess import MultiProcess
+from spmdlint.heuristics.spreading import Spreading
 from spmdlint.knowledge.load import Knowledge
 from spmdlint.knowledge.reading import reading
 from spmdlint.knowledge.removed import Version, removals

@@ -34,6 +34,7 @@ def main(options: argparse.Namespace) -> int:
 def _diff(folder: Path, form: str) -> int:
     from spmdlint.runtime_checks.launch.ledgers import explain
     from spmdlint.runtime_checks.offline import compare, load
+    from spmdlint.runtime_checks.retention import earlier
 
     if form == "text":
         return explain(folder)
@@ -47,6 +48,7 @@ def _diff(folder: Path, form: str) -> int:
         "report": None if found.report is None else found.report.as_data(),
         "earlier": found.earlier,
         "notes": found.notes,
+        "earlier_jobs": [str(path) for path in earlier(folder)],
     }
     sys.stdout.write(json.dumps(told, indent=2) + "\n")
     return found.status

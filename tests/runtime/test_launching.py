@@ -118,3 +118,38 @@ def test_a_mode_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path) 
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "spmdlint: SPMDLINT_RUNTIME_CHECKS is 'lockstpe': use one of lockstep, background, off.\n"
+
+
+def test_a_script_that_fails_alike_everywhere_is_told_by_its_exception(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        jax.jit(jnp.sum)(everywhere([1.0])).block_until_ready()
+        def load(path):
+            raise FileNotFoundError("no \\x1b[31mdata in " + path)  # raised
+        load("/data")
+        """,
+    )
+    assert (run.status, run.verdict) == (1, ("failed", None)), run.output
+    line = run.marked("raised")
+    words = f"processes 0-1 raised an exception at program.py:{line} (FileNotFoundError: no ?[31mdata in /data)."
+    assert run.report["message"] == words
+    assert f"spmdlint: failed: {words}" in run.output
+    assert run.line(0) == run.line(1) == line
+
+
+def test_a_script_that_fails_in_two_ways_is_told_by_both(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        """
+        jax.jit(jnp.sum)(everywhere([1.0])).block_until_ready()
+        from jax.experimental import multihost_utils
+        multihost_utils.sync_global_devices("end")
+        if me:
+            sys.exit(4)
+        raise KeyError("loss")
+        """,
+    )
+    assert run.report["verdict"] == "failed", run.output
+    assert "process 0 raised an exception at program.py:" in run.report["message"]
+    assert "process 1 ended with exit status 4" in run.report["message"]

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from spmdlint.cli import main
+from spmdlint.runtime_checks import recording
 from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.frames import Site
 from spmdlint.runtime_checks.journal import Journal
 from spmdlint.runtime_checks.ledger import Ledger
-from spmdlint.runtime_checks.recording import CALLS, Recording
+from spmdlint.runtime_checks.recording import CALLS, Recording, pack_runs, read, read_programs, unpack_runs
+from spmdlint.runtime_checks.retention import KEPT, earlier
 from spmdlint.runtime_checks.timing import times_of
 from tests.runtime.fakes import program
 
@@ -24,8 +26,9 @@ STEP, SAVE = program("step", (0, 1)), program("save", (0, 1))
 class Process:
     """One that records."""
 
-    def __init__(self, folder: Path, number: int) -> None:
-        self.journal = Journal(Ledger(), Recording(folder / f"{number}.ledger"), lambda: None)
+    def __init__(self, folder: Path, number: int, job: str = "first") -> None:
+        self.recording = Recording(folder / f"{number}.ledger", job)
+        self.journal = Journal(Ledger(), self.recording, lambda: None)
 
     def make(self, called: Program, line: int, times: int = 1) -> None:
         event = self.journal.event_of(called, Site("/home/me/train.py", line, "main"))
@@ -109,6 +112,124 @@ def test_a_process_without_a_record_is_named(tmp_path, capsys):
     status, data = diff(tmp_path, capsys)
     assert (status, data["notes"]) == (2, ["There is no recording of process 1."])
     assert told(capsys, "diff", str(tmp_path))[0] == 2
+
+
+def test_a_restart_keeps_the_evidence_of_the_crash(tmp_path, capsys):
+    for number, called in enumerate((STEP, SAVE)):
+        Process(tmp_path, number).make(called, 3 + number)
+    assert diff(tmp_path, capsys)[0] == 3
+    for number in range(2):
+        Process(tmp_path, number, "second").make(STEP, 3, 4)
+    status, data = diff(tmp_path, capsys)
+    assert (status, data["report"], data["earlier_jobs"]) == (0, None, [str(tmp_path / "job-first")])
+    assert f"Earlier jobs are recorded in {tmp_path / 'job-first'}." in told(capsys, "diff", str(tmp_path))[1]
+    status, out, _ = told(capsys, "diff", str(tmp_path / "job-first"))
+    assert status == 3
+    assert "process 0 calls step at train.py:3; process 1 calls save at train.py:4" in out
+
+
+def test_a_process_that_was_restarted_within_its_job_keeps_both_recordings(tmp_path, capsys):
+    for times in (2, 3, 4):
+        Process(tmp_path, 0).make(STEP, 3, times)
+    kept = {folder.name: len(read(folder / "0.ledger")) for folder in earlier(tmp_path)}
+    assert kept == {"job-first": 2, "job-first-2": 3}
+    assert len(read(tmp_path / "0.ledger")) == 4
+
+
+def test_only_the_last_jobs_are_kept(tmp_path):
+    for number in range(KEPT + 3):
+        Process(tmp_path, 0, f"job{number}").make(STEP, 3)
+    assert len(earlier(tmp_path)) == KEPT
+    assert f"job-job{KEPT + 1}" in {folder.name for folder in earlier(tmp_path)}
+    (tmp_path / "job-mine.txt").write_text("not a recording")
+    assert len(earlier(tmp_path)) == KEPT
+
+
+def test_recordings_of_two_jobs_are_not_compared(tmp_path, capsys):
+    """Three processes crashed, and two were started again in the same folder."""
+    for number in range(3):
+        Process(tmp_path, number).make(SAVE, 9)
+    for number in range(2):
+        Process(tmp_path, number, "second").make(STEP, 3)
+    status, data = diff(tmp_path, capsys)
+    assert (status, data["processes"], data["report"]) == (0, [0, 1], None)
+    assert "The recordings of process 2 are of another job." in data["notes"]
+
+
+def test_a_recording_is_for_its_user_alone(tmp_path):
+    Process(tmp_path, 0).make(STEP, 3)
+    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {
+        "0.ledger": 0o600,
+        "0.events": 0o600,
+    }
+
+
+def test_programs_of_thousands_of_devices_are_recorded_whole(tmp_path, capsys):
+    everyone, devices = tuple(range(1000)), [*range(4000, 8000), *range(4000)]
+    for number in range(2):
+        process = Process(tmp_path, number)
+        for called in range(900):
+            one = Program(
+                f"f{called}", everyone, devices=tuple(devices), module=str(called + (number * (called > 898)))
+            )
+            process.recording.write_program(one.digest, one.decisive())
+            process.make(one, called)
+    status, data = diff(tmp_path, capsys)
+    assert (status, data["report"]["kind"], data["report"]["index"]) == (3, "program", 900)
+    assert not [note for note in data["notes"] if "full" in note]
+    assert all(record["devices"] == devices for record in read_programs(tmp_path / "0.ledger").values())
+
+
+def limit(monkeypatch: pytest.MonkeyPatch, full: int, short: int, most: int) -> None:
+    for name, size in (("FULL_BYTES", full), ("SHORT_BYTES", short), ("MAX_EVENTS_BYTES", most)):
+        monkeypatch.setattr(recording, name, size)
+
+
+def test_what_does_not_fit_into_a_recording_is_told(tmp_path, monkeypatch, capfd):
+    limit(monkeypatch, 20_000, 30_000, 40_000)
+    for number in range(2):
+        process = Process(tmp_path, number)
+        for called in range(300):
+            one = program(f"f{called}", (0, 1))
+            process.recording.write_program(one.digest, {**one.decisive(), "arguments": [{"path": "x" * 100}]})
+            process.make(one, called)
+    assert capfd.readouterr().err.count("is full: no more calls are recorded") == 2
+    status, data = diff(tmp_path, capfd)
+    assert (status, data["report"]) == (0, None)
+    for number in range(2):
+        (note,) = [note for note in data["notes"] if f"recording of process {number} was full" in note]
+        for what in ("the arguments of some programs", "the records of some programs", "all later calls"):
+            assert what in note
+    assert (tmp_path / "0.events").stat().st_size < 41_000
+    assert len(read(tmp_path / "0.ledger")) > 50, "what was recorded before can be read"
+    records = list(read_programs(tmp_path / "0.ledger").values())
+    assert "arguments" in records[0]
+    assert "arguments" not in records[-1]
+
+
+def test_asserted_values_do_not_fill_a_recording(tmp_path, capsys, monkeypatch):
+    limit(monkeypatch, 150_000, 150_000, 200_000)
+    monkeypatch.setattr(recording, "RECENT_VALUES", 20)
+    for number in range(2):
+        process = Process(tmp_path, number)
+        for step in range(CALLS // 500 + 1500):
+            process.make(STEP, 3, 500)
+            value = Program("assert_equal", (0, 1), name="loss", value=str(step + number * (step == 1600)))
+            process.recording.write_program(value.digest, value.decisive())
+            process.make(value, 4)
+    status, data = diff(tmp_path, capsys)
+    assert (status, data["report"]["kind"]) == (3, "value")
+    assert not [note for note in data["notes"] if "full" in note]
+    assert len(read(tmp_path / "0.ledger")) == CALLS
+
+
+@pytest.mark.parametrize(
+    "numbers", [[], [5], list(range(3)), [*range(50, 90), *range(50)], list(range(0, 400, 2)), None]
+)
+def test_long_lists_of_devices_are_written_as_runs(numbers):
+    packed = json.loads(json.dumps(pack_runs(numbers)))
+    assert unpack_runs(packed) == numbers
+    assert packed == numbers or len(json.dumps(packed)) < len(json.dumps(numbers)) / 10
 
 
 @pytest.mark.parametrize("argv", [("diff",), ("diff", "--output-format", "json"), ("trace",)])

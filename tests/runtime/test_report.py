@@ -157,12 +157,23 @@ def test_the_linters_findings_at_the_lines_are_joined(tmp_path: Path) -> None:
     report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 9)})
     join(report, [str(script)], linter)
     assert [one["place"] for one in report.findings] == [f"{script}:4"]
-    report.processes["0"].line = 7
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 7)})
     join(report, [str(script)], linter)
     assert [one["place"] for one in report.findings] == [f"{script}:4", f"{script}:2"]
     findings = [finding("SPMD307", script, 7)]
     join(report, [str(script)], (sys.executable, "-c", f"print({json.dumps(json.dumps(findings))})"))
     assert report.explained_by == ["SPMD307", *EXPLAINED_BY["missing"]]
+
+
+def test_rules_that_fit_the_lines_are_named_alone(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("")
+    findings = [finding("SPMD303", script, 9), finding("SPMD115", script, 9)]
+    linter = (sys.executable, "-c", f"print({json.dumps(json.dumps(findings))})")
+    report = diverged("missing", "words", 3, {0: ProcessReport("waiting", 3, "step", str(script), 9)})
+    join(report, [str(script)], linter)
+    assert report.explained_by == ["SPMD303"]
+    assert "may explain it: SPMD303 (spmdlint" in as_text(report)
 
 
 def test_a_linter_that_fails_costs_its_findings_only(tmp_path: Path) -> None:

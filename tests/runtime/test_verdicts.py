@@ -131,8 +131,18 @@ def options():
     fast = {"xla_cpu_enable_fast_math": me == 1}
     return jax.jit(lambda x: jnp.sum(x)).lower(x).compile(compiler_options=fast)(x)
 
+def placed():
+    jax.device_put(np.float32(me), NamedSharding(mesh, P()))
+
+def two_assertions():
+    if me == 0:
+        runtime_checks.assert_equal(1, "seed")  # of process 0
+    else:
+        runtime_checks.assert_equal(2, "seed")  # of process 1
+
 for case in (
     dtype, program, setup, seed, seed_for_jax, barrier, pmap, callable_object, keys, keys_of_a_container, options,
+    placed, two_assertions,
 ):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
@@ -162,9 +172,14 @@ def test_each_kind(tmp_path: Path) -> None:
         "keys": "arguments",
         "keys_of_a_container": "arguments",
         "options": "setup",
+        "placed": "value",
+        "two_assertions": "sequence",
     }, run.output
     lines = {case: [side["line"] for side in report["processes"].values()] for case, report in told.items()}
+    assert lines.pop("two_assertions") == [run.marked("of process 0"), run.marked("of process 1")]
     assert all(line == one for one, line in lines.values()), lines
+    assert "(device_put at program.py:" in told["placed"]["message"]
+    assert "differs in the value given to device_put: process 0: float32[] 0.0" in told["placed"]["message"]
     assert "argument 0 differs: process 0: params['kernel']; process 1: params['scale']" in told["keys"]["message"]
     assert ": held[0] (kernel); process 1: held[0] (scale)" in told["keys_of_a_container"]["message"]
     assert "(Loss at program.py:" in told["callable_object"]["message"]

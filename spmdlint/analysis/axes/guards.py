@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.evaluation.code import inputs
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.control import Control
 from spmdlint.program import summary as s
+from spmdlint.program.operands import inputs
 
 
 def asked_before(evaluator: Evaluator, frame: Frame, number: int, values: list[int]) -> bool:

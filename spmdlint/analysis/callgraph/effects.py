@@ -25,7 +25,6 @@ from spmdlint.analysis.callgraph.localdata import LocalData
 from spmdlint.analysis.callgraph.locality import global_data, on_local_devices, sharded
 from spmdlint.analysis.callgraph.participants import pretends_to_be_one, told_who_takes_part
 from spmdlint.analysis.callgraph.reach import Reach
-from spmdlint.analysis.callgraph.spreading import Spreading
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.memo import Memo
@@ -44,6 +43,7 @@ from spmdlint.analysis.evaluation.values import (
     certain,
     constant,
 )
+from spmdlint.heuristics.spreading import Spreading
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 

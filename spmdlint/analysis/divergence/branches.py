@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, same_calls
 from spmdlint.analysis.callgraph.entries import Entries
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.added import are_silent
 from spmdlint.analysis.divergence.arms import fails, leaves_quietly
@@ -41,6 +40,7 @@ from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.otherranks import told_by_others, waits_for_others
 from spmdlint.analysis.variance.raised import ways
 from spmdlint.analysis.variance.truth import of_truth
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import ENTRY, EXIT

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Applied, Arguments, External, Frame, FunctionValue, Site, Values
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 

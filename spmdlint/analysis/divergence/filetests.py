@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall
 from spmdlint.analysis.divergence.looked import is_looked_for_again
 from spmdlint.analysis.divergence.paths import WRITERS
-from spmdlint.analysis.evaluation.code import Code, operands
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.guarded import tells_who
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
+from spmdlint.program.operands import operands
 
 _NEAR = 3
 """The most steps from a file test to a condition for a later broadcast to be taken to concern that file."""

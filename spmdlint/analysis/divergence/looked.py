@@ -7,11 +7,11 @@ the same two calls, whatever the file system.
 from __future__ import annotations
 
 from spmdlint.analysis.callgraph.effects import Effects
-from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.program import summary as s
+from spmdlint.program.operands import operands
 
 _LOOKING = frozenset(("exists", "isfile", "is_file", "isdir", "is_dir", "Exists"))
 _DEPTH = 8

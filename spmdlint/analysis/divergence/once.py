@@ -7,10 +7,10 @@ branch makes the call any more.
 from __future__ import annotations
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
-from spmdlint.analysis.evaluation.code import inputs, operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.program import summary as s
+from spmdlint.program.operands import inputs, operands
 
 _DEPTH = 4
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from spmdlint.analysis.callgraph.effects import ParallelCall
-from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.program import summary as s
+from spmdlint.program.operands import operands
 
 
 def chosen_by(evaluator: Evaluator, frame: Frame, test: int, call: ParallelCall) -> bool:

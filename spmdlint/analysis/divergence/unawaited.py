@@ -12,7 +12,6 @@ from functools import cached_property
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.divergence.paths import PathUse, PathUses, Shape, lies_in, seen_outside
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -20,6 +19,7 @@ from spmdlint.analysis.evaluation.intent import clauses_around
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site, certain
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.origins import Origins
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.summary import EXIT

@@ -9,14 +9,14 @@ of the frame.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import Any
 
 from spmdlint.analysis.evaluation.cfg import Flow
 from spmdlint.analysis.evaluation.operations import Operations
 from spmdlint.analysis.evaluation.values import Values
 from spmdlint.program import summary as s
+from spmdlint.program.operands import operands
 from spmdlint.program.sharing import shared
 
 LINKS = range(64)
@@ -323,38 +323,6 @@ class Code(Operations):
 def _first(blocks: int) -> frozenset[int]:
     """The numbers below ``blocks``; the set is shared, because many functions have the same number of blocks."""
     return frozenset(range(blocks))
-
-
-def operands(operation: s.Operation) -> tuple[int, ...]:
-    """The operands of an operation; none for an operation that is not followed."""
-    found = _OPERANDS.get(type(operation))
-    return found(operation) if found is not None else ()
-
-
-def inputs(operation: s.Operation) -> tuple[int, ...]:
-    """The values that an operation is made from: the arguments of a call, the operands of any other operation."""
-    if isinstance(operation, s.Call):
-        return tuple(argument.value for argument in operation.arguments)
-    return operands(operation)
-
-
-_OPERANDS: dict[type, Callable[[Any], tuple[int, ...]]] = {
-    s.Attribute: lambda o: (o.base,),
-    s.Subscript: lambda o: (o.base, o.index),
-    s.Unary: lambda o: (o.operand,),
-    s.Binary: lambda o: (o.left, o.right),
-    s.Compare: lambda o: o.operands,
-    s.BoolOp: lambda o: o.operands,
-    s.IfExp: lambda o: (o.test, o.body, o.orelse),
-    s.Display: lambda o: o.elements,
-    s.DictDisplay: lambda o: (*(key for key in o.keys if key is not None), *o.values),
-    s.FString: lambda o: o.parts,
-    s.Next: lambda o: (o.iterable,),
-    s.Item: lambda o: (o.value,),
-    s.Store: lambda o: (o.value,),
-    s.Await: lambda o: (o.value,),
-    s.Enter: lambda o: (o.manager,),
-}
 
 
 def changed_in_place(operation: s.Operation) -> int | None:

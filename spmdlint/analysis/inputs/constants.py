@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.locality import on_local_devices, sharded
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.tracing import way_from_tracing
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -16,6 +15,7 @@ from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, 
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.ownpart import says_who
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 

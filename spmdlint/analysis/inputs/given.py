@@ -12,7 +12,6 @@ from functools import cached_property
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import BROADCAST, Effects, ParallelCall, compiled_in
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.callgraph.statics import static_arguments
 from spmdlint.analysis.evaluation.bindings import passed
@@ -32,6 +31,7 @@ from spmdlint.analysis.variance.origins import Reason
 from spmdlint.analysis.variance.otherranks import is_of_others, told_by_others
 from spmdlint.analysis.variance.selected import SELECTED
 from spmdlint.analysis.variance.tokenized import LONGEST
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 

@@ -12,7 +12,6 @@ from typing import Literal
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.locality import on_local_devices
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.fillings import filling_of, given_to
@@ -25,6 +24,7 @@ from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.guarded import guarded
 from spmdlint.analysis.variance.length import is_called_own_part
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 

@@ -12,7 +12,6 @@ from typing import Literal
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -30,6 +29,7 @@ from spmdlint.analysis.inputs.quantities import Quantities, Quantity
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.origins import Origins
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from spmdlint.analysis.evaluation.bindings import passed_to
-from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, certain
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
+from spmdlint.program.operands import operands
 
 _DEPTH = 8
 _NOISE = frozenset(("dropout", "droppath", "noise", "augment", "augmentation", "sample", "sampling"))

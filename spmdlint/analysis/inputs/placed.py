@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -23,6 +22,7 @@ from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.guarded import called_by_some, guarded
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 
 _OWN = ("data", "identity")

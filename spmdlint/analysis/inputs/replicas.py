@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spmdlint.analysis.callgraph.eager import names_no_axis
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -13,6 +12,7 @@ from spmdlint.analysis.evaluation.values import NOTHING, Applied, External, Fram
 from spmdlint.analysis.inputs.everywhere import Everywhere
 from spmdlint.analysis.inputs.quantities import Quantities
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project

@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import BROADCAST
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.participants import names_participants
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -19,6 +18,7 @@ from spmdlint.analysis.inputs.passing import passing
 from spmdlint.analysis.variance.content import STAMP
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Reason
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
-from spmdlint.analysis.evaluation.code import inputs
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame, FunctionValue, Instance, Site, certain
 from spmdlint.analysis.inputs.hostkeys import INITIALIZERS
 from spmdlint.analysis.inputs.replicas import trains_together
 from spmdlint.analysis.inputs.seeds import VaryingSeed
 from spmdlint.analysis.variance.origins import Origins
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
+from spmdlint.program.operands import inputs
 
 # Words in the names of keys.
 _KEYS = frozenset("key keys rng rngs prng seed".split())

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.reach import Reach
-from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import (
     Applied,
@@ -27,6 +26,7 @@ from spmdlint.analysis.evaluation.values import (
 )
 from spmdlint.knowledge.typing import Typing
 from spmdlint.program import summary as s
+from spmdlint.program.operands import operands
 
 _BRANCHES = ("jax.lax.cond", "jax.lax.switch")
 _REDUCTIONS = frozenset(("psum", "pmean", "pmax", "pmin"))

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, Site
@@ -16,6 +15,7 @@ from spmdlint.analysis.order.shares import names_a_share
 from spmdlint.analysis.variance.cuts import cut_by
 from spmdlint.analysis.variance.evened import SHARDERS
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 
 _TAKES: tuple[type[s.Operation], ...] = (s.Subscript, s.Next, s.Call)

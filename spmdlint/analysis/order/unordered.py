@@ -9,10 +9,8 @@ from msgspec import Struct
 
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.effects import Effects, ParallelCall, carries
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
-from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.elements import written_out
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.intent import expects_failure
@@ -22,9 +20,11 @@ from spmdlint.analysis.evaluation.values import External, Frame, Site, Values
 from spmdlint.analysis.order.dimensions import listed_dimensions
 from spmdlint.analysis.order.gathered import gathered_orders
 from spmdlint.analysis.variance.origins import Origins, Reason
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.orders import dimensions
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.operands import operands
 
 _READS: tuple[type[s.Operation], ...] = (s.Call, s.Subscript)
 

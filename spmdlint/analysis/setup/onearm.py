@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.evaluation.code import inputs
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.several import on_several
 from spmdlint.analysis.evaluation.values import Frame
 from spmdlint.analysis.variance.control import Control
 from spmdlint.program import summary as s
+from spmdlint.program.operands import inputs
 
 _DEPTH = 6
 

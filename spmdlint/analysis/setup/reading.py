@@ -8,7 +8,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -36,6 +35,7 @@ from spmdlint.analysis.setup.onearm import plain_for_one_process
 from spmdlint.analysis.setup.reshaped import reshaped_as_before
 from spmdlint.analysis.variance.control import Control
 from spmdlint.analysis.variance.windows import resolved
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.knowledge.reading import Reading
 from spmdlint.program import summary as s
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spmdlint.analysis.evaluation.code import operands
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame, FunctionValue, Instance
 from spmdlint.analysis.variance.control import Control
 from spmdlint.program import summary as s
+from spmdlint.program.operands import operands
 
 _COUNTS = ("jax.process_count", "jax.host_count")
 _OF_MPI = ("mpi4py.MPI.COMM_WORLD.Get_size", "mpi4py.MPI.COMM_WORLD.size")

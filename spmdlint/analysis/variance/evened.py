@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from spmdlint.analysis.evaluation.code import LINKS, operands
+from spmdlint.analysis.evaluation.code import LINKS
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Applied, External, Frame
 from spmdlint.analysis.variance.arguments import argument_for
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.analysis.variance.windows import resolved
 from spmdlint.program import summary as s
+from spmdlint.program.operands import operands
 
 KEEPERS = frozenset(
     "batch cache concatenate enumerate filter flat_map interleave map padded_batch prefetch repeat seed take "

@@ -42,11 +42,11 @@ from spmdlint.analysis.variance.options import Options
 from spmdlint.analysis.variance.outside import OutsideStores
 from spmdlint.analysis.variance.overridden import overridden, receiver
 from spmdlint.analysis.variance.reason import Reason as Reason
-from spmdlint.analysis.variance.uniform import Uniform
 from spmdlint.analysis.variance.verified import Verified
 from spmdlint.analysis.variance.walk import Known, Walk
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.uniform import Uniform
 
 CONTINUE: Literal["continue"] = "continue"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from spmdlint.analysis.callgraph.effects import ParallelCall
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.variance.reason import Reason
 from spmdlint.analysis.variance.sourcecall import source_function
+from spmdlint.heuristics.multiprocess import MultiProcess
 
 _OF_JAX = ("jax.", "orbax.", "flax.")
 

@@ -11,7 +11,6 @@ from msgspec import Struct
 from spmdlint.analysis.axes.regions import Regions
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.locality import on_local_devices
-from spmdlint.analysis.callgraph.multiprocess import MultiProcess
 from spmdlint.analysis.callgraph.reach import MapUse, Reach
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
@@ -33,6 +32,7 @@ from spmdlint.analysis.variance.element import of_element
 from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import CONTINUE, Origins, Property, Reason
 from spmdlint.analysis.variance.ownselection import OwnSelection
+from spmdlint.heuristics.multiprocess import MultiProcess
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 

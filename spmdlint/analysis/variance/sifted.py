@@ -6,12 +6,12 @@ each process. A test of a name or path for its ending, or of an entry for its pr
 
 from __future__ import annotations
 
-from spmdlint.analysis.evaluation.code import inputs
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import Frame, FunctionValue, Site
 from spmdlint.analysis.variance.emptiness import filters
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
+from spmdlint.program.operands import inputs
 
 _ORDERS = frozenset(("<", "<=", ">", ">="))
 _DEPTH = 8

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from spmdlint.analysis.evaluation.bindings import passed
-from spmdlint.analysis.evaluation.code import Code, operands
+from spmdlint.analysis.evaluation.code import Code
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Frame
 from spmdlint.analysis.variance.agreed import parts
 from spmdlint.analysis.variance.conditions import Conditions
 from spmdlint.analysis.variance.control import Branch, Control
 from spmdlint.program import summary as s
+from spmdlint.program.operands import operands
 
 _RAISE = (s.Raise,)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from spmdlint.analysis.callgraph.spreading import starts, starts_processes
+from spmdlint.heuristics.spreading import starts, starts_processes
 from spmdlint.program import summary as s
 from spmdlint.program.link import Project
 

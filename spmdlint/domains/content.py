@@ -1,0 +1,1271 @@
+"""Stratum 3: what decides a value, and which of its alternatives it is.
+
+The facts of an operation are one number. Its low bits are the *causes* of its content, one bit for each kind of source;
+the next ones are the causes of its choice. Above them each parameter of the function has four bits, which say how
+the argument flows into the value. So a function's facts are a relation between its arguments and its result, and a call
+composes it with the facts of the arguments.
+
+Facts of cells are concrete: a parameter stands for what all callers pass.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from spmdlint.core.cells import Cells
+from spmdlint.core.conditions import Conditions
+from spmdlint.core.evaluation import ANY, Call, Evaluated, Evaluation
+from spmdlint.core.ssa import NOTHING, Definition, Phi, Ssa
+from spmdlint.core.values import (
+    JUST_NONE,
+    NONE,
+    UNKNOWN,
+    Class,
+    Constant,
+    External,
+    Function,
+    Keywords,
+    Member,
+    ModuleValue,
+    Object,
+    Open,
+    Parameter,
+    Result,
+    Sequence,
+    Site,
+    Value,
+    only,
+)
+from spmdlint.knowledge.load import Known
+from spmdlint.knowledge.rows import Row
+from spmdlint.program import summary as s
+from spmdlint.program.link import FunctionRef
+from spmdlint.program.uniform import Uniform
+
+Mask: TypeAlias = int
+KINDS = (
+    "identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash",
+)  # fmt: skip
+"""The kinds of causes, in the order of precedence: what a finding is about if there are several."""
+STAMP, SPREAD = "stamp", "spread"
+"""Two more bits: text made of a cause, which nobody compares; a value that may be on devices of several processes."""
+BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate((*KINDS, STAMP, SPREAD))}
+_RAW = 16
+"""Bits above those of the kinds: the cause of a value that is never zero or empty, such as the time or a name."""
+_NEVER_ZERO = ("clock", "host", "entropy", "hash")
+_COOKED: Mask = (1 << _RAW) - 1
+CAUSES: Mask = sum(BIT[kind] for kind in KINDS)
+_CAUSING = CAUSES
+IDENTITY = BIT["identity"]
+_FACET = 32
+_CONTENT = (1 << _FACET) - 1
+_CHOICE = _CONTENT << _FACET
+_SIZE = _CONTENT << 2 * _FACET
+_PRESENCE = _CONTENT << 3 * _FACET
+_CONCRETE = (1 << 4 * _FACET) - 1
+_PARAMETERS = 4 * _FACET
+_WIDTH = 11
+
+
+_GUARDING = sum(BIT["identity"] << _FACET * facet for facet in range(4))
+_ASYNCHRONOUS = sum((BIT["signal"] | BIT["thread"]) << _FACET * facet for facet in range(4))
+"""Causes that a function's stores have where only some processes call it."""
+
+
+def _each(flow: int) -> Mask:
+    """The bit of one flow, for every parameter."""
+    found = 0
+    for position in range(64):
+        found |= flow << (_PARAMETERS + _WIDTH * position)
+    return found
+
+
+# How an argument flows into a value, from one of its facets into one of the value's.
+_C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO_C, _C_TO_P, _C_COOKED = (
+    1 << bit for bit in range(_WIDTH)
+)
+_CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP, _KC = (_each(1 << bit) for bit in range(_WIDTH))
+_TO_CONTENT = _CONTENT | _CC | _TC | _SC | _PC | _KC
+_RAWS = _COOKED << _RAW
+_TO_PRESENCE = _PRESENCE | _PP | _CP
+_TO_CHOICE = _CHOICE | _HH | _CH
+_TO_SIZE = _SIZE | _SS | _CS
+_DECIDING = ~BIT[SPREAD]
+_TEXT = (("clock", "stamp"), ("entropy", "stamp"), ("hash", "stamp"))
+_LOOSE = BIT[SPREAD]
+"""What goes through a function of which nothing is known; no cause does."""
+
+
+def content(mask: Mask) -> Mask:
+    """The causes of the content."""
+    return mask & _CONTENT
+
+
+def choice(mask: Mask) -> Mask:
+    """The causes of the choice, as causes of a content."""
+    return (mask >> _FACET) & _CONTENT
+
+
+def any_facet(mask: Mask) -> Mask:
+    """The causes of all facets, as causes of a content."""
+    low = mask | mask >> _FACET | mask >> 2 * _FACET | mask >> 3 * _FACET
+    return (low | low >> _RAW) & _COOKED
+
+
+def kinds(mask: Mask) -> list[str]:
+    """The kinds of the causes of a content, in the order of precedence."""
+    return [kind for kind in KINDS if mask & BIT[kind]]
+
+
+def kept(mask: Mask) -> Mask:
+    """What an operation passes on that leaves a time a time and a name a name: its content, no choice and no size."""
+    return mask & _TO_CONTENT
+
+
+def data(mask: Mask) -> Mask:
+    """What any other operation passes on."""
+    found = mask & _TO_CONTENT
+    raw, flows = found & _RAWS, found & (_CC | _TC)
+    if raw or flows:
+        found = (found & ~(_RAWS | _CC | _TC)) | raw >> _RAW | (found & _CC) << 10 | (found & _TC) << 9
+    return found
+
+
+def sized(mask: Mask) -> Mask:
+    """The size alone."""
+    return mask & _TO_SIZE
+
+
+def choice_as_content(mask: Mask) -> Mask:
+    """Which alternative a value is, as the content of an answer to that question."""
+    return ((mask & _CHOICE) >> _FACET) | (mask & _HH) >> 2 | (mask & _CH) >> 3
+
+
+def presence_as_content(mask: Mask) -> Mask:
+    """Whether a value is None, as the content of an answer to that question."""
+    return ((mask & _PRESENCE) >> 3 * _FACET) | (mask & _PP) << 1 | (mask & _CP) >> 9
+
+
+def size_as_content(mask: Mask) -> Mask:
+    """The size of a value as a number."""
+    return ((mask & _SIZE) >> 2 * _FACET) | (mask & _SS) << 1 | (mask & _CS) >> 6
+
+
+def content_as_size(mask: Mask) -> Mask:
+    """A number as the size of what is made with it."""
+    flows = (mask & (_CC | _TC)) << 6 | (mask & _KC) >> 4
+    low = mask & _CONTENT
+    return ((low | low >> _RAW) & _COOKED) << 2 * _FACET | flows | (mask & _SC) >> 1
+
+
+def truth(mask: Mask) -> Mask:
+    """A value as a condition: a container is true if it has elements, and None is not; a time always is."""
+    return data(mask & ~_RAWS) | size_as_content(mask) | presence_as_content(mask)
+
+
+def decides(mask: Mask) -> Mask:
+    """What a condition passes on to a value that it decides: content, choice, size and presence."""
+    found = data(mask) & _DECIDING
+    if not found:
+        return 0
+    low = found & _CONTENT
+    flows = (found & _KC) >> 10
+    return found | low << _FACET | low << 3 * _FACET | flows << 3 | flows << 9 | content_as_size(found)
+
+
+def as_text(mask: Mask, turns: Iterable[tuple[str, str]] = _TEXT) -> Mask:
+    """What remains of a value in a text that is made of it: it is never empty."""
+    found = data(mask)
+    for before, after in turns:
+        if found & BIT[before]:
+            found = (found & ~BIT[before]) | BIT.get(after, 0)
+    low = found & _CAUSING
+    return (found & ~(low | _KC)) | low << _RAW | (found & _KC) >> 9
+
+
+def parameter(position: int) -> Mask:
+    """The facts of a parameter: all that the argument has."""
+    return (_C_TO_C | _H_TO_H | _S_TO_S | _P_TO_P) << (_PARAMETERS + _WIDTH * position)
+
+
+_FLOWS: tuple[tuple[int, Callable[[Mask], Mask]], ...] = (
+    (_C_TO_C, kept),
+    (_C_COOKED, data),
+    (_TEXT_TO_C, as_text),
+    (_H_TO_H, lambda given: given & _TO_CHOICE),
+    (_C_TO_H, lambda given: decides(given) & _TO_CHOICE),
+    (_S_TO_S, lambda given: given & _TO_SIZE),
+    (_S_TO_C, size_as_content),
+    (_C_TO_S, content_as_size),
+    (_P_TO_P, lambda given: given & _TO_PRESENCE),
+    (_P_TO_C, presence_as_content),
+    (_C_TO_P, lambda given: decides(given) & _TO_PRESENCE),
+)
+"""What each way in which an argument flows into a value passes on."""
+
+
+def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
+    """A relation with the facts of the arguments in the place of its parameters."""
+    found = mask & _CONCRETE
+    flows, position = mask >> _PARAMETERS, 0
+    if not flows:
+        return found
+    while flows:
+        flow = flows & (1 << _WIDTH) - 1
+        given = arguments(position) if flow else 0
+        if given:
+            for bit, passes in _FLOWS:
+                if flow & bit:
+                    found |= passes(given)
+        flows >>= _WIDTH
+        position += 1
+    return found
+
+
+class Facts:
+    """What is known of one function: the facts of each operation and phi."""
+
+    __slots__ = ("masks", "phis")
+
+    def __init__(self, masks: list[Mask], phis: list[Mask]) -> None:
+        self.masks = masks
+        self.phis = phis
+
+
+class Content:
+    """The solver of the stratum, and the queries on its result."""
+
+    def __init__(self, evaluation: Evaluation, order: Iterable[FunctionRef] | None = None) -> None:
+        """Find the facts of some functions, and of whatever these depend on; of all, if ``order`` is None."""
+        self.ev = evaluation
+        self.cells: Cells[FunctionRef, Mask] = Cells(0, operator.or_, lambda mask: mask, self._merged)
+        self.functions: dict[FunctionRef, Facts] = {}
+        self.positions: dict[FunctionRef, dict[str, int]] = {}
+        self._imports: dict[Hashable, frozenset[str]] = {}
+        self.plans: dict[FunctionRef, list[tuple[int, Any, Callable[[_Visit, int, Any], Mask]]]] = {}
+        self.gates: dict[tuple[FunctionRef, int, bool], tuple[int, ...]] = {}
+        self.seeded = self._seeding()
+        self.uniform = Uniform(evaluation.project)
+        self.conditions = Conditions(evaluation)
+        self._demanded: set[Hashable] = set()
+        self._setters = evaluation.project.fields_of_others
+        self.cells.schedule(order if order is not None else evaluation.called_first())
+        self.cells.schedule(self._registering())
+        self.cells.solve(self._visit)
+
+    def _merged(self, key: Hashable, masks: Iterable[Mask]) -> Mask | None:
+        """What the objects of a class have in common that are made in several places: nobody tells them apart."""
+        assert isinstance(key, tuple)
+        if key[0] != "entry" or not self.makes_objects(key[1]):
+            return None
+        found: Mask | None = None
+        for mask in masks:
+            found = mask if found is None else found & mask
+        return found
+
+    def makes_objects(self, ref: FunctionRef) -> bool:
+        function = self.ev.project.function(ref)
+        return function.kind == "class" or (function.name == "__init__" and self.ev.structure.owner(ref) is not None)
+
+    def _registering(self) -> list[FunctionRef]:
+        """The functions that give others to a signal, a thread or a device to run."""
+        known = self.ev.knowledge
+        found = []
+        for ref, evaluated in self.ev.functions.items():
+            names = (a.name for call in evaluated.calls.values() for a in call.callees if isinstance(a, External))
+            if any((each := known.get(name)) is not None and each.callback is not None for name in names):
+                found.append(ref)
+        return found
+
+    def read(self, key: tuple[Hashable, ...]) -> Mask:
+        """What a cell holds; who may write it is visited if that has not happened yet."""
+        if key not in self._demanded:
+            self._demanded.add(key)
+            self.cells.demand(self._writers(key))
+        return self.cells.read(key)
+
+    def _writers(self, key: tuple[Hashable, ...]) -> Iterable[FunctionRef]:
+        """The functions that may write a cell: those that wrote the value there."""
+        kind = key[0]
+        if kind == "result":
+            return (key[1],)  # type: ignore[return-value]
+        if kind == "runs":
+            return self.ev.callers.get(key[1], ())  # type: ignore[call-overload,no-any-return]
+        if kind == "item":
+            return self.ev.cells.writers((*key, ANY))
+        if kind == "field" and isinstance(key[1], Site):
+            return [ref for ref, _ in self._setters.get(str(key[2]), ())]
+        if kind == "entry":
+            return [*self.ev.cells.writers(key), *self.ev.callers.get(key[1], ())]  # type: ignore[call-overload]
+        return self.ev.cells.writers(key)
+
+    def _visit(self, ref: FunctionRef) -> None:
+        self.functions[ref] = _Visit(self, ref).run()
+
+    def _seeding(self) -> frozenset[str]:
+        """The seeding functions that the program calls with an argument."""
+        wanted = {known.seeded_by for known in self.ev.knowledge.functions.values() if known.seeded_by}
+        found = set()
+        for evaluated in self.ev.functions.values():
+            for call in evaluated.calls.values():
+                for a in call.callees:
+                    if (
+                        isinstance(a, External)
+                        and a.name in wanted
+                        and (call.arguments.positional or call.arguments.keywords)
+                    ):
+                        found.add(a.name)
+        return frozenset(found)
+
+    def position(self, ref: FunctionRef, name: str) -> int:
+        """The position of a parameter among those of its function."""
+        known = self.positions.get(ref)
+        if known is None:
+            formals = self.ev.project.function(ref).formals
+            known = self.positions[ref] = {formal.name: position for position, formal in enumerate(formals)}
+        return known.get(name, 0)
+
+    def concrete(self, ref: FunctionRef, mask: Mask) -> Mask:
+        """The facts of a value in a function, with what all callers pass for its parameters."""
+        if not mask >> _PARAMETERS:
+            return mask
+        formals = self.ev.project.function(ref).formals
+        return composed(mask, lambda k: self._entry(ref, formals[k].name) if k < len(formals) else 0)
+
+    def _entry(self, ref: FunctionRef, name: str) -> Mask:
+        """What callers pass; where none is known it may be anywhere."""
+        found = self.read(("entry", ref, name))
+        return found if self.ev.cells.read(("entry", ref, name)) else found | BIT[SPREAD]
+
+    def of(self, ref: FunctionRef, number: int) -> Mask:
+        """The concrete facts of an operation; of one that nothing asked about they may be anything."""
+        facts = self.functions.get(ref)
+        return self.concrete(ref, facts.masks[number]) if facts is not None else CAUSES
+
+    def imports(self, ref: FunctionRef) -> frozenset[str]:
+        """The top-level packages that a function's file imports."""
+        known = self._imports.get(ref.path)
+        if known is None:
+            modules = self.ev.project.modules[ref.path].imports
+            known = self._imports[ref.path] = frozenset(each.module.split(".")[0] for each in modules)
+        return known
+
+    def is_local_call(self, site: Site, statics: frozenset[int] = frozenset()) -> bool:
+        """Whether all arguments of a call, but the static ones, are certainly in this process's memory or devices."""
+        call = self.ev.project.function(site.ref).operations[site.number]
+        if not isinstance(call, s.Call) or not call.arguments:
+            return False
+        arrays = [a.value for position, a in enumerate(call.arguments) if position not in statics]
+        return not any(content(self.of(site.ref, n)) & BIT[SPREAD] for n in arrays)
+
+    def iterated(self, ref: FunctionRef, iterable: int) -> Mask:
+        """The facts of what a loop iterates over, with those of the containers it may be."""
+        found = self.functions[ref].masks[iterable]
+        for a in self.ev.resolved(self.ev.functions[ref].values[iterable]):
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                found |= self.read(("item", a.site, a.kind))
+        return found
+
+    def source(self, known: Known | None, arguments: int) -> Mask:
+        """The cause that a call of a library's function is by itself."""
+        if known is None or known.source is None or known.callback is not None:
+            return 0
+        if (known.unseeded and arguments) or (known.seeded_by and known.seeded_by in self.seeded):
+            return 0
+        if known.at_most is not None and arguments > known.at_most:
+            return 0
+        return BIT[known.source] << _RAW if known.source in _NEVER_ZERO else BIT[known.source]
+
+
+class _Visit:
+    """One forward pass over one function."""
+
+    def __init__(self, content: Content, ref: FunctionRef) -> None:
+        self.c = content
+        self.ev = content.ev
+        self.ref = ref
+        self.function = self.ev.project.function(ref)
+        self.operations = self.function.operations
+        self.ssa: Ssa = self.ev.structure.ssa(ref)
+        self.known: Evaluated = self.ev.functions[ref]
+        self.values = self.known.values
+        self.masks: list[Mask] = [0] * len(self.operations)
+        self.phis: list[Mask] = [0] * len(self.ssa.phis)
+        self.parts: dict[int, tuple[Mask, ...]] = {}
+        self._controls: dict[int, Mask] = {}
+        # What a constructor sets is its own object's, wherever it is made.
+        self._runs_at = 0 if self.function.name == "__init__" else content.read(("runs", ref))
+        self._yields: Mask = 0
+
+    def run(self) -> Facts:
+        plan = self._plan()
+        masks = self.masks
+        for _ in range(8):
+            self._controls.clear()
+            before = list(self.phis)
+            for n, operation, handler in plan:
+                masks[n] = handler(self, n, operation)
+            for position, phi in enumerate(self.ssa.phis):
+                self.phis[position] |= self._phi(phi)
+            if before == self.phis or not self.ssa.goes_back:
+                break
+        self._publish()
+        return Facts(self.masks, self.phis)
+
+    def _plan(self) -> list[tuple[int, Any, Callable[[_Visit, int, Any], Mask]]]:
+        """The operations that have facts, in the order in which they run, with what computes these."""
+        known = self.c.plans.get(self.ref)
+        if known is None:
+            known = self.c.plans[self.ref] = [
+                (n, self.operations[n], handler)
+                for block in self.ssa.order
+                if block in self.known.live
+                for n in self.function.blocks[block].operations
+                if (handler := _HANDLERS.get(type(self.operations[n]))) is not None
+            ]
+        return known
+
+    # -- definitions
+
+    def _definition(self, definition: Definition) -> Mask:
+        if definition >= 0:
+            return self.masks[definition]
+        if definition == NOTHING:
+            return 0
+        position = NOTHING - 1 - definition
+        self.phis[position] |= self._phi(self.ssa.phis[position])
+        return self.phis[position]
+
+    def _phi(self, phi: Phi) -> Mask:
+        found = 0
+        for _, definition in phi.operands:
+            if definition >= 0:
+                found |= self.masks[definition]
+            elif definition != NOTHING:
+                found |= self.phis[NOTHING - 1 - definition]
+        separating = self.gates(phi)
+        if separating:
+            present = self._separating_presence(phi)
+            sized_alike = len({self._size_of(d) for d in phi.definitions}) == 1
+            for block in separating:
+                decision = self._decision(block)
+                if sized_alike:  # a bar or a list around the same elements
+                    decision &= _TO_CHOICE
+                found |= decision if block in present else decision & ~_TO_PRESENCE
+        return found
+
+    def _size_of(self, definition: Definition) -> Hashable:
+        """What is equal for definitions that certainly have as many elements."""
+        if definition < 0:
+            return definition
+        return self._size_at(definition, 8)
+
+    def _size_at(self, n: int, depth: int) -> Hashable:
+        o = self.operations[n]
+        if depth and isinstance(o, (s.Store, s.Await)):
+            return self._size_at(o.value, depth - 1)
+        if isinstance(o, s.Load):
+            definition = self.ssa.loads.get(n)
+            return self._size_of(definition) if definition is not None and definition >= 0 and depth else definition
+        if depth and isinstance(o, s.Call) and o.arguments:
+            callee = only(self.ev.callees(self.values[o.function]))
+            row = self.ev.row(callee.name) if isinstance(callee, External) else None
+            if row is not None and (row.elements == (0,) or row.role == "enumerate"):
+                return self._size_at(o.arguments[0].value, depth - 1)
+        return self.c.conditions.expression(self.ref, n)
+
+    def _separating_presence(self, phi: Phi) -> tuple[int, ...]:
+        """The branches that decide whether a phi is None."""
+        key = (self.ref, phi.number, True)
+        known = self.c.gates.get(key)
+        if known is None:
+            different = {self._present(d) for d in phi.definitions}
+            known = self.c.gates[key] = self.ssa.deciding(phi, self._present) if len(different) > 1 else ()
+        return known
+
+    def _present(self, definition: Definition) -> Hashable:
+        """True or False for what is certainly something, or None; the definition itself where that is not known."""
+        if definition < NOTHING:
+            value = self.known.phis[NOTHING - 1 - definition]
+        else:
+            value = self.values[definition] if definition >= 0 else JUST_NONE
+        present = self._is_present(value)
+        return self._same(definition) if present is None else present
+
+    def gates(self, phi: Phi) -> tuple[int, ...]:
+        """The branches that decide which of different values a phi takes."""
+        key = (self.ref, phi.number, False)
+        known = self.c.gates.get(key)
+        if known is None:
+            different = {self._same(d) for d in phi.definitions}
+            known = self.c.gates[key] = self.ssa.deciding(phi, self._same) if len(different) > 1 else ()
+        return known
+
+    def _same(self, definition: Definition) -> Hashable:
+        """What is equal for definitions that have the same value."""
+        while definition >= 0:
+            operation = self.operations[definition]
+            if isinstance(operation, (s.Store, s.Return)) and operation.value is not None:
+                value = only(self.values[definition])
+                if isinstance(value, (Constant, Function, Class, External)):
+                    return value
+                definition = operation.value
+            elif isinstance(operation, s.Load) and definition in self.ssa.loads:
+                definition = self.ssa.loads[definition]
+            else:
+                break
+        return definition
+
+    def _decision(self, block: int) -> Mask:
+        """What the branch at the end of a block passes on to what it decides."""
+        test = self.function.blocks[block].test
+        if test is None:
+            return 0
+        operation = self.operations[test]
+        if isinstance(operation, s.Next):
+            return decides(size_as_content(self._iterated(operation.iterable)))
+        return decides(truth(self.masks[test]))
+
+    def _around(self, block: int) -> Mask:
+        """What decides whether a block runs."""
+        known = self._controls.get(block)
+        if known is None:
+            known = 0
+            for each in self.ssa.controlling(block):
+                known |= self._decision(each)
+            self._controls[block] = known
+        return known
+
+    # -- what the function gives to others
+
+    def _write(self, key: Hashable, mask: Mask, *, kept: bool = False) -> None:
+        self.c.cells.write(key, self.c.concrete(self.ref, mask if kept else mask | self._runs_at))
+
+    def _is_kept(self, block: int, name: str) -> bool:
+        """Whether a store is made only if what it sets was not set before: the first call of all makes it."""
+        for each in self.ssa.controlling(block):
+            test = self.function.blocks[each].test
+            if test is not None and self._asks_for(test, name, 4):
+                return True
+        return False
+
+    def _asks_for(self, n: int, name: str, depth: int) -> bool:
+        o = self.operations[n]
+        if isinstance(o, (s.Load, s.Attribute)):
+            return o.name == name
+        if depth and isinstance(o, s.Compare):
+            return any(self._asks_for(each, name, depth - 1) for each in o.operands)
+        return bool(depth) and isinstance(o, s.Unary) and self._asks_for(o.operand, name, depth - 1)
+
+    def _publish(self) -> None:
+        kind = self.function.kind
+        if kind in ("module", "class"):
+            cell = "global" if kind == "module" else "attribute"
+            owner: Hashable = self.ref.path if kind == "module" else self.ref
+            for name, definition in self.ssa.finals.items():
+                self._write((cell, owner, name), self._definition(definition))
+            if kind == "class":
+                for name in self.ev.structure.declared(self.ref):
+                    self._write(("field", self.ref, name), self.c.read(("entry", self.ref, name)))
+        else:
+            result = self._definition(self.ssa.result) | self._yields
+            if self.c.uniform.returned(self.ref):
+                result = 0
+            self.c.cells.write(("result", self.ref), result)
+            self._publish_parts()
+        summary = self.ev.project.modules[self.ref.path].summary
+        for name in self.function.globals | self.function.nonlocals:
+            scope = summary.scope_of(self.function, name)
+            for number in self.function.stores.get(name, ()):
+                mask = self.masks[number] | self._around(self.function.block_of[number])
+                kept = self._is_kept(self.function.block_of[number], name)
+                if scope is None:
+                    self._write(("global", self.ref.path, name), mask, kept=kept)
+                else:
+                    self._write(("variable", self.ev.project.ref(self.ref.path, scope.index), name), mask)
+        if kind != "module":
+            captured = self.ev.structure.captured(self.ref)
+            for name in captured:
+                for number in self.function.stores[name]:
+                    if self.masks[number]:
+                        self._write(("variable", self.ref, name), self.masks[number])
+            self._publish_choices()
+
+    def _publish_choices(self) -> None:
+        """A captured variable that a branch decides: its phis carry the gates, which its stores do not."""
+        for position, phi in enumerate(self.ssa.phis):
+            if self.phis[position] and phi.name in self.ev.structure.captured(self.ref):
+                self._write(("variable", self.ref, phi.name), self.phis[position])
+
+    def _publish_parts(self) -> None:
+        """The facts of each element of a tuple that the function returns."""
+        length = _length(self.ev.cells.read(("result", self.ref)))
+        if length is None:
+            return
+        gates = self._definition(self.ssa.result) if self.ssa.result < NOTHING else 0
+        for number, operation in enumerate(self.operations):
+            if type(operation) is s.Return and operation.value is not None:
+                parts = self.parts.get(operation.value)
+                for position in range(length):
+                    mask = parts[position] if parts is not None and position < len(parts) else self.masks[number]
+                    self.c.cells.write(("result", self.ref, position), mask)
+        if gates:
+            phi = self.ssa.phi(self.ssa.result)
+            decided = 0
+            for block in self.gates(phi) if phi is not None else ():
+                decided |= self._decision(block)
+            for position in range(length):
+                self.c.cells.write(("result", self.ref, position), decided & self._differs(position))
+
+    def _differs(self, position: int) -> Mask:
+        """The facets in which the returns of a function may differ in one element of what they return."""
+        given: set[Value] = set()
+        for number, operation in enumerate(self.operations):
+            if type(operation) is s.Return:
+                for a in self.values[number] - UNKNOWN:
+                    given.add(a.elements[position] if isinstance(a, Sequence) else UNKNOWN)
+        if len(given) == 1 and isinstance(only(next(iter(given))), (Constant, Function, Class)):
+            return 0
+        presence = {self._is_present(value) for value in given}
+        return -1 if len(presence) > 1 or None in presence else ~_TO_PRESENCE
+
+    @staticmethod
+    def _is_present(value: Value) -> bool | None:
+        """Whether a value is certainly something, or certainly None; None if that is not known."""
+        if value == JUST_NONE:
+            return False
+        certain = all(a != NONE and type(a) not in (Open, Parameter, Member) for a in value)
+        return True if value and certain else None
+
+    # -- operations
+
+    def load(self, n: int, o: s.Load) -> Mask:
+        definition = self.ssa.loads.get(n)
+        if definition is None or definition == NOTHING:
+            return self._outer(o.name)
+        found = self._definition(definition)
+        if definition >= 0 and definition in self.parts:
+            self.parts[n] = self.parts[definition]
+        if self.ssa.loops:
+            at = self.ssa.block_of(definition)
+            for loop in self.ssa.left_between(at, self.function.block_of[n]):
+                if self.ssa.changes_in(definition, loop):
+                    for block in loop.exits:
+                        found |= self._decision(block)
+        return found
+
+    def _outer(self, name: str) -> Mask:
+        function = self.function
+        if function.kind != "module":
+            scope = self.ev.project.modules[self.ref.path].summary.scope_of(function, name)
+            if scope is not None:
+                return self.c.read(("variable", self.ev.project.ref(self.ref.path, scope.index), name))
+        home = self._home(name)
+        return self.c.read(("global", home, name)) if home is not None else 0
+
+    def _home(self, name: str) -> Hashable:
+        module = self.ev.project.modules[self.ref.path]
+        return module.path if name in module.top.stores or name in self.ev.structure.globals_set(module.path) else None
+
+    def parameter(self, n: int, o: s.Parameter) -> Mask:
+        return parameter(self.c.position(self.ref, o.name))
+
+    def store(self, n: int, o: s.Store) -> Mask:
+        if self.c.uniform.stored(self.ref, n):
+            return 0
+        if o.value in self.parts:
+            self.parts[n] = self.parts[o.value]
+        return self.masks[o.value]
+
+    def attribute(self, n: int, o: s.Attribute) -> Mask:
+        base = self.masks[o.base]
+        # Which object it is decides what its field is; what the object contains does not.
+        owners = self.ev.resolved(self.values[o.base])
+        several = len(owners - {NONE}) != 1 or Open() in owners
+        found = decides(choice_as_content(base)) if several else 0
+        own = False
+        for a in owners:
+            if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
+                own = True
+                found |= self._field(a, o.name)
+            elif isinstance(a, ModuleValue):
+                own = True
+                found |= self.c.read(("global", a.path, o.name))
+            elif isinstance(a, Class):
+                own = True
+                for each in self.ev.lineage(a.ref):
+                    found |= self.c.read(("attribute", each, o.name))
+            elif isinstance(a, Result):
+                found |= self.c.read(("field", a.site, o.name))
+            elif isinstance(a, External):
+                own = True
+                known = self.ev.knowledge.get(self.ev.knowledge.outside(f"{a.name}.{o.name}"))
+                if known is not None and known.attribute and known.source is not None:
+                    found |= BIT[known.source]
+        return found if own else found | kept(base)
+
+    def _field(self, a: Object, name: str) -> Mask:
+        found = 0
+        cls = a.kind
+        assert isinstance(cls, FunctionRef)
+        classes = [cls, *self.ev.derived(cls)] if a.site is None else [cls]
+        for each in classes:
+            for owner in self.ev.lineage(each):
+                found |= self.c.read(("field", owner, name))
+            held = self.ev.class_attribute(each, name)
+            for value in held or ():
+                if isinstance(value, Function) and self.ev.roles.get(value.ref) == "property":
+                    found |= self._given(value, (), {}, 0)
+            if held is not None:
+                for owner in self.ev.lineage(each):
+                    found |= self.c.read(("attribute", owner, name))
+        return found
+
+    def subscript(self, n: int, o: s.Subscript) -> Mask:
+        index = self.masks[o.index]
+        if type(self.operations[o.index]) is s.Slice:
+            return self.masks[o.base] | data(index) | content_as_size(index)
+        found = decides(index)
+        for a in self.ev.resolved(self.values[o.base]):
+            found |= self._item(a, self.values[o.index])
+        constant = only(self.values[o.index])
+        parts = self.parts.get(o.base)
+        place = constant.value if isinstance(constant, Constant) else None
+        if parts is not None and isinstance(place, int) and -len(parts) <= place < len(parts):
+            return found | parts[place]
+        return found | self.masks[o.base] & ~_TO_SIZE
+
+    def _item(self, a: object, index: Value) -> Mask:
+        if isinstance(a, Object) and isinstance(a.kind, str):
+            return self.c.read(("item", a.site, a.kind))
+        if isinstance(a, External):
+            row = self.ev.row(a.name)
+            if row is not None and row.role == "environment":
+                return self._environment(index)
+        return 0
+
+    def _environment(self, name: Value) -> Mask:
+        known = only(name)
+        return IDENTITY if isinstance(known, Constant) and known.value in self.ev.knowledge.ranks else 0
+
+    def slice(self, n: int, o: s.Slice) -> Mask:
+        return self._all(each for each in (o.lower, o.upper, o.step) if each is not None)
+
+    def unary(self, n: int, o: s.Unary) -> Mask:
+        return truth(self.masks[o.operand]) if o.operator == "not" else data(self.masks[o.operand])
+
+    def binary(self, n: int, o: s.Binary) -> Mask:
+        if o.operator == "%" and isinstance(self._constant(o.left), str):
+            return as_text(self.masks[o.right])
+        if o.operator in "+-":
+            return kept(self.masks[o.left]) | kept(self.masks[o.right])
+        return data(self.masks[o.left]) | data(self.masks[o.right])
+
+    def _constant(self, n: int) -> object:
+        value = only(self.values[n])
+        return value.value if isinstance(value, Constant) else None
+
+    def compare(self, n: int, o: s.Compare) -> Mask:
+        value = only(self.values[n])
+        if isinstance(value, Constant):
+            return 0
+        if o.operators[0] in ("in", "not in"):  # the number of an object is alike in its table
+            return self._all(o.operands) & ~BIT["hash"]
+        if o.operators[0] in ("is", "is not"):
+            # Which object it is counts, not what is in it.
+            left, right = o.operands[0], o.operands[-1]
+            if JUST_NONE in (self.values[left], self.values[right]):
+                return presence_as_content(self.masks[left]) | presence_as_content(self.masks[right])
+            found = 0
+            for each in o.operands:
+                mask = self.masks[each]
+                found |= choice_as_content(mask)
+                if not self._is_object(each):
+                    found |= data(mask)
+            return found
+        return self._all(o.operands)
+
+    def _is_object(self, n: int) -> bool:
+        """Whether a value certainly is nothing but objects, functions, classes and None."""
+        value = self.ev.resolved(self.values[n])
+        return bool(value) and all(
+            isinstance(a, (Object, Function, Class, ModuleValue, Sequence, Keywords))
+            or (isinstance(a, Constant) and a.value is None)
+            or isinstance(a, Result)
+            for a in value
+        )
+
+    def boolop(self, n: int, o: s.BoolOp) -> Mask:
+        found = self.masks[o.operands[-1]]
+        values = {self._same(each) for each in o.operands}
+        for each in o.operands[:-1]:
+            found |= self.masks[each] | (decides(truth(self.masks[each])) if len(values) > 1 else 0)
+        return found
+
+    def ifexp(self, n: int, o: s.IfExp) -> Mask:
+        found = self.masks[o.body] | self.masks[o.orelse]
+        if self._size_at(o.body, 8) == self._size_at(o.orelse, 8):
+            return found | decides(truth(self.masks[o.test])) & _TO_CHOICE
+        same = self.values[o.body] == self.values[o.orelse] and isinstance(
+            only(self.values[o.body]), (Constant, Function)
+        )
+        return found if same else found | decides(truth(self.masks[o.test]))
+
+    def display(self, n: int, o: s.Display) -> Mask:
+        if o.kind == "tuple" and not o.starred:
+            self.parts[n] = tuple([self.masks[each] for each in o.elements])
+        found = 0
+        for each in o.elements:
+            found |= self.masks[each]
+        if o.kind == "tuple":
+            return found
+        self._put(n, found)
+        return data(found)
+
+    def dictionary(self, n: int, o: s.DictDisplay) -> Mask:
+        found = self._or(o.values)
+        self._put(n, found)
+        return 0
+
+    def _put(self, n: int, mask: Mask) -> None:
+        for a in self.values[n]:
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                self._write(("item", a.site, a.kind), mask)
+
+    def collected(self, n: int, o: s.Collected) -> Mask:
+        found = self.masks[o.element]
+        for loop in o.loops:
+            operation = self.operations[loop]
+            if isinstance(operation, s.Next):
+                found |= sized(self._iterated(operation.iterable))
+        header = self.function.block_of[o.loops[0]] if o.loops else 0
+        own = self.ssa.controlling(self.function.block_of[n])
+        for block in self._sifting(o):
+            if block not in own and block != header:
+                decision = truth(self.masks[self.function.blocks[block].test or 0])
+                found |= data(decision) | content_as_size(decision)
+        self._put(n, found)
+        return found
+
+    def _sifting(self, o: s.Collected) -> frozenset[int]:
+        """The branches that decide whether a comprehension takes an element."""
+        found = set()
+        headers = {self.function.block_of[loop] for loop in o.loops}
+        for block in self.ssa.controlling(self.function.block_of[o.element]):
+            if block not in headers and self.ssa.arms(block) is not None:
+                found.add(block)
+        return frozenset(found)
+
+    def _iterated(self, iterable: int) -> Mask:
+        """The facts of what a loop iterates over, with those of the containers it may be."""
+        found = self.masks[iterable]
+        for a in self.ev.resolved(self.values[iterable]):
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                found |= self.c.read(("item", a.site, a.kind))
+        return found
+
+    def fstring(self, n: int, o: s.FString) -> Mask:
+        found = 0
+        for each in o.parts:
+            found |= as_text(self.masks[each])
+        return found
+
+    def next(self, n: int, o: s.Next) -> Mask:
+        return self._iterated(o.iterable) & ~(_TO_SIZE | _TO_PRESENCE)
+
+    def item(self, n: int, o: s.Item) -> Mask:
+        parts = self.parts.get(o.value)
+        if parts is not None and not o.star and -len(parts) <= o.index < len(parts):
+            return parts[o.index]
+        return self.masks[o.value]
+
+    def same(self, n: int, o: s.Await | s.Enter | s.Captured) -> Mask:
+        return self.masks[o.value if isinstance(o, s.Await) else o.manager if isinstance(o, s.Enter) else o.subject]
+
+    def caught(self, n: int, o: s.Caught) -> Mask:
+        found = 0
+        for a in self.ev.resolved(self.values[o.kind]) if o.kind is not None else ():
+            each = [x for part in a.elements for x in part] if isinstance(a, Sequence) else [a]
+            for exception in each:
+                known = self.ev.knowledge.get(exception.name) if isinstance(exception, External) else None
+                if known is not None and known.raised is not None:
+                    found |= BIT[known.raised]
+        return found
+
+    def matches(self, n: int, o: s.Matches) -> Mask:
+        return data(self.masks[o.subject]) | self._all(o.values)
+
+    def yielded(self, n: int, o: s.Yield) -> Mask:
+        if o.value is not None:
+            self._yields |= self.masks[o.value]
+        return 0
+
+    def returned(self, n: int, o: s.Return) -> Mask:
+        return self.masks[o.value] if o.value is not None else 0
+
+    def store_attribute(self, n: int, o: s.StoreAttribute) -> Mask:
+        if self.c.uniform.stored(self.ref, n):
+            return 0
+        mask = self.masks[o.value] | self._around(self.function.block_of[n])
+        for a in self.ev.resolved(self.values[o.base]):
+            if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
+                self._write(("field", a.kind, o.name), mask, kept=self._is_kept(self.function.block_of[n], o.name))
+            elif isinstance(a, Result):
+                self._write(("field", a.site, o.name), mask)
+            elif isinstance(a, Class):
+                self._write(("attribute", a.ref, o.name), mask)
+            elif isinstance(a, ModuleValue):
+                self._write(("global", a.path, o.name), mask)
+        return self.masks[o.value]
+
+    def store_subscript(self, n: int, o: s.StoreSubscript) -> Mask:
+        mask = self.masks[o.value] | self._around(self.function.block_of[n])
+        for a in self.ev.resolved(self.values[o.base]):
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                self._write(("item", a.site, a.kind), mask)
+        return self.masks[o.value]
+
+    def _all(self, numbers: Iterable[int]) -> Mask:
+        found = 0
+        for each in numbers:
+            found |= data(self.masks[each])
+        return found
+
+    def _or(self, numbers: Iterable[int]) -> Mask:
+        found = 0
+        for each in numbers:
+            found |= self.masks[each]
+        return found
+
+    # -- calls
+
+    def call(self, n: int, o: s.Call) -> Mask:
+        call = self.known.calls.get(n)
+        if call is None:
+            return 0
+        positional = [self.masks[a.value] for a in o.arguments if not a.keyword and not a.star]
+        keywords = {a.keyword: self.masks[a.value] for a in o.arguments if a.keyword}
+        rest = 0
+        for a in o.arguments:
+            if a.star:
+                rest |= self.masks[a.value]
+        callee = self.masks[o.function]
+        found = decides(choice_as_content(callee))
+        for each in self.ev.callees(call.callees):
+            found |= self._called(n, o, each, call, positional, keywords, rest)
+        return found
+
+    def _called(
+        self, n: int, o: s.Call, a: Any, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
+    ) -> Mask:
+        if isinstance(a, Function):
+            # One step only: what is called in turn by a function that few processes call is too often a log or a cache.
+            around = self.c.concrete(self.ref, self._around(self.function.block_of[n]))
+            guarded = around & _GUARDING | self._runs_at & _ASYNCHRONOUS
+            if guarded:
+                self.c.cells.write(("runs", a.ref), guarded)
+            self._keep_parts(n, a, call, positional, keywords, rest, o)
+            return self._given(a, positional, keywords, rest, self._receiver(o))
+        if isinstance(a, Class):
+            self._make(a.ref, positional, keywords, rest)
+            return 0
+        if isinstance(a, External):
+            return self._of_library(n, o, a, positional, keywords, rest)
+        if isinstance(a, Result):
+            return self._of_result(n, o, a, call, positional, keywords, rest)
+        if isinstance(a, Member) and isinstance(a.base, Result):
+            return self._of_method(
+                n, o, self.ev.knowledge.outside(f"{a.base.name}.{a.name}"), a.name, positional, keywords, rest
+            )
+        if isinstance(a, Member) and isinstance(a.base, Object):
+            return self._of_container(a, positional, keywords, rest, o)
+        method = self.operations[o.function]
+        if isinstance(method, s.Attribute):
+            return self._of_method(n, o, "", method.name, positional, keywords, rest) | BIT[SPREAD]
+        return BIT[SPREAD]
+
+    def _receiver(self, o: s.Call) -> Mask:
+        method = self.operations[o.function]
+        return self.masks[method.base] if isinstance(method, s.Attribute) else 0
+
+    def _argument_masks(
+        self, f: Function, positional: Iterable[Mask], keywords: Mapping[str, Mask], rest: Mask, receiver: Mask
+    ) -> list[Mask]:
+        """The facts of the argument for each parameter of a function."""
+        formals = self.ev.project.function(f.ref).formals
+        given = list(positional)
+        if f.receiver is not None:
+            given.insert(0, receiver)
+        found = []
+        for formal in formals:
+            if formal.kind in ("positional-only", "standard") and given:
+                found.append(given.pop(0))
+            elif formal.name in keywords:
+                found.append(keywords[formal.name])
+            elif formal.kind == "*":
+                found.append(self._union(given) | rest)
+                given = []
+            elif formal.kind == "**":
+                found.append(self._union(keywords.values()) | rest)
+            else:
+                found.append(rest if rest else self.c.read(("default", f.ref, formal.name)))
+        return found
+
+    @staticmethod
+    def _union(masks: Iterable[Mask]) -> Mask:
+        found = 0
+        for each in masks:
+            found |= each
+        return found
+
+    def _given(
+        self, f: Function, positional: Iterable[Mask], keywords: Mapping[str, Mask], rest: Mask, receiver: Mask = 0
+    ) -> Mask:
+        """What a call of a project's function gives, by its relation; the arguments become facts of its entry."""
+        masks = self._argument_masks(f, positional, keywords, rest, receiver)
+        formals = self.ev.project.function(f.ref).formals
+        own = self.ev.structure.receiver(f.ref)
+        for formal, mask in zip(formals, masks, strict=True):
+            # Which object a method runs on is decided where it is called; in the method it is the one it is.
+            if formal.name == own:
+                mask &= BIT[SPREAD]
+            if mask or self.c.makes_objects(f.ref):
+                self._write(("entry", f.ref, formal.name), mask, kept=True)
+        relation = self.c.read(("result", f.ref))
+        return composed(relation, lambda k: masks[k] if k < len(masks) else 0)
+
+    def _keep_parts(
+        self,
+        n: int,
+        f: Function,
+        call: Call,
+        positional: list[Mask],
+        keywords: dict[str, Mask],
+        rest: Mask,
+        o: s.Call,
+    ) -> None:
+        length = _length(self.values[n])
+        if length is None:
+            return
+        masks = self._argument_masks(f, positional, keywords, rest, self._receiver(o))
+        found = [
+            composed(self.c.read(("result", f.ref, k)), lambda j: masks[j] if j < len(masks) else 0)
+            for k in range(length)
+        ]
+        before = self.parts.get(n)
+        self.parts[n] = tuple(found) if before is None else tuple(map(operator.or_, before, found))
+
+    def _make(self, cls: FunctionRef, positional: list[Mask], keywords: dict[str, Mask], rest: Mask) -> None:
+        maker = self.ev.method(cls, "__init__")
+        if maker is not None:
+            self._given(Function(maker, Class(cls)), positional, keywords, rest)
+            return
+        names: dict[str, FunctionRef] = {}
+        for each in reversed(self.ev.lineage(cls)):
+            names.update(dict.fromkeys(self.ev.structure.declared(each), each))
+        for position, (name, owner) in enumerate(names.items()):
+            mask = positional[position] if position < len(positional) else keywords.get(name, rest)
+            self._write(("entry", owner, name), mask, kept=True)
+
+    def _of_library(
+        self, n: int, o: s.Call, a: External, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
+    ) -> Mask:
+        known, row = self.ev.knowledge.get(a.name), self.ev.row(a.name)
+        given = self._union(positional) | self._union(keywords.values()) | rest
+        found = self._of_known(known, o, given) if known is not None else None
+        if found is None and row is not None:
+            found = self._by_row(n, o, a, row, positional, given)
+        if found is not None:
+            return found
+        if known is not None and known.kind in ("decorator", "identity"):
+            return given
+        if self.ev.rows.is_host(a.name):
+            return data(given) & ~BIT[SPREAD]
+        return data(given) if self.ev.rows.is_pure(a.name) else self._loose(given)
+
+    def _of_known(self, known: Known, o: s.Call, given: Mask) -> Mask | None:
+        """What a call gives by what is known of its meaning: agreement, sources, arrays over all devices."""
+        if known.agreement:
+            return 0
+        if known.callback is not None and known.source is not None:
+            self._registers(known, o)
+            return 0
+        source = self.c.source(known, len(o.arguments))
+        if source:
+            return source
+        if known.gives_global:
+            return BIT[SPREAD] | data(given)
+        return self._applied(known, o, given) if known.kind == "apply" and known.function else None
+
+    def _by_row(self, n: int, o: s.Call, a: External, row: Row, positional: list[Mask], given: Mask) -> Mask | None:
+        """What a call gives by its transfer row."""
+        if row.size is not None:
+            return size_as_content(given | self._contained(o)) if row.size == "content" else content_as_size(given)
+        if not row.content:
+            return 0
+        if row.same is not None:
+            passed = positional[row.same] if row.same < len(positional) else given
+            return passed & ~BIT[SPREAD] if self.ev.rows.is_host(a.name) else passed
+        if row.turns:
+            return as_text(given, row.turns)
+        if row.makes is not None:
+            self._put(n, given)
+            return given
+        handler = _ROLES.get(row.role or "")
+        if handler is not None:
+            return handler(self, o, positional, given)
+        return given if row.elements or row.element is not None else data(given)
+
+    def _from_environment(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        return self._environment(self.values[o.arguments[0].value]) if o.arguments else 0
+
+    def _from_getattr(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        if len(positional) < 2:
+            return data(given)
+        return positional[0] | decides(positional[1]) | self._union(positional[2:]) | self._named(o)
+
+    def _from_hash(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        is_text = any(isinstance(self._constant(each.value), str) for each in o.arguments)
+        return data(given) | (BIT["hash"] if is_text else 0)
+
+    def _from_text(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        return as_text(given)
+
+    def _unchanged(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        return given
+
+    def _contained(self, o: s.Call) -> Mask:
+        """What is known of the containers that a call is passed."""
+        found = 0
+        for argument in o.arguments:
+            found |= self._iterated(argument.value)
+        return found
+
+    def _named(self, o: s.Call) -> Mask:
+        """The facts of the field that ``getattr`` reads."""
+        name = self._constant(o.arguments[1].value)
+        found = 0
+        for a in self.ev.resolved(self.values[o.arguments[0].value]) if isinstance(name, str) else ():
+            if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
+                found |= self._field(a, str(name))
+        return found
+
+    @staticmethod
+    def _loose(given: Mask) -> Mask:
+        """What goes through a function of which nothing is known."""
+        found = data(given)
+        return found & _LOOSE
+
+    def _applied(self, known: Known, o: s.Call, given: Mask) -> Mask:
+        """A function that the library calls, on elements of its arguments or on nothing that is known."""
+        found = 0
+        for argument in o.arguments:
+            for f in self.ev.callees(self.values[argument.value]):
+                if isinstance(f, Function):
+                    formals = self.ev.project.function(f.ref).formals
+                    found |= self._given(f, [given] * len(formals), {}, 0)
+        return data(found) | self._loose(given)
+
+    def _registers(self, known: Known, o: s.Call) -> None:
+        """A function that runs at a time of its own: what it stores is decided by that."""
+        bit = BIT[known.source or "callback"]
+        for argument in o.arguments:
+            for f in self.ev.callees(self.values[argument.value]):
+                if isinstance(f, Function):
+                    self.c.cells.write(("runs", f.ref), bit | bit << _FACET | bit << 2 * _FACET | bit << 3 * _FACET)
+
+    def _of_result(
+        self, n: int, o: s.Call, a: Result, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
+    ) -> Mask:
+        known = self.ev.knowledge.get(a.name)
+        given = self._union(positional) | self._union(keywords.values()) | rest
+        if known is not None and known.kind == "currying" and a.arguments.positional:
+            held = data(self.masks[o.function])
+            found = 0
+            before = len(a.arguments.positional) - 1
+            for f in self.ev.callees(a.arguments.positional[0]):
+                if isinstance(f, Function):
+                    found |= self._given(
+                        f,
+                        [held] * before + positional,
+                        {**dict.fromkeys([k for k, _ in a.arguments.keywords], held), **keywords},
+                        rest,
+                    )
+                elif isinstance(f, External):
+                    found |= self._of_library(n, o, f, positional, keywords, rest) | held
+            return found
+        if known is not None and known.kind in ("decorator", "identity"):
+            return given
+        if known is not None and known.kind in ("map", "jit", "transform"):
+            found = 0
+            for f in self.ev.callees(self.ev.wrapped(a)):
+                if isinstance(f, Function):
+                    found |= self._given(f, positional, keywords, rest, self._receiver(o))
+            return data(found) if known.kind == "transform" else given & BIT[SPREAD]
+        return self._loose(given)
+
+    def _of_method(
+        self, n: int, o: s.Call, name: str, bare: str, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
+    ) -> Mask:
+        """A method of a library's object, or of one that nobody knows."""
+        known = self.ev.knowledge.get(name) if name else None
+        if known is not None:
+            if known.agreement:
+                return 0
+            found = self.c.source(known, len(o.arguments))
+            if found:
+                return found
+        bare_known = self.ev.knowledge.methods.get(bare)
+        if bare_known is not None and bare_known.source is not None and self._is_imported(bare_known.needs):
+            if bare_known.callback is not None:
+                self._registers(bare_known, o)
+                return 0
+            return BIT[bare_known.source]
+        receiver = self._receiver(o)
+        given = self._union(positional) | self._union(keywords.values()) | rest
+        if bare == "format":
+            return as_text(receiver | given)
+        return data(receiver) | (self._loose(given) if name else 0)
+
+    def _is_imported(self, packages: tuple[str, ...]) -> bool:
+        return not packages or bool(self.c.imports(self.ref) & set(packages))
+
+    def _of_container(
+        self, a: Member, positional: list[Mask], keywords: dict[str, Mask], rest: Mask, o: s.Call
+    ) -> Mask:
+        row = self.ev.rows.methods.get(a.name)
+        base = a.base
+        assert isinstance(base, Object)
+        given = self._union(positional) | self._union(keywords.values()) | rest
+        if row is not None and (row.stores is not None or row.stores_all is not None or row.role == "update"):
+            around = self._around(self.function.block_of[o.function])
+            self._write(("item", base.site, base.kind), given & ~_TO_SIZE | around)
+            return 0
+        found = self.c.read(("item", base.site, base.kind)) | self._receiver(o)
+        if row is not None and row.role == "get" and positional:
+            return found | decides(positional[0]) | self._union(positional[1:])
+        return found
+
+
+def _length(value: Value) -> int | None:
+    """The number of elements, if a value is certainly a tuple of one length."""
+    lengths = {len(a.elements) if isinstance(a, Sequence) and a.rest is None else None for a in value - UNKNOWN}
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+_HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {
+    s.Load: _Visit.load, s.Parameter: _Visit.parameter, s.Store: _Visit.store, s.Attribute: _Visit.attribute,
+    s.Subscript: _Visit.subscript, s.Slice: _Visit.slice, s.Unary: _Visit.unary, s.Binary: _Visit.binary,
+    s.Compare: _Visit.compare, s.BoolOp: _Visit.boolop, s.IfExp: _Visit.ifexp, s.Display: _Visit.display,
+    s.DictDisplay: _Visit.dictionary, s.Collected: _Visit.collected, s.FString: _Visit.fstring, s.Next: _Visit.next,
+    s.Item: _Visit.item, s.Enter: _Visit.same, s.Await: _Visit.same, s.Captured: _Visit.same, s.Caught: _Visit.caught,
+    s.Matches: _Visit.matches, s.Yield: _Visit.yielded, s.Return: _Visit.returned,
+    s.StoreAttribute: _Visit.store_attribute, s.StoreSubscript: _Visit.store_subscript, s.Call: _Visit.call,
+}  # fmt: skip
+_ROLES: Mapping[str, Callable[[_Visit, s.Call, list[Mask], Mask], Mask]] = {
+    "environment": _Visit._from_environment, "getattr": _Visit._from_getattr, "hash": _Visit._from_hash,
+    "text": _Visit._from_text, "property": _Visit._unchanged, "static": _Visit._unchanged,
+    "class": _Visit._unchanged, "wraps": _Visit._unchanged, "manager": _Visit._unchanged,
+}  # fmt: skip

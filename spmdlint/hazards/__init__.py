@@ -1,0 +1,1 @@
+"""Where processes may disagree, decided from the finished facts."""

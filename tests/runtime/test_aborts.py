@@ -1,0 +1,198 @@
+"""Jobs that their backend aborts, without a launcher: what made it abort is still reported."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.jobs import ROOT, alone
+
+BEGIN = """
+import ctypes, faulthandler, threading
+jax.distributed.initialize("127.0.0.1:{port}", 2, int(sys.argv[1]))
+from spmdlint import runtime_checks
+runtime_checks.enable("background")
+me = jax.process_index()
+mesh = Mesh(np.array(jax.devices()), ("data",))
+def everywhere(local, *spec):
+    place = NamedSharding(mesh, P("data", *spec))
+    return jax.make_array_from_process_local_data(place, np.asarray(local, np.float32))
+@jax.jit
+def step(w, x):
+    return w + jnp.sum(x)
+@jax.jit
+def evaluate(x):
+    return jnp.sum(x * x, axis=0)
+w, x = jax.device_put(np.float32(0), NamedSharding(mesh, P())), everywhere(np.ones(4))
+"""
+
+# Both programs are known everywhere when one process evaluates alone: nothing is compiled or published before.
+EVALUATION = (
+    BEGIN
+    + """
+samples = everywhere(np.ones((2, 5000)), None)
+try:
+    for i in range(60):
+        w = step(w, x)  # step
+        if i == 3 or (i == 30 and me == {who}):
+            evaluate(samples).block_until_ready()  # evaluation
+        w.block_until_ready()
+except Exception as error:  # what the process that was not aborted gets once the other has ended
+    print("then", type(error).__name__, flush=True)
+    os._exit(5)
+"""
+)
+
+
+def line_of(source: str, word: str, folder: Path) -> str:
+    script = (folder / "alone.py").read_text().splitlines()
+    assert word in source
+    return f"alone.py:{next(n for n, text in enumerate(script, 1) if text.endswith(f'# {word}'))}"
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_an_evaluation_on_one_process_is_reported_though_the_backend_aborts(who: int, tmp_path: Path) -> None:
+    ends = alone(tmp_path, EVALUATION.replace("{who}", str(who)), environment={"TMPDIR": str(tmp_path)})
+    outputs = [output for _, output in ends]
+    assert ends[1 - who][0] == -6, outputs  # the process that got more than it had room for
+    text = next(output for output in outputs if "spmdlint: diverged (sequence)" in output)
+    places = [line_of(EVALUATION, "evaluation", tmp_path), line_of(EVALUATION, "step", tmp_path)]
+    sentence = next(line for line in text.splitlines() if "diverged (sequence)" in line)
+    assert f"process {who} calls evaluate at {places[0]}" in sentence
+    assert f"process {1 - who} calls step at {places[1]}" in sentence
+    (named,) = [line for output in outputs for line in output.splitlines() if line.startswith('{"spmdlint"')]
+    path = Path(json.loads(named)["report"])
+    assert path.parent.parent == tmp_path
+    assert sentence in path.read_text()
+    assert str(path) in text, "the process with the report names the file too"
+    assert json.loads(path.with_suffix(".json").read_text())["kind"] == "sequence"
+    assert path.stat().st_mode & 0o077 == path.parent.stat().st_mode & 0o077 == 0
+
+
+AGREEING = (
+    BEGIN
+    + """
+for i in range(5):
+    w = step(w, x)  # step
+    w.block_until_ready()
+if me == 1:
+    threading.Thread(target=ctypes.CDLL(None).abort).start()
+try:
+    while True:
+        time.sleep(0.05)
+        step(w, x).block_until_ready() if me == 0 else None
+except Exception:
+    os._exit(5)
+"""
+)
+
+
+def test_an_abort_among_processes_that_agree_is_not_called_a_divergence(tmp_path: Path) -> None:
+    ends = alone(tmp_path, AGREEING, environment={"TMPDIR": str(tmp_path), "PYTHONFAULTHANDLER": "1"})
+    assert ends[1][0] == -6, ends
+    assert "diverged" not in ends[0][1] + ends[1][1]
+    told = [line for line in ends[1][1].splitlines() if "is being ended by SIGABRT" in line]
+    assert len(told) == 1, ends
+    assert re.search(r"after call \d+ of processes 0-1, step at alone.py:\d+", told[0])
+    assert "no difference was found" in ends[1][1]
+    assert "Fatal Python error: Aborted" in ends[1][1], "Python's own report of the crash is still there"
+
+
+ALONE = (
+    BEGIN
+    + """
+step(w, x).block_until_ready()  # step
+if me == 0:
+    os.kill(os.getpid(), 9)
+time.sleep(60)
+"""
+)
+
+
+def test_the_last_words_of_a_process_do_not_need_the_store(tmp_path: Path) -> None:
+    """JAX aborts a process that has lost process 0, and the store with it."""
+    ends = alone(tmp_path, ALONE, environment={"TMPDIR": str(tmp_path)})
+    assert [status for status, _ in ends] == [-9, -6], ends
+    assert f"step at {line_of(ALONE, 'step', tmp_path)}" in ends[1][1], ends
+    assert "look at process 0 first" in ends[1][1]
+
+
+HOLD = """
+import ctypes, faulthandler, os, signal, sys, threading, time
+from spmdlint.runtime_checks.abort import AbortHold
+"""
+
+
+def ended(source: str) -> tuple[int, str]:
+    words = [sys.executable, "-c", HOLD + textwrap.dedent(source)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_other_threads_run_while_a_thread_aborts() -> None:
+    status, output = ended("""
+        hold = AbortHold()
+        threading.Thread(target=ctypes.CDLL(None).abort).start()
+        while hold.begun() is None:
+            time.sleep(0.05)
+        print("last words", hold.begun(), flush=True)
+        hold.finish()
+        time.sleep(60)
+    """)
+    assert (status, output) == (-6, "last words 6\n")
+
+
+def test_a_signal_from_outside_still_ends_the_process() -> None:
+    """The main thread is in Python, so that no other thread runs before the handler has returned."""
+    status, output = ended("""
+        hold = AbortHold()
+        os.kill(os.getpid(), signal.SIGABRT)
+        print("survived", hold.begun(), flush=True)
+        hold.finish()
+        time.sleep(60)
+    """)
+    assert (status, output) == (-6, "survived 6\n")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "hold = AbortHold(); hold.release()",
+        "faulthandler.enable(); hold = AbortHold(); hold.release()",
+        "hold = AbortHold(); signal.signal(signal.SIGABRT, lambda *_: print('mine')); hold.release()",
+        "signal.signal(signal.SIGABRT, lambda *_: print('mine')); hold = AbortHold(); hold.release()",
+        "hold = AbortHold(); signal.signal(signal.SIGABRT, signal.SIG_DFL); hold.release()",
+    ],
+)
+def test_the_actions_of_signals_are_put_back_and_the_programs_are_left_alone(source: str) -> None:
+    status, output = ended(f"""
+        {source}
+        assert hold.begun() is None
+        os.kill(os.getpid(), signal.SIGABRT)
+        for _ in range(100):
+            time.sleep(0.01)
+        print("alive", faulthandler.is_enabled())
+    """)
+    if "print('mine')" in source:
+        assert (status, output) == (0, "mine\nalive False\n")
+    else:
+        assert status == -6
+        assert ("Fatal Python error: Aborted" in output) == ("faulthandler.enable" in source)
+
+
+def test_a_forked_child_has_no_hold() -> None:
+    status, output = ended("""
+        hold = AbortHold()
+        child = os.fork()
+        if not child:
+            os.kill(os.getpid(), signal.SIGABRT)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), hold.begun())
+    """)
+    assert (status, output) == (0, "-6 None\n")
