@@ -3,7 +3,7 @@ BIN := .venv/bin
 # Many tests wait for processes of their own: three workers keep two cores busy.
 WORKERS ?= 3
 
-.PHONY: test lint format demo chaos oracle simulator meshtypes docs docs-rules screenshots dist clean
+.PHONY: test lint format demo chaos breaking oracle simulator meshtypes docs docs-rules screenshots dist clean
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -26,6 +26,10 @@ demo: .venv/ready
 # The long form of a test: 300 random schedules on real processes, resumable.
 chaos: .venv/ready
 	$(BIN)/python tests/runtime/chaos.py --schedules 300 --seed 0 --state chaos.json
+
+# The long form of a test: a fault at every step, seam and request of the checks, 800 pairs of processes; resumable.
+breaking: .venv/ready
+	$(BIN)/python tests/runtime/breaking.py --state breaking.json
 
 # The long form of a test: 5,000 random programs, as the linter judges them and as simulated processes run them.
 simulator: .venv/ready

@@ -29,6 +29,7 @@ from typing import Any
 
 import jaxlib._jax as runtime
 
+from spmdlint.runtime_checks.bounded import OWN
 from spmdlint.runtime_checks.ending import VERDICT_KEY
 from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.frames import Site
@@ -101,7 +102,7 @@ class Job:
 
     def _run(self) -> None:
         due = [(time.monotonic(), process.session.me, process) for process in self.processes]
-        with ThreadPoolExecutor(DRIVERS) as pool:
+        with ThreadPoolExecutor(DRIVERS, thread_name_prefix=OWN) as pool:
             while not self._stop.is_set():
                 batch = []
                 while due and due[0][0] <= time.monotonic() + 0.002:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from spmdlint.runtime_checks.options import Options, choose
+from spmdlint.runtime_checks.options import Mode, Options, Policy, choose
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.hook import Hook
@@ -20,15 +21,20 @@ R = TypeVar("R")
 class Status:
     """The state of the runtime checks in this process.
 
-    ``watching`` is whether calls are compared now; ``reason`` says why not. ``calls`` counts the parallel calls by
-    the processes of their group, ``quiet`` those without a collective. ``others`` is, in background mode, the number
-    of calls over all groups that each other process had made when it last published. ``layers`` is "on" for each
-    layer of interception, or why it is off.
+    ``watching`` is whether calls are recorded and compared; ``reason`` says why not. ``joined`` is whether all
+    processes are known to do so: until then, calls wait in lockstep, and are compared later in background mode.
+    ``calls`` counts the parallel calls by the processes of their group, ``quiet`` those without a collective.
+    ``others`` is, in background mode, the number of calls over all groups that each other process had made when it
+    last published. ``layers`` is "on" for each layer of interception, or why it is off. ``health`` has what a monitor
+    can watch: the result of the self-test and its age, the age of the watcher thread's last look, the number of
+    requests to the key-value store that failed, and in background mode the calls that are not numbered yet and the age
+    of the last publication. Ages are in seconds.
     """
 
     mode: str
     watching: bool
     reason: str | None = None
+    joined: bool = False
     process: int | None = None
     processes: int | None = None
     calls: dict[str, int] = field(default_factory=dict)
@@ -36,6 +42,11 @@ class Status:
     quiet: int = 0
     layers: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    health: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> str:
+        """The status as one line of JSON, for a log or a monitor."""
+        return json.dumps(asdict(self))
 
 
 class _Installed:
@@ -45,7 +56,7 @@ class _Installed:
     times: int = 0
 
 
-def enable(mode: str | None = None, *, on_divergence: str | None = None) -> None:
+def enable(mode: Mode | None = None, *, on_divergence: Policy | None = None, join_within: float | None = None) -> None:
     """Compare the parallel calls of all processes of this job from now on.
 
     Call it on every process, before or after ``jax.distributed.initialize``. ``mode`` is "lockstep" (each call is
@@ -55,10 +66,14 @@ def enable(mode: str | None = None, *, on_divergence: str | None = None) -> None
     otherwise the mode is "lockstep", and the policy "raise" in lockstep or "report" in background mode. Under
     ``spmdlint run`` the launcher has decided, and this does nothing.
 
+    Either all processes are checked, or none is. If one has not called this within ``join_within`` seconds
+    (``SPMDLINT_JOIN_WITHIN``, otherwise 20), or with other options, all go on unchecked, and say so. Background mode
+    never waits for that; in lockstep, the first parallel call does.
+
     Raises ``ValueError`` for an unknown mode or policy, and ``RuntimeError`` if the checks are already on with
     different options.
     """
-    options: Options = choose(mode, on_divergence)
+    options: Options = choose(mode, on_divergence, join_within=join_within)
     installed = _Installed.hook
     if installed is not None:
         if installed.options != options and not installed.options.rehearsal:
@@ -115,6 +130,12 @@ def track(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     return tracked(fun, name or getattr(fun, "__qualname__", None) or type(fun).__qualname__, _session)
 
 
+def _why_not(session: Session) -> str | None:
+    if not session.active:
+        return session.why_inactive
+    return "not all processes have enabled the checks yet" if session.joining is not None else None
+
+
 def _session() -> Session | None:
     hook = _Installed.hook
     return hook.session if hook is not None else None
@@ -134,17 +155,24 @@ def status() -> Status:
     session = hook.session
     if session is None:
         return Status(hook.options.mode, watching=False, reason=hook.why_idle)
+    told = session.guard.run(_told, hook, session)
+    return told or Status(hook.options.mode, watching=False, reason=session.why_inactive)
+
+
+def _told(hook: Hook, session: Session) -> Status:
     if session.background is not None:
         session.journal.drain()
     return Status(
         mode=hook.options.mode,
         others=session.background.leader.heard() if session.background is not None else {},
         watching=session.active,
-        reason=None if session.active else "a divergence was reported, or the store was lost",
+        joined=session.active and session.joining is None,
+        reason=_why_not(session),
         process=session.me,
         processes=session.count,
         calls={",".join(map(str, group.processes)): group.count for group in session.ledger.groups()},
         quiet=sum(session.ledger.quiet.values()),
         layers=dict(session.layers),
         notes=list(session.notes),
+        health=session.health.numbers(),
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.history import History, read_history
 from spmdlint.runtime_checks.recording import read, read_programs
+from spmdlint.runtime_checks.records import Answer
 from spmdlint.runtime_checks.replay import Replay, unpack
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Asking:
         self._number = 0
         self._programs: dict[tuple[int, str], dict[str, Any]] = {}
 
-    def ask(self, processes: Iterable[int], question: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    def ask(self, processes: Iterable[int], question: Mapping[str, Any]) -> dict[int, Answer]:
         """Ask several processes a question; returns the answers that came in time."""
         exchange = self._session.exchange
         self._number += 1
@@ -34,7 +35,7 @@ class Asking:
         for process in sorted(waiting):
             exchange.put_question(process, {**question, "number": self._number})
             exchange.wake(process)
-        answers: dict[int, dict[str, Any]] = {}
+        answers: dict[int, Answer] = {}
         limit, pause = time.monotonic() + ANSWERS_WITHIN, 0.01
         while waiting and time.monotonic() < limit:
             for process in sorted(waiting):
@@ -109,6 +110,6 @@ class Asking:
         if session.folder is not None and session.folder.gone(process) is not None and session.options.run_folder:
             found = read_programs(session.options.run_folder / f"{process}.ledger").get(digest, {})
         else:
-            found = self.ask([process], {"program": digest}).get(process, {}).get("program") or {}
+            found = dict(self.ask([process], {"program": digest}).get(process, {}).get("program") or {})
         self._programs[key] = {**known, **found}
         return self._programs[key]

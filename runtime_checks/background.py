@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from spmdlint.runtime_checks.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.cadence import Cadence
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.fingerprint import Program
@@ -46,6 +47,7 @@ class Background:
         self._recording = recording
         session.ledger.on_new = self._new_group
         self.journal = Journal(session.ledger, recording, self._stopped)
+        self.journal.failed = session.guard.failed
         self.leader = Leader(session, self)
         self.cadence = Cadence(session.me, session.count)
         self.state = "running"
@@ -54,10 +56,11 @@ class Background:
         self._explained: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._kept = 0  # arguments in the kept explanations
         self._modules: dict[str, weakref.WeakMethod[Callable[[], dict[str, str]]]] = {}
+        self._published_at: float | None = None
         self._published: dict[str, tuple[Any, ...]] = {}
         self._compiling: tuple[str, float] | None = None
         self._urgent, self._served = threading.Event(), threading.Event()
-        self._lock = threading.Lock()
+        self._lock = BoundedLock(BLOCKED_AFTER)
         self._hurry_until = 0.0
         self._no_calls = False
 
@@ -74,7 +77,7 @@ class Background:
         if program.digest not in self._explained:
             self._explain(program, call)
             self.journal.note_slowly(event)
-            if program.value is None:  # each asserted value is new
+            if program.value is None and self._session.joining is None:  # each asserted value is new
                 self._served.clear()
                 self._urgent.set()
                 self._session.wake_watcher()
@@ -101,9 +104,10 @@ class Background:
         self._compiling = None if what is None else (what, time.monotonic())
 
     def _stopped(self) -> None:
-        """There is a verdict, and the next call acts on it; or this process is being aborted, and makes none."""
+        """There is a verdict or a failed rehearsal, on which the next call acts; or an abort, and no call is made."""
         while self._no_calls:
             time.sleep(1.0)
+        self._session.raise_if_broken()
         self._session.ending.act()
 
     # Methods for the watcher thread.
@@ -162,7 +166,12 @@ class Background:
                 for folder in publishes_in(group.key, group.processes, self._session.me):
                     self._session.exchange.put_sample(folder, sample.data())
                 self._published[group.key] = said
+            self._published_at = time.monotonic()
         self._served.set()
+
+    def published_age(self) -> float | None:
+        """Seconds since this process last published, or saw that nothing is new; None if it never did."""
+        return None if self._published_at is None else round(time.monotonic() - self._published_at, 1)
 
     def _sample(self, group: Group, last: Event | None) -> Sample:
         mine = last is not None and last.group is group
@@ -192,6 +201,11 @@ class Background:
         exchange = self._session.exchange
         for asker, question in exchange.questions().items():
             answer: dict[str, Any] = {"number": question.get("number")}
+            if not self._session.active:
+                # Some of its calls may not have been seen: they prove nothing.
+                where = {"where": self._session.where()} if question.get("stack") else {}
+                exchange.put_answer(asker, {**answer, "aside": True, **where})
+                continue
             if "history" in question:
                 self.journal.drain()
                 answer["history"] = self.history(int(question["history"]))

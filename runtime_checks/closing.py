@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.frames import Site
-from spmdlint.runtime_checks.options import DIVERGED_STATUS
 from spmdlint.runtime_checks.report import Report, diverged
 from spmdlint.runtime_checks.sentences import name_processes
 from spmdlint.runtime_checks.store import StoreLostError
+from spmdlint.runtime_checks.waiting import ASK_EVERY, SILENT
 
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
@@ -44,13 +45,23 @@ def close(session: Session, outcome: Outcome) -> None:
     limit = None
     while True:
         try:
-            _close(session, outcome)
+            if _may_close(session):
+                _close(session, outcome)
             return
         except StoreLostError:
             limit = limit or time.monotonic() + BEARS
             if time.monotonic() > limit:
                 return  # no process is left to agree with
             time.sleep(SLOWEST_TICK)
+
+
+def _may_close(session: Session) -> bool:
+    """Whether all have joined, and the checks see what they should."""
+    if session.joining is not None and not session.follow(session.joining.wait_at_the_end()):
+        return False
+    if not session.health.tested:
+        session.health.look()
+    return session.active
 
 
 def leave_quietly(session: Session) -> None:
@@ -119,7 +130,7 @@ def _all_ended(session: Session, outcome: Outcome, state: dict[str, Any]) -> dic
     """Hold until all have ended; returns how each ended, or None if this process need not check that."""
     began, tick = time.monotonic(), TICK
     ended: dict[int, dict[str, Any]] = {session.me: state}
-    background = session.background
+    background, life = session.background, Life(session)
     while len(ended) < session.count:
         if not session.active:
             return None
@@ -130,12 +141,40 @@ def _all_ended(session: Session, outcome: Outcome, state: dict[str, Any]) -> dic
             return None
         if background is None or _closes(session):
             _collect(session, ended)
+            life.look([process for process in range(session.count) if process not in ended])
         elif background.over:
             return None
+        else:
+            life.look([0])
         if len(ended) < session.count:
             time.sleep(tick)
             tick = min(tick * 1.2, SLOWEST_TICK)
     return ended
+
+
+class Life:
+    """Whether the checks of those that this process waits for still answer: if not, they may have ended unseen."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._every = max(ASK_EVERY, session.count / ASKED)
+        self._heard = time.monotonic()
+        self._due = self._heard + self._every
+
+    def look(self, processes: Sequence[int]) -> None:
+        """Ask one of the processes from time to time; steps aside after a long silence."""
+        session, now = self._session, time.monotonic()
+        if now < self._due or not processes or session.options.rehearsal:
+            return
+        if session.lives(processes[0]):
+            self._heard = time.monotonic()
+        self._due = time.monotonic() + self._every
+        silence = time.monotonic() - self._heard
+        if silence > SILENT / ASK_EVERY * self._every:
+            session.stand_down(
+                f"the runtime checks are off at the end of this job: those of process {processes[0]} have not "
+                f"answered for {silence:.0f} s, and how it ended is not known."
+            )
 
 
 def _collect(session: Session, ended: dict[int, dict[str, Any]]) -> None:
@@ -170,7 +209,7 @@ def _leave_if_diverged(session: Session) -> None:
     if session.options.on_divergence == "report":
         ending.tell()
     else:
-        ending.leave(DIVERGED_STATUS)
+        ending.leave()
 
 
 def _last_look(session: Session, outcome: Outcome, ended: dict[int, dict[str, Any]]) -> Report | None:

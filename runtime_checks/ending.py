@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.errors import DivergenceError
-from spmdlint.runtime_checks.options import DIVERGED_STATUS, Options
+from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.report import Report, as_text, from_data
 from spmdlint.runtime_checks.reportfile import write_report_file
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.store import Store, StoreLostError
 
 VERDICT_KEY = "verdict/job"
+MAX_WRITTEN = 1 << 20  # characters
 LAST_WAIT = 12.0  # seconds that the service host waits for the others to exit, even if blocked in XLA
 
 
@@ -39,6 +41,7 @@ class Ending:
         self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._told = threading.Event()
         self._mine = False  # whether this process declared the verdict
+        self._raised = False
         self._short = False  # whether only its first sentence is known
         self._leaving = threading.Lock()
         self.verdict: Report | None = None
@@ -59,9 +62,7 @@ class Ending:
     def look(self) -> Report | None:
         """The job's verdict, if one was declared."""
         if self.verdict is None:
-            data = self._store.get(VERDICT_KEY)
-            if data is not None:
-                self.verdict = from_data(data)
+            self.verdict = self._store.get(VERDICT_KEY, Report)
         return self.verdict
 
     def word(self) -> dict[str, Any]:
@@ -88,10 +89,17 @@ class Ending:
             return
         self.acknowledged.set()
         if self._options.on_divergence == "raise":
+            self._tell_in_short(report)
             raise DivergenceError(report)
         if self._options.on_divergence == "exit":
             self.leave()
         self.tell()
+
+    def _tell_in_short(self, report: Report) -> None:
+        """Say at once what is raised: the program may catch it, and the report comes when it ends."""
+        if not self._raised and not self._told.is_set() and self._folder is None:
+            self._raised = True
+            write_error(f"spmdlint: {report.verdict} ({report.kind}), raised as DivergenceError: {report.message}\n")
 
     def tell(self) -> None:
         """Write the report to standard error and to the launcher, once."""
@@ -117,19 +125,24 @@ class Ending:
     def _write_file(self, report: Report) -> Path | None:
         return None if self._short else write_report_file(report, self._store.job, self._options.ledger)
 
-    def leave(self, status: int = DIVERGED_STATUS) -> None:
+    def leave(self) -> None:
         """Report, and end this process at once, from any thread."""
         if not self._leaving.acquire(blocking=False):
             time.sleep(60)  # another thread is already ending this process
+        self.flush()
+        self.tell()
+        self._say_left()
+        self._wait_if_host()
+        os._exit(self._options.exit_status)
+
+    @staticmethod
+    def flush() -> None:
+        """Write what the program has printed."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
             except (OSError, ValueError):
                 continue
-        self.tell()
-        self._say_left()
-        self._wait_if_host()
-        os._exit(status)
 
     def _say_left(self) -> None:
         try:
@@ -142,7 +155,7 @@ class Ending:
             return
         limit = time.monotonic() + LAST_WAIT
         try:
-            while time.monotonic() < limit and len(self._store.children("left")) < self._count:
+            while time.monotonic() < limit and len(self._store.texts("left")) < self._count:
                 time.sleep(0.05)
         except StoreLostError:
             return
@@ -157,7 +170,7 @@ def hosts_service() -> bool:
 
 def write_error(words: str) -> None:
     """Write to standard error past Python's buffers: the process may end at any moment."""
-    data = words.encode(errors="replace")
+    data = plain(words, MAX_WRITTEN).encode(errors="replace")
     try:
         while data:
             data = data[os.write(2, data) :]

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
-from spmdlint.runtime_checks.sentences import call_words, differs, made_without, missing, name_processes
+from spmdlint.runtime_checks.sentences import call_words, differs, ended_word, made_without, missing, name_processes
 from spmdlint.runtime_checks.texts import module_difference
 from spmdlint.runtime_checks.verdict import compare
 
@@ -199,7 +199,7 @@ def _missing(histories: Mapping[int, History]) -> Report | None:
 
 def ended_report(history: History, group: str) -> ProcessReport:
     """A process without a call at a position: how it ended, otherwise its last call."""
-    one = reported(history.end, history.state)
+    one = reported(history.end, ended_word({"state": history.state, "detail": history.end.get("detail")}))
     one.detail = history.end.get("detail")
     one.index = history.counts.get(group, 0)
     rows = history.rows.get(group, {})

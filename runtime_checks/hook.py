@@ -7,28 +7,37 @@ import os
 import secrets
 import sys
 import threading
-import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
 
+from spmdlint._version import __version__
 from spmdlint.runtime_checks.closing import Outcome, close, leave_quietly
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
 from spmdlint.runtime_checks.frames import Site, exit_site, owner_of, raising_site, user_site
+from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept import Interception, install, layers_of
 from spmdlint.runtime_checks.intercept.observer import Observer
-from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
+from spmdlint.runtime_checks.intercept.past import ran_before
+from spmdlint.runtime_checks.intercept.seam import Patches, module, need
+from spmdlint.runtime_checks.intercept.selftest import self_test
+from spmdlint.runtime_checks.joining import Joining, Member, close_door
 from spmdlint.runtime_checks.listener import Listener
 from spmdlint.runtime_checks.options import Options, launched_process
+from spmdlint.runtime_checks.printable import plain
+from spmdlint.runtime_checks.records import UnknownRecordError
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.sentences import LEFT
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.store import Store, StoreLostError, connected_client
+from spmdlint.runtime_checks.stuck import end_if_stuck
 from spmdlint.runtime_checks.watch import Watcher
 
 ROOT = "spmdlint"
-JOIN_WITHIN = 60.0  # seconds for process 0 to publish the name of this incarnation of the job
+CHECKS_FAILED_STATUS = 1  # in a rehearsal; what an exception that is not caught gives
 
 
 def without_runner(trace: TracebackType | None) -> TracebackType | None:
@@ -54,11 +63,15 @@ class Hook:
         self.why_idle = "jax.distributed.initialize has not been called"
         self._watcher: Watcher | None = None
         self._listener: Listener | None = None
-        self._lifetime = Patches()
+        self.guard = Guard(self._failed)
+        self._lifetime = Patches(self.guard)
         self._outcome = Outcome()
+        self._exiting: tuple[object, Site | None, int] | None = None
         self._generation = generation
         self._jobs = 0
         self._pid = os.getpid()
+        self._store: Store | None = None
+        self._process_number = 0
         self._folder = RunFolder(options.run_folder) if options.run_folder else None
         self._process = launched_process()
         self._stopped = False
@@ -66,6 +79,9 @@ class Hook:
 
     def start(self) -> None:
         """Start: at once if the job is initialized, otherwise as soon as it is."""
+        self.guard.run(self._start)
+
+    def _start(self) -> None:
         self._follow_lifetime()
         if self._previous_hook is None:
             self._previous_hook, sys.excepthook = sys.excepthook, self._excepthook
@@ -75,8 +91,8 @@ class Hook:
     def stop(self) -> None:
         """Remove everything from this process; processes that still wait for it learn that it has ended."""
         if self.session is not None and self.session.active:
-            leave_quietly(self.session)
-        self._deactivate("disable() was called")
+            self.guard.run(leave_quietly, self.session)
+        self.guard.run(self._deactivate, "disable() was called")
         self._lifetime.undo()
         self._stopped = True  # what others have wrapped around our hooks passes on from now on
         if self._previous_hook is not None and sys.excepthook == self._excepthook:
@@ -84,44 +100,63 @@ class Hook:
 
     def left_by(self, end: SystemExit) -> None:
         """The program ends by ``sys.exit``, which no exception hook sees."""
-        site = exit_site(end.__traceback__)
-        if isinstance(end.code, int) or end.code is None:
-            status = f"exit status {end.code}" if end.code else None
+        self._left(end.code, exit_site(end.__traceback__))
+
+    def _left(self, code: object, site: Site | None) -> None:
+        if isinstance(code, int) or code is None:
+            status = f"exit status {code}" if code else None
             self._outcome = Outcome("finished", site, f"{LEFT} ({status or 'exit status 0'})" if site else status)
         else:
-            self._outcome = Outcome("finished", site, f"{LEFT} ({str(end.code)[:300]})")
+            told = plain(str(code), 300) if self.options.rehearsal else "exit status 1"
+            self._outcome = Outcome("finished", site, f"{LEFT} ({told})")
+
+    def _exits(self, code: object = None, *_: object) -> None:
+        """The program calls ``sys.exit``: if it makes no call after this, that is how it ends."""
+        if os.getpid() == self._pid and threading.current_thread() is threading.main_thread():
+            self._exiting = (code, user_site(sys._getframe(1)), self._calls_made())
+
+    def _calls_made(self) -> int:
+        session = self.session
+        if session is None:
+            return 0
+        if session.background is not None:
+            session.journal.drain()
+        return sum(session.ledger.counts().values())
+
+    def _words(self, error: BaseException) -> str:
+        """An exception in words. In a job its text stays on the process that raised it: it may hold what is secret."""
+        name = type(error).__name__
+        return f"{name}: {plain(str(error), 300)}" if self.options.rehearsal else name
 
     def _follow_lifetime(self) -> None:
         try:
             state = need(module("jax._src.distributed"), "State")
-            self._lifetime.replace(state, "initialize", self._after_initialize)
-            self._lifetime.replace(state, "shutdown", self._before_shutdown)
-        except MissingSeamError as missing:
-            write_error(f"spmdlint: the runtime checks cannot hook into jax.distributed: {missing}.\n")
+            self._lifetime.around(
+                state,
+                "initialize",
+                before=lambda *_args, **_named: self._tell_joining(sys._getframe(1)),
+                after=lambda *_args, **_named: self._activate(),
+            )
+            if not self.options.rehearsal:  # the runner sees it there
+                self._lifetime.around(sys, "exit", before=self._exits)
+            self._lifetime.around(state, "shutdown", before=lambda *_args, **_named: self._close())
+        except Exception as error:  # a seam that is missing, or another one than it was
+            write_error(f"spmdlint: the runtime checks cannot hook into jax.distributed: {error}.\n")
 
-    def _after_initialize(self, original: Any) -> Any:
-        def initialize(state: Any, *args: Any, **named: Any) -> Any:
-            if self._stopped:
-                return original(state, *args, **named)
-            self._tell_joining(sys._getframe(1))
-            result = original(state, *args, **named)
-            self._activate()
-            return result
-
-        return initialize
+    def _failed(self, error: Exception) -> None:
+        """A failure outside the session, or of the session."""
+        if self.session is not None:
+            self.session.failed(error)
+        elif isinstance(error, StoreLostError | UnknownRecordError):
+            self._give_up(str(error))
+        else:
+            self._give_up(f"They failed with an internal error ({type(error).__name__}: {str(error)[:300]}).")
 
     def _tell_joining(self, frame: FrameType) -> None:
         """Let the launcher see the processes that wait here for one that has already ended."""
         if self._folder is not None and self._process is not None:
             site = user_site(frame)
             self._folder.put_joining(self._process, site_data(site))
-
-    def _before_shutdown(self, original: Any) -> Any:
-        def shutdown(state: Any, *args: Any, **named: Any) -> Any:
-            self._close()
-            return original(state, *args, **named)
-
-        return shutdown
 
     def _activate(self) -> None:
         connected = connected_client()
@@ -130,25 +165,39 @@ class Hook:
         client, me, count = connected
         if self._folder is not None:
             self._folder.put_joined(me)
+        self._process_number = me
         if count == 1:
             self.why_idle = "the job has one process"
             return
-        try:
-            store = Store(client, self._root(client, me))
-            if self.options.mode == "background" and not store.lists:
-                raise StoreLostError("JAX's distributed client has no key_value_dir_get, which background mode needs.")
-            session = Session(store, me, count, self.options)
-        except StoreLostError as error:
-            self._give_up(str(error))
+        if self.options.mode == "lockstep" and count > self.options.lockstep_up_to:
+            self._give_up(
+                f"Lockstep compares up to {self.options.lockstep_up_to} processes, and this job has {count}: use "
+                'mode="background", or raise SPMDLINT_LOCKSTEP_UP_TO on every process.'
+            )
             return
-        if not self._is_new(session):
-            return
-        self.session = session
+        self._jobs += 1
+        self._store = store = Store(client, f"{ROOT}/{self._generation}.{self._jobs}")
+        if self.options.mode == "background" and not store.lists:
+            raise StoreLostError("JAX's distributed client has no key_value_dir_get, which background mode needs.")
+        session = Session(store, me, count, self.options)
+        # Later, what ran was watched, and may differ after a divergence.
+        past = ran_before() if (self._generation, self._jobs) == (1, 1) else ()
         self.interception = install(Observer(session), layers_of(self.options.mode))
         session.layers = self.interception.state
+        if session.background is None:
+            # Not in background mode: in the middle of a call on the fast path, JAX holds a layout of this package.
+            session.retire = self._retire
+        session.health.test = partial(self_test, self.interception.observer)
         for name, state in session.layers.items():
             if state != "on":
                 write_error(f"spmdlint: a layer of the runtime checks is off: {name}: {state}.\n")
+        session.joining = joining = Joining(store, me, count, self._member(session, past), self.options.join_within)
+        self.session = session
+        if not joining.register():
+            # A restarted process has no past to compare, so the checks are over for all.
+            self.why_idle = "this process was restarted within the job"
+            session.stand_down(f"process {me} was restarted within the job, so its calls cannot be compared.")
+            return
         self._watcher = watcher = Watcher(session)
         session.wake_watcher = watcher.wake
         if session.background is not None:
@@ -158,53 +207,51 @@ class Hook:
         atexit.unregister(self._close)
         atexit.register(self._close)
 
-    def _root(self, client: Any, me: int) -> str:
-        """The keys of one incarnation of the job have a common prefix, so that a restart never reads old keys."""
-        self._jobs += 1
-        meeting, key = Store(client, ROOT), f"incarnation/{self._generation}.{self._jobs}"
-        if me == 0:
-            meeting.put(key, {"name": secrets.token_hex(6)})  # if there is one already, this process was restarted
-        limit = time.monotonic() + JOIN_WITHIN
-        while time.monotonic() < limit:
-            told = meeting.wait(key)
-            if told is not None:
-                return f"{ROOT}/{told.get('name')}"
-        raise StoreLostError("Process 0 runs without the runtime checks: enable them on every process.")
+    def _member(self, session: Session, past: tuple[str, ...]) -> Member:
+        options, site = self.options, user_site(sys._getframe(1))
+        return Member(
+            token=secrets.token_hex(6),
+            version=__version__,
+            mode=options.mode,
+            policy=options.on_divergence,
+            tree_above=options.tree_above,
+            off=tuple(sorted(name for name, state in session.layers.items() if state != "on")),
+            past=past,
+            site=site.short if site is not None else "",
+        )
 
-    def _is_new(self, session: Session) -> bool:
-        """Whether no process with this number has been in this job before: a restarted one has no past to compare.
-
-        If there was one, the checks are over for all.
-        """
-        try:
-            if session.exchange.register(secrets.token_hex(6)):
-                return True
-            session.stand_down(f"process {session.me} was restarted within the job, so its calls cannot be compared.")
-        except StoreLostError as error:
-            self._give_up(str(error))
-        self.why_idle = "this process was restarted within the job"
-        return False
+    def _retire(self) -> None:
+        """The checks are over: this process's calls take JAX's own path again."""
+        interception, self.interception = self.interception, None
+        if interception is not None:
+            interception.remove()
 
     def _give_up(self, reason: str) -> None:
         self.why_idle = reason
+        if self._store is not None:
+            with suppress(Exception):
+                close_door(self._store, f"those of process {self._process_number} cannot start. {reason}")
         if self.options.rehearsal:
             raise ChecksFailedError(f"The runtime checks cannot start. {reason}")
         write_error(f"spmdlint: the runtime checks are off. {reason}\n")
 
     def _excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if os.getpid() == self._pid and not self._stopped and threading.current_thread() is threading.main_thread():
-            state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
-            self._outcome = Outcome(state, raising_site(trace), f"{kind.__name__}: {str(error)[:300]}")
-            if self.session is None and self._folder is not None and self._process is not None:
-                told = {"state": state, "detail": self._outcome.detail, **site_data(self._outcome.site)}
-                self._folder.put_state(self._process, told)
+        self.guard.run(self._note_outcome, kind, error, trace)
         if isinstance(error, DivergenceError) and self.session is not None:
             # The report is the message; a traceback through JAX's internals adds nothing.
             self.session.ending.tell()
             return
         if self._previous_hook is not None:
-            shown = without_runner(trace)
+            shown = self.guard.run(without_runner, trace) or trace
             self._previous_hook(kind, error.with_traceback(shown), shown)
+
+    def _note_outcome(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if os.getpid() == self._pid and not self._stopped and threading.current_thread() is threading.main_thread():
+            state = "interrupted" if issubclass(kind, KeyboardInterrupt) else "raised"
+            self._outcome = Outcome(state, raising_site(trace), self._words(error))
+            if self.session is None and self._folder is not None and self._process is not None:
+                told = {"state": state, "detail": self._outcome.detail, **site_data(self._outcome.site)}
+                self._folder.put_state(self._process, told)
 
     def _close(self) -> None:
         """The end of the job in this process; does not return if it has diverged."""
@@ -212,18 +259,32 @@ class Hook:
         if session is None or os.getpid() != self._pid:
             return
         if self._watcher is not None:
-            self._watcher.wait_for_abort()
-        if session.active:
-            close(session, self._ended())
-        self._deactivate("the job has been shut down")
+            self.guard.run(self._watcher.wait_for_abort)
+        try:
+            if session.active:
+                self.guard.run(lambda: close(session, self._ended()))
+            if session.ending.verdict is not None and self.options.on_divergence == "report":
+                self.guard.run(self._end_if_stuck, session)
+            session.raise_if_broken()
+        except ChecksFailedError as error:
+            write_error(f"spmdlint: {error}\n")
+            session.ending.flush()
+            os._exit(CHECKS_FAILED_STATUS)
+        finally:
+            self.guard.run(self._deactivate, "the job has been shut down")
+
+    def _end_if_stuck(self, session: Session) -> None:
+        outcome = self._ended()
+        end_if_stuck(session, session.end_state(outcome.state, outcome.site, outcome.detail))
 
     def _ended(self) -> Outcome:
         """How the program ended; if it replaced the exception hook, by the exception that Python itself remembers."""
         error = getattr(sys, "last_value", None)
         if self._outcome.state == "finished" and isinstance(error, BaseException):
             state = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
-            words = f"{type(error).__name__}: {str(error)[:300]}"
-            return Outcome(state, raising_site(error.__traceback__), words)
+            return Outcome(state, raising_site(error.__traceback__), self._words(error))
+        if self._outcome == Outcome() and self._exiting is not None and self._exiting[2] == self._calls_made():
+            self._left(*self._exiting[:2])
         return self._outcome
 
     def _deactivate(self, why: str) -> None:

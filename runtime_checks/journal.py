@@ -89,6 +89,7 @@ class Journal:
         self._recording = recording
         self._on_stop = on_stop
         self.stopped = False
+        self.failed: Callable[[Exception], object] = lambda _error: None  # a call could not be recorded
         self._events: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._asserted: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._lock = threading.RLock()

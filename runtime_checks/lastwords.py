@@ -94,7 +94,13 @@ class LastWords:
             self._lost.set()
 
     def _see_to_end(self) -> None:
-        """Wait for the verdict, and end the process as it would have ended."""
+        """Wait for the verdict, and end the process as it would have ended, whatever breaks."""
+        try:
+            self._session.guard.run(self._wait_for_verdict)
+        finally:
+            self._hold.finish()
+
+    def _wait_for_verdict(self) -> None:
         session, began = self._session, time.monotonic()
         until = began + WITHIN
         while (now := time.monotonic()) < until and session.active and session.ending.verdict is None:
@@ -107,4 +113,3 @@ class LastWords:
             time.sleep(LINGER_AS_HOST if hosts_service() else LINGER)
         elif session.active:
             write_error(f"spmdlint: {LOST if self._lost.is_set() else AGREED}\n")
-        self._hold.finish()

@@ -51,10 +51,15 @@ class Lateness:
         if still < max(first, self._next[group.key]):
             return
         self._next[group.key] = 2 * still
-        write_error("spmdlint: " + self.words(group, samples, still) + "\n")
+        words = self.words(group, samples, still)
+        if words:
+            write_error(f"spmdlint: {words}\n")
 
     def words(self, group: Group, samples: Mapping[int, Sample], still: float | None) -> str:
-        """The positions of the processes of a group, with stacks of late ones; ``still`` is None if none is late."""
+        """The positions of the processes of a group, with stacks of late ones; "" if all late ones have arrived since.
+
+        ``still`` is for how long no process has made a call, None if it is not asked who is late.
+        """
         most = max(sample.count for sample in samples.values())
         absent = [process for process in group.processes if process not in samples] if len(samples) > 1 else []
         there = {process: sample for process, sample in samples.items() if sample.count == most}
@@ -69,11 +74,12 @@ class Lateness:
                 f"; {compiling}." if compiling else ": check the network, or that call."
             )
         ago = "" if still is None else f", {still:.0f} s ago"
+        arrived = 0
         lines = [f"{'' if still is None else 'late: '}{name_processes(there)} reached {at}{ago}"]
         answers = self._asking.ask(sorted(behind)[:SHOWN], {"stack": True}) if behind else {}
         for process, sample in sorted(behind.items())[:SHOWN]:
             if process in answers:
-                where = answers[process]["where"]
+                where: Mapping[str, Any] = answers[process].get("where") or {}
             elif process == self._session.me:
                 where = self._session.where()
             else:
@@ -84,6 +90,7 @@ class Lateness:
                 )
                 continue
             by = _calls(most - _counted(where, group, sample))
+            arrived += not by
             place = where.get("place") or "an unknown line"
             lines.append(f"  process {process} {f'is {by} behind' if by else 'has arrived since'}, at {place}")
             lines += [f"      {frame}" for frame in (where.get("stack") or [])[-FRAMES:]]
@@ -91,6 +98,8 @@ class Lateness:
             lines.append(f"  {name_processes(sorted(behind)[SHOWN:])} are also behind")
         if absent:
             lines.append(f"  {name_processes(absent)} made no call yet")
+        if still is not None and behind and arrived == len(behind):
+            return ""
         compiling = _compiling(samples)
         return "\n".join(lines + ([f"  {compiling}"] if compiling else []))
 

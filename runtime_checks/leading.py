@@ -5,13 +5,13 @@ A sample that does not match is only the reason to ask for the last calls of bot
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.absent import Absent
 from spmdlint.runtime_checks.asking import Asking
+from spmdlint.runtime_checks.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.history import ENDED, History, judge
 from spmdlint.runtime_checks.journal import WINDOW
@@ -56,8 +56,8 @@ class Leader:
         self._background = background
         self._watched: dict[str, _Watched] = {}
         self._excused: set[tuple[int, str]] = set()
-        self._lock = threading.Lock()
-        self._read_before: dict[str, dict[int, tuple[str, Sample | None]]] = {}
+        self._lock = BoundedLock(BLOCKED_AFTER)
+        self._read_before: dict[str, dict[int, tuple[str, Sample]]] = {}
         self._absent = Absent(session, background.journal)
         self.asking = Asking(session, background)
         self.lateness = Lateness(session, self.asking)
@@ -242,9 +242,10 @@ class Leader:
         known, read = self._read_before.get(folder, {}), {}
         for process, text in self._session.exchange.samples(folder).items():
             before = known.get(process)
-            read[process] = before if before is not None and before[0] == text else (text, read_sample(text))
+            key = f"{folder}/{process}"
+            read[process] = before if before is not None and before[0] == text else (text, read_sample(text, key))
         self._read_before[folder] = read
-        return {process: sample for process, (_, sample) in read.items() if sample is not None}
+        return {process: sample for process, (_, sample) in read.items()}
 
     def after_deaths(self) -> Report | None:
         """A peer was killed: the verdict from its recording and the others' calls, under a launcher."""

@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from spmdlint.runtime_checks.bounded import OWN
 from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.store import StoreLostError
 
 WAIT = 300.0  # seconds of one wait; longer in a large job, because each wait costs the service something
 WAIT_OF_EACH = 0.3
+STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
 PAUSE = 2.0  # seconds after the store did not answer
 FEW = 32  # up to this many processes are woken one after the other
 AT_ONCE = 16
@@ -42,18 +44,20 @@ class Listener:
     def stop(self) -> None:
         """End the thread: a thread that is in a read when the interpreter exits aborts it."""
         self._stop.set()
-        while self._thread.is_alive():
+        limit = time.monotonic() + STOPS_WITHIN
+        while self._thread.is_alive() and time.monotonic() < limit:
             try:
                 self._exchange.wake_self()
-            except StoreLostError:
+            except Exception:
                 time.sleep(0.05)
             self._thread.join(1.0)
 
     def _run(self) -> None:
         while not self._stop.is_set():
+            word: Mapping[str, Any] | None
             try:
                 word = self._exchange.sleep(self._wait)
-            except StoreLostError:
+            except Exception:
                 word = {}  # a message may have come meanwhile: it is read when the store is back
                 self._stop.wait(PAUSE)
             if word is not None and not self._stop.is_set():
@@ -83,5 +87,5 @@ def wake_many(exchange: Exchange, processes: Sequence[int], word: Mapping[str, A
 
 
 def _at_once(is_left: Callable[[int], bool], processes: Sequence[int]) -> list[bool]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix=f"{OWN}wake") as pool:
         return list(pool.map(is_left, processes))

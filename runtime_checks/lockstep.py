@@ -10,6 +10,7 @@ from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.exchange import tree
 from spmdlint.runtime_checks.ledger import Entry, Group
 from spmdlint.runtime_checks.provenance import conflicts, from_end, merged, one_sided
+from spmdlint.runtime_checks.records import Message, ProgramRecord
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
 from spmdlint.runtime_checks.sentences import differs
 from spmdlint.runtime_checks.store import MAX_WAIT_MS
@@ -29,10 +30,10 @@ class Lockstep:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._heard: dict[int, dict[str, Any]] = {}
+        self._heard: dict[int, Message] = {}
         self._remarked: set[str] = set()
 
-    def last_heard(self, process: int) -> dict[str, Any]:
+    def last_heard(self, process: int) -> Message:
         """The last call that another process announced to this one."""
         return self._heard.get(process, {})
 
@@ -51,7 +52,7 @@ class Lockstep:
 
     def _all_to_all(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
         exchange, me, digest = self._session.exchange, self._session.me, call.program.digest
-        messages: dict[int, dict[str, Any]] = {}
+        messages: dict[int, Message] = {}
         absent = [process for process in group.processes if process != me]
         for process in list(absent):
             message = waiting.until(
@@ -62,7 +63,7 @@ class Lockstep:
             self._heard[process] = messages[process] = message
             self._compare_setup(process)
             if message.get("digest") != digest:
-                records = {me: call.program.decisive(), process: self._record(process, message)}
+                records = {me: call.program.decisive(), process: self._record(message)}
                 if compare(records) is not None:
                     self._diverge(group, entry, call, messages)
         for process, message in messages.items():
@@ -81,7 +82,7 @@ class Lockstep:
             self._compare_setup(child)
             same = same and bool(word.get("same")) and not conflicts(tags, str(word.get("tags", "")))
             if word.get("digest") != digest:
-                records = {me: call.program.decisive(), child: self._record(child, word)}
+                records = {me: call.program.decisive(), child: self._record(word)}
                 same = same and compare(records) is None
             tags = merged(tags, str(word.get("tags", "")))
         root = group.processes[0]
@@ -125,8 +126,8 @@ class Lockstep:
         if report is not None:
             self._session.declare(report)
 
-    def _record(self, process: int, message: Mapping[str, Any]) -> dict[str, Any]:
-        return self._session.exchange.program(process, str(message.get("digest")))
+    def _record(self, message: Mapping[str, Any]) -> ProgramRecord:
+        return self._session.exchange.program(str(message.get("digest")))
 
     def _details(self, entry: Entry, call: Call) -> dict[str, Any]:
         """Everything that explains this process's side of a difference."""
@@ -138,12 +139,12 @@ class Lockstep:
             "texts": pack_texts(call.texts()),
         }
 
-    def _diverge(self, group: Group, entry: Entry, call: Call, messages: dict[int, dict[str, Any]]) -> None:
+    def _diverge(self, group: Group, entry: Entry, call: Call, messages: dict[int, Message]) -> None:
         """A difference is proven: explain this side, gather the explanations of the others, and declare the verdict."""
         session = self._session
         mine = self._details(entry, call)
         session.exchange.put_details(group.key, entry.index, mine)
-        details = {session.me: mine}
+        details: dict[int, Mapping[str, Any]] = {session.me: mine}
         limit = time.monotonic() + DETAILS_WITHIN
         waits = [process for process in group.processes if process != session.me]
         while waits and time.monotonic() < limit:
@@ -165,19 +166,19 @@ class Lockstep:
         group: Group,
         entry: Entry,
         call: Call,
-        messages: Mapping[int, dict[str, Any]],
-        details: Mapping[int, dict[str, Any]],
+        messages: Mapping[int, Message],
+        details: Mapping[int, Mapping[str, Any]],
     ) -> Report:
         session = self._session
         # The program's record decides; the details of a call only explain.
         records = {session.me: {**details[session.me], **call.program.decisive()}}
         for process, message in messages.items():
-            records[process] = {**message, **details.get(process, {}), **self._record(process, message)}
+            records[process] = {**message, **details.get(process, {}), **self._record(message)}
         difference = compare(records) or self._origin_difference(call, messages, details)
         processes: dict[int, ProcessReport] = {}
         for process in group.processes:
             if process in records:
-                told = details.get(process) or messages.get(process, {})
+                told: Mapping[str, Any] = details.get(process) or messages.get(process, {})
                 one = reported(told, "calling")
                 one.arguments = told.get("arguments")
                 one.static = told.get("static") or None
@@ -194,7 +195,7 @@ class Lockstep:
         return report
 
     def _origin_difference(
-        self, call: Call, messages: Mapping[int, dict[str, Any]], details: Mapping[int, dict[str, Any]]
+        self, call: Call, messages: Mapping[int, Message], details: Mapping[int, Mapping[str, Any]]
     ) -> Difference:
         me = self._session.me
         for process, message in sorted(messages.items()):

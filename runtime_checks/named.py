@@ -48,23 +48,27 @@ def tracked(fun: Callable[P, R], name: str, session_of: Callable[[], Session | N
     code = getattr(fun, "__code__", None)
     place = source_identity(f"f at {code.co_filename}:{code.co_firstlineno}", "f")[1] if code else None
 
+    def announce_tracked(session: Session, given: object) -> None:
+        if not _outside_traces():
+            return
+        import jax
+
+        arrays = [leaf for leaf in jax.tree_util.tree_leaves(given) if hasattr(leaf, "shape")]
+        shapes = json.dumps([[one["shape"], one["dtype"]] for one in describe_arguments(arrays, None)])
+        program = Program(
+            function=name,
+            defined_at=place,
+            processes=tuple(range(session.count)),
+            module=hashlib.blake2b(shapes.encode(), digest_size=10).hexdigest(),
+        )
+        tags = session.provenance.tags_of(arrays)
+        session.call(Call(program, user_site(sys._getframe(1)), values=arrays, tags=tags))
+
     @functools.wraps(fun)
     def watched(*args: P.args, **kwargs: P.kwargs) -> R:
         session = session_of()
-        if session is not None and _outside_traces():
-            import jax
-
-            leaves = jax.tree_util.tree_leaves((args, kwargs))
-            arrays = [leaf for leaf in leaves if hasattr(leaf, "shape")]
-            shapes = json.dumps([[one["shape"], one["dtype"]] for one in describe_arguments(arrays, None)])
-            program = Program(
-                function=name,
-                defined_at=place,
-                processes=tuple(range(session.count)),
-                module=hashlib.blake2b(shapes.encode(), digest_size=10).hexdigest(),
-            )
-            tags = session.provenance.tags_of(arrays)
-            session.call(Call(program, user_site(sys._getframe(1)), values=arrays, tags=tags))
+        if session is not None:
+            session.guard.run(announce_tracked, session, (args, kwargs))
         return fun(*args, **kwargs)
 
     return watched

@@ -19,8 +19,14 @@ PROCESS_VARIABLE = "SPMDLINT_PROCESS"
 LEDGER_VARIABLE = "SPMDLINT_LEDGER"
 SIGNAL_VARIABLE = "SPMDLINT_REPORT_SIGNAL"
 TREE_ABOVE_VARIABLE = "SPMDLINT_TREE_ABOVE"
+LOCKSTEP_VARIABLE = "SPMDLINT_LOCKSTEP_UP_TO"
+LOCKSTEP_UP_TO = 64  # processes: beyond what was tried, each call waits for too many
+JOIN_VARIABLE = "SPMDLINT_JOIN_WITHIN"
+JOIN_WITHIN = 20.0  # seconds; Gloo gives a process that dispatches a first call 30 s to find the others
+JOIN_WITHIN_REHEARSAL = 60.0  # processes of one machine start on few cores
 
 DIVERGED_STATUS = 3
+EXIT_VARIABLE = "SPMDLINT_EXIT_STATUS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,10 @@ class Options:
 
     ``late_after`` is in seconds. ``run_folder`` is where a launcher and its processes leave word for each other; None
     outside a launcher. ``ledger`` is a folder for a record of the last calls. A group of more than ``tree_above``
-    processes compares along a tree. ``report_signal`` asks a process for a report in background mode, "off" is none.
+    processes compares along a tree. ``join_within`` is how long, in seconds, a process waits for all others to enable
+    the checks; if one does not, all go on unchecked. ``report_signal`` asks a process for a report in background mode,
+    "off" is none. ``exit_status`` is that of a process which the checks end after a divergence. A job of
+    more than ``lockstep_up_to`` processes is not checked in lockstep.
     """
 
     mode: Mode = "lockstep"
@@ -39,6 +48,9 @@ class Options:
     tree_above: int = 16
     ledger: Path | None = None
     report_signal: str = "USR2"
+    join_within: float = JOIN_WITHIN
+    exit_status: int = DIVERGED_STATUS
+    lockstep_up_to: int = LOCKSTEP_UP_TO
 
     @property
     def rehearsal(self) -> bool:
@@ -46,7 +58,12 @@ class Options:
         return self.run_folder is not None
 
 
-def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str, str] | None = None) -> Options:
+def choose(
+    mode: str | None,
+    on_divergence: str | None,
+    environment: Mapping[str, str] | None = None,
+    join_within: float | None = None,
+) -> Options:
     """Combine the options of the caller and of the environment; the caller wins.
 
     Raises ``ValueError`` with the accepted words for a mode or policy that does not exist.
@@ -62,6 +79,10 @@ def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str
     if policy not in get_args(Policy):
         name = "on_divergence" if on_divergence else POLICY_VARIABLE
         raise ValueError(f"{name} is {policy!r}: use one of {', '.join(get_args(Policy))}.")
+    if join_within is None:
+        join_within = _number(given, JOIN_VARIABLE, JOIN_WITHIN_REHEARSAL if folder else JOIN_WITHIN)
+    if not 0 < join_within < float("inf"):
+        raise ValueError(f"join_within is {join_within}: give a number of seconds above 0.")
     return Options(
         mode=chosen_mode,  # type: ignore[arg-type]
         on_divergence=policy,  # type: ignore[arg-type]
@@ -70,6 +91,9 @@ def choose(mode: str | None, on_divergence: str | None, environment: Mapping[str
         tree_above=int(_number(given, TREE_ABOVE_VARIABLE, 16)),
         ledger=Path(ledger) if ledger else None,
         report_signal=given.get(SIGNAL_VARIABLE) or "USR2",
+        join_within=join_within,
+        lockstep_up_to=int(_number(given, LOCKSTEP_VARIABLE, LOCKSTEP_UP_TO)),
+        exit_status=DIVERGED_STATUS if folder else _status(given),
     )
 
 
@@ -77,6 +101,13 @@ def launched_process() -> int | None:
     """The number that a launcher gave this process, known before it joins its job."""
     text = os.environ.get(PROCESS_VARIABLE, "")
     return int(text) if text.isdigit() else None
+
+
+def _status(given: Mapping[str, str]) -> int:
+    number = _number(given, EXIT_VARIABLE, DIVERGED_STATUS)
+    if number != int(number) or not 1 <= number <= 255:
+        raise ValueError(f"{EXIT_VARIABLE} is {given.get(EXIT_VARIABLE)!r}: give a number from 1 to 255.")
+    return int(number)
 
 
 def _number(given: Mapping[str, str], name: str, default: float) -> float:

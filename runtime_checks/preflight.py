@@ -31,8 +31,16 @@ _HARMLESS_FLAG = re.compile(r"dump|_dir=|_path=|_file=|_to=|cache|profile|force_
 
 
 def devices_are_up() -> bool:
-    """Whether this process has initialized its devices; this check never initializes them."""
+    """Whether this process has initialized its devices; this check never initializes them, and never waits.
+
+    While JAX initializes them, which may take until all processes do so, it holds a lock that its own check waits for.
+    """
     bridge = sys.modules.get("jax._src.xla_bridge")
+    lock = getattr(bridge, "_backend_lock", None)
+    if lock is not None:
+        if not lock.acquire(blocking=False):
+            return False
+        lock.release()
     check = getattr(bridge, "backends_are_initialized", None)
     return bool(check is not None and check())
 

@@ -18,7 +18,10 @@ import hashlib
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Container, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spmdlint.runtime_checks.call import Call
 
 WIDTH = 8
 REMEMBERED = 8192
@@ -142,3 +145,36 @@ def from_end(tags: str, back: int) -> str:
 
 def _shorter(first: str, second: str) -> int:
     return min(len(first), len(second)) // WIDTH
+
+
+class Unplaced:
+    """Functions that were called with one, then with another replicated array of unknown origin at the same position.
+
+    The processes may have passed them in different orders: nothing tells.
+    """
+
+    MOST = 64  # names, and programs that are looked at
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self._seen: dict[str, dict[int, weakref.ref[Any]]] = {}
+
+    def look(self, call: Call) -> None:
+        """Look at the arguments of a call."""
+        program = call.program
+        if program.function in self.names or len(self.names) == self.MOST:
+            return
+        if program.digest not in self._seen and len(self._seen) == self.MOST:
+            return
+        seen = self._seen.setdefault(program.digest, {})
+        for number, value in enumerate(call.values):
+            known = call.tags[number * WIDTH : (number + 1) * WIDTH]
+            if (known and known != UNKNOWN) or not getattr(value, "ndim", 0):
+                continue
+            if not getattr(value, "is_fully_replicated", False):
+                continue
+            before = seen.get(number)
+            if before is not None and before() is not None and before() is not value:
+                self.names.add(program.function)
+                return
+            seen[number] = weakref.ref(value)

@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import Any, Literal
 
+from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.sentences import name_processes
 
 SCHEMA_VERSION = 1
+MAX_TEXT = 1 << 20
 MAX_ARGUMENTS = 12  # arguments of one process that the text shows
 MAX_MODULE_LINE = 160
 BEFORE_DIFFERENCE = 60
@@ -69,9 +71,9 @@ ADVICE_ON: Mapping[str, str] = {
 class ProcessReport:
     """One process in a report.
 
-    ``state`` is one of calling, waiting, late, finished, raised, died, interrupted, unknown. ``index`` is the number of
-    the call in its group, from 1, or the number of calls made if none is in progress. ``recent`` holds the last calls,
-    oldest first.
+    ``state`` is one of calling, waiting, late, finished, exited, raised, died, interrupted, unknown. ``index`` is the
+    number of the call in its group, from 1, or the number of calls made if none is in progress. ``recent`` holds the
+    last calls, oldest first.
     """
 
     state: str
@@ -176,7 +178,7 @@ def as_text(report: Report, rules: Container[str] | None = None) -> str:
     if report.advice:
         lines.append(f"  What to do: {report.advice}")
     lines += [f"  Note: {note}" for note in report.notes]
-    return "\n".join(lines) + "\n"
+    return plain("\n".join(lines), MAX_TEXT) + "\n"
 
 
 def _folded(processes: Mapping[str, ProcessReport]) -> list[tuple[list[int], ProcessReport]]:

@@ -7,7 +7,10 @@ import os
 import tempfile
 from pathlib import Path
 
+from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.report import Report, as_text
+
+MAX_WRITTEN = 8 << 20  # characters
 
 
 def write_report_file(report: Report, job: str, folder: Path | None) -> Path | None:
@@ -39,8 +42,10 @@ def _own_folder() -> Path:
 
 
 def _put(path: Path, text: str) -> None:
-    """Write a file at once and as a whole, readable by this user only."""
+    """Write a file at once and as a whole, readable by this user only, and without codes that a terminal obeys."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+    with os.fdopen(
+        os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8", errors="replace"
+    ) as file:
+        file.write(plain(text, MAX_WRITTEN))
     scratch.replace(path)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spmdlint.runtime_checks.store import parse
+from spmdlint.runtime_checks.records import SampleRecord, UnknownRecordError, read_record
 
 SECTION = 1024
 
@@ -39,17 +39,15 @@ class Sample:
         return {"c": self.count, "x": f"{self.prefix:x}", "n": self.serial, "s": self.state, "l": self.last, "p": place}
 
 
-def read_sample(text: str) -> Sample | None:
-    """A published sample; None if the data is not a sample."""
-    data = parse(text)
-    if data is None:
-        return None
+def read_sample(text: str, key: str) -> Sample:
+    """A published sample; raises :class:`UnknownRecordError` if the text is not one."""
+    data = read_record(text, SampleRecord, key)
     try:
-        function, filename, line, compiling = data["p"]
-        serial, state, last = int(data["n"]), str(data["s"]), bool(data["l"])
-        return Sample(int(data["c"]), int(data["x"], 16), serial, state, last, function, filename, line, compiling)
-    except (KeyError, TypeError, ValueError):
-        return None
+        prefix = int(data["x"], 16)
+    except ValueError as error:
+        raise UnknownRecordError(f"The record {key} in the job's key-value store holds no prefix.") from error
+    function, filename, line, compiling = data["p"]
+    return Sample(data["c"], prefix, data["n"], data["s"], data["l"], function, filename, line, compiling)
 
 
 def publishes_in(group: str, members: Sequence[int], process: int) -> list[str]:

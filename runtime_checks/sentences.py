@@ -45,6 +45,12 @@ LEFT = "exited by sys.exit"
 """The beginning of the detail of a program that ended in this way."""
 
 
+def ended_word(state: Mapping[str, Any]) -> str:
+    """How a process ended, in a word: "exited" if by ``sys.exit``."""
+    word = str(state.get("state"))
+    return "exited" if word == "finished" and str(state.get("detail") or "").startswith(LEFT) else word
+
+
 def place(record: Mapping[str, Any]) -> str:
     """The line of a call, without its folder, or ""."""
     filename, line = record.get("filename"), record.get("line")

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from spmdlint.runtime_checks.background import Background
+from spmdlint.runtime_checks.bounded import BlockedError, is_own_thread
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.ending import Ending, write_error
 from spmdlint.runtime_checks.errors import ChecksFailedError
 from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.frames import Site, main_stack
+from spmdlint.runtime_checks.guard import Guard
+from spmdlint.runtime_checks.health import Health
+from spmdlint.runtime_checks.joining import Decision, Joining, close_door
 from spmdlint.runtime_checks.journal import Journal
 from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
 from spmdlint.runtime_checks.listener import wake_many
 from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
-from spmdlint.runtime_checks.provenance import Provenance
+from spmdlint.runtime_checks.printable import plain
+from spmdlint.runtime_checks.provenance import Provenance, Unplaced
 from spmdlint.runtime_checks.recording import Recording
+from spmdlint.runtime_checks.records import UnknownRecordError, Where
 from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
-from spmdlint.runtime_checks.sentences import undecided
+from spmdlint.runtime_checks.sentences import ended_word, undecided
 from spmdlint.runtime_checks.setup import Setup
 from spmdlint.runtime_checks.store import Store, StoreLostError
 from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
@@ -31,6 +39,7 @@ from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
 ANSWER_WITHIN = 1.5  # seconds for a process to answer a query for its position
 RECENT = 8
 MAX_NOTES = 100
+LONGEST_REASON = 600
 ASIDE = "aside"  # the state of a process that continues without checks
 
 
@@ -45,31 +54,47 @@ class Session:
         self.me = me
         self.count = count
         self.options = options
+        self.active = True
+        self.why_inactive = "a divergence was reported"
+        self.broken: str | None = None
+        self.joining: Joining | None = None
+        self.retire: Callable[[], object] = lambda: None
+        self.guard = Guard(self.failed)
         self.ledger = Ledger()
         self.provenance = Provenance()
+        self.unplaced = Unplaced()
         self.exchange = Exchange(store, me)
         self.ending = Ending(store, me, count, options, self._complete)
         self.folder = RunFolder(options.run_folder) if options.run_folder else None
         folder = options.ledger or (options.run_folder if options.mode == "background" else None)
+        if folder is not None or options.mode == "background":
+            store.name_job()
         recording = _recording(folder / f"{me}.ledger", store.job) if folder else None
         self._record = Journal(Ledger(), recording, lambda: None) if recording and options.mode == "lockstep" else None
         self.wake_watcher: Callable[[], object] = lambda: None
         self.background = Background(self, recording) if options.mode == "background" else None
         self.layers: dict[str, str] = {}
         self.notes: list[str] = []
-        self.active = True
         self.lockstep = Lockstep(self)
         self._questions = 0
         self._noted: set[str] = set()
         self._asserted: dict[str, int] = {}
         self.setup = Setup(self)
+        self.health = Health(self)
 
     def call(self, call: Call, within: float | None = None) -> str:
         """Agree on a call before it is dispatched; returns the name from which its outputs' tags are made.
 
         ``within`` bounds the wait in seconds: after it the call continues unchecked.
         """
+        self.raise_if_broken()
+        return self.guard.run(self._call, call, within) or ""
+
+    def _call(self, call: Call, within: float | None) -> str:
         program = call.program
+        if not self.active:
+            self.retire()
+            return ""
         if not program.communicates:
             self.ledger.note_quiet(program)
             if program.undecided:
@@ -81,6 +106,7 @@ class Session:
         group = self.ledger.group(program.processes)
         with group.lock:
             entry = group.append(program, call.site)
+            self.unplaced.look(call)
             self.ledger.last = entry
             if len(group.threads) == 2:
                 self.note("Two threads make parallel calls over one set of processes; their order is not determined.")
@@ -88,7 +114,7 @@ class Session:
                 self._record.note(self._record.event_of(program, call.site))
                 self._record.drain()
             if self.active:
-                self._guarded(lambda: self.lockstep.agree(group, entry, call, within))
+                self._unless_over(lambda: self.lockstep.agree(group, entry, call, within))
         return f"{group.key}/{entry.index}"
 
     def is_due(self, name: str, every: int) -> bool:
@@ -96,40 +122,82 @@ class Session:
         asserted = self._asserted[name] = self._asserted.get(name, -1) + 1
         return asserted % every == 0
 
-    def _guarded(self, agree: Callable[[], None]) -> None:
-        """The store failed: fail closed in a rehearsal, open in the real job."""
+    def _unless_over(self, agree: Callable[[], None]) -> None:
+        """Agree on a call once all have joined; not if the checks come to their end meanwhile."""
         try:
+            if not self.joins(wait=True):
+                return
             self.setup.publish()
             agree()
         except (StoodDownError, WaitedEnoughError):
             return
-        except StoreLostError as error:
-            if self.options.rehearsal:
-                raise ChecksFailedError(f"The runtime checks cannot continue. {error}") from error
-            self.stand_down(f"the checks are off from now on. {error}")
+
+    def joins(self, *, wait: bool = False) -> bool:
+        """Whether all processes are known to be checked; steps aside if it is decided that none is."""
+        joining = self.joining
+        if joining is None:
+            return self.active
+        decision = joining.wait() if wait else joining.look()
+        return decision is not None and self.follow(decision)
+
+    def follow(self, decision: Decision) -> bool:
+        """Act on the decision of the job about its checks; returns whether it is checked."""
+        self.joining = None
+        if not decision.checked:
+            words = f"the runtime checks are off in all processes: {decision.reason}. {decision.advice}"
+            self.stand_down(words, tell=False)
+        return decision.checked
 
     def failed(self, error: Exception) -> None:
         """The checks themselves failed: a rehearsal must not be reported as clean, and a job must not be harmed."""
+        if isinstance(error, StoreLostError | UnknownRecordError | BlockedError):
+            self.stand_down(f"the checks are off from now on. {error}")
+            return
         words = f"The runtime checks failed with an internal error ({type(error).__name__}: {str(error)[:300]})"
-        if self.options.rehearsal:
-            raise ChecksFailedError(f"{words}: run with --mode off, and report this.") from error
         self.stand_down(f"{words}; they are off from now on.")
 
     def stand_down(self, reason: str, *, tell: bool = True) -> None:
-        """Stop comparing, report why once, and inform the others, which would wait for this process."""
+        """Stop comparing, say why once, and tell the others, which would wait for this process.
+
+        A rehearsal must not be reported as clean: it fails. Raises :class:`ChecksFailedError` there, but in a thread
+        of the checks the next call raises it.
+        """
         if not self.active:
             return
         self.active = False
-        write_error(f"spmdlint: {reason}\n")
-        if not tell:
-            return
-        try:
-            self.exchange.put_state(self.end_state(ASIDE, None, reason))
-            self.exchange.put_aside(f"process {self.me} continues without checks: {reason}")
+        self.why_inactive = plain(reason, LONGEST_REASON)
+        write_error(f"spmdlint: {self.why_inactive}\n")
+        if self.options.rehearsal:
+            self.broken = f"{self.why_inactive} Run with --mode off, and report this if it is not expected."
             if self.background is not None:
-                self.wake_all()
-        except StoreLostError:
-            return
+                self.background.journal.stop()
+        if tell:
+            self._tell_aside()
+        if not is_own_thread():
+            self.raise_if_broken()
+
+    def _tell_aside(self) -> None:
+        """Tell the others; where one way does not work, another may."""
+        joining, reason = self.joining, f"process {self.me} continues without checks: {self.why_inactive}"
+        ways: list[Callable[[], object]] = [
+            lambda: self.exchange.put_state(self.end_state(ASIDE, None, self.why_inactive)),
+            lambda: self.exchange.put_aside(reason),
+        ]
+        if joining is not None:
+            ways.insert(0, lambda: close_door(self.exchange.store, reason))
+        if self.background is not None:
+            ways.append(self.wake_all)
+        folder = self.folder
+        if folder is not None:
+            ways.append(lambda: folder.put_state(self.me, self.end_state(ASIDE, None, self.why_inactive)))
+        for way in ways:
+            with suppress(Exception):
+                way()
+
+    def raise_if_broken(self) -> None:
+        """In a rehearsal: the checks failed, so the program must not go on as if it were checked."""
+        if self.broken is not None:
+            raise ChecksFailedError(self.broken)
 
     def warn(self, text: str) -> None:
         """Keep a remark, and report it at once."""
@@ -200,9 +268,20 @@ class Session:
         counts = {group.key: min(group.count, int(heard.get("index") or 0)) for group in self.ledger.groups()}
         return {**heard, "state": "finished" if status == 0 else "died", "detail": detail, "counts": counts}
 
+    def ended_among(self, processes: Iterable[int]) -> dict[int, dict[str, Any]]:
+        """How those of some processes ended that did: one request, as most run."""
+        told = self.exchange.states() if self.exchange.store.lists else None
+        folder, found = self.folder, {}
+        for process in processes:
+            unknown = told is None or process in told or (folder is not None and folder.gone(process) is not None)
+            state = self.ended(process) if unknown else None
+            if state is not None:
+                found[process] = state
+        return found
+
     def ended_report(self, process: int, state: dict[str, Any]) -> ProcessReport:
         """An ended process, for a report."""
-        one = reported(state, str(state.get("state")))
+        one = reported(state, ended_word(state))
         one.detail = state.get("detail")
         one.stack = state.get("stack")
         if one.line is None:
@@ -237,18 +316,35 @@ class Session:
             return [Entry(first + n, event.program, event.site).brief() for n, event in enumerate(calls)]
         return [one.brief() for one in list(group.ring)[-RECENT:]]
 
-    def ask_stack(self, process: int) -> dict[str, Any] | None:
+    def ask_stack(self, process: int) -> Where | None:
         """Where another process is now: its watcher thread answers, unless the process is stopped."""
         self._questions += 1
-        number = self.me * 1_000_000 + self._questions
-        self.exchange.ask_stack(process, number)
+        before = self.exchange.stack(process)
+        self.exchange.ask_stack(process, self.me * 1_000_000 + self._questions)
         limit = time.monotonic() + ANSWER_WITHIN
         while time.monotonic() < limit:
             answer = self.exchange.stack(process)
-            if answer is not None and answer.get("number") == number:
-                return answer
+            if answer is not None and (before is None or answer.get("number") != before.get("number")):
+                return answer  # maybe to another process, which asked at the same time
             time.sleep(0.05)
         return None
+
+    def whereabouts(self, process: int) -> Where | None:
+        """Where another process is now, in either mode; None if it does not answer."""
+        if self.background is not None:
+            return self.background.leader.asking.ask([process], {"stack": True}).get(process, {}).get("where")
+        return self.ask_stack(process)
+
+    def lives(self, process: int) -> bool:
+        """Whether the checks of another process answer."""
+        if self.background is not None:
+            return bool(self.background.leader.asking.ask([process], {}))
+        return self.ask_stack(process) is not None
+
+    def health_line(self) -> str:
+        """The health of the checks in this process, as one line of JSON."""
+        told = {"spmdlint": "health", "process": self.me, "mode": self.options.mode, "watching": self.active}
+        return json.dumps({**told, **self.health.numbers()}) + "\n"
 
     def where(self) -> dict[str, Any]:
         """Where this process is now, for others to read."""
@@ -277,6 +373,8 @@ class Session:
             "counts": self.ledger.counts(),
             "finals": {group.key: [group.count, f"{group.prefix:x}"] for group in self.ledger.groups()},
             "quiet": dict(self.ledger.quiet),
+            "unplaced": sorted(self.unplaced.names),
+            "off": sorted(name for name, words in self.layers.items() if words != "on"),
             "undecided": dict(self.ledger.undecided),
             "index": last.index if last else 0,
             "function": site.function if site else (last.program.function if last else None),

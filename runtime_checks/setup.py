@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks import preflight
+from spmdlint.runtime_checks.bounded import BLOCKED_AFTER, BoundedLock
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged
 
@@ -22,7 +22,7 @@ class Setup:
         self._session = session
         self._mine: dict[str, Any] | None = None
         self._compared = {session.me}
-        self._lock = threading.Lock()
+        self._lock = BoundedLock(BLOCKED_AFTER)
 
     @property
     def compared(self) -> bool:

@@ -7,11 +7,15 @@ Missing methods are replaced by others if possible; if a required one is missing
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from spmdlint.runtime_checks.bounded import BLOCKED_AFTER, Bounded
+from spmdlint.runtime_checks.records import MAX_VALUE, JobName, read_record
 
 MAX_WAIT_MS = 250  # a daemon thread inside a long read aborts the interpreter at exit
-MAX_VALUE = 8 << 20
+T = TypeVar("T")
 
 
 class StoreLostError(RuntimeError):
@@ -39,6 +43,9 @@ class Store:
     def __init__(self, client: Any, root: str) -> None:
         self._client = client
         self._root = root
+        self._bounded = Bounded()
+        self.job = "unnamed"  # the same on all processes of a job, and another one for each job
+        self.failures = 0  # requests that failed or were given up
         missing = [name for name in ("key_value_set", "blocking_key_value_get") if not hasattr(client, name)]
         if missing:
             raise StoreLostError(
@@ -46,10 +53,11 @@ class Store:
                 "use a JAX version that the runtime checks know (0.6 to 0.12)."
             )
 
-    @property
-    def job(self) -> str:
-        """A short name of this incarnation of the job, the same on all its processes."""
-        return self._root.rpartition("/")[2]
+    def name_job(self) -> None:
+        """Agree on :attr:`job`: the process that comes first gives the name."""
+        name = secrets.token_hex(6)
+        told = None if self.put("name/job", {"name": name}) else self.get("name/job", JobName)
+        self.job = name if told is None else told["name"]
 
     @property
     def lists(self) -> bool:
@@ -61,68 +69,69 @@ class Store:
         text = json.dumps(value, separators=(",", ":"))
         if len(text) > MAX_VALUE:
             raise StoreLostError(f"A value of {len(text)} characters is too long for the key-value store.")
+        overwrite = {"allow_overwrite": True} if replace else {}
         try:
-            if replace:
-                self._client.key_value_set(f"{self._root}/{key}", text, allow_overwrite=True)
-            else:
-                self._client.key_value_set(f"{self._root}/{key}", text)
+            self._request(lambda: self._client.key_value_set(f"{self._root}/{key}", text, **overwrite))
         except Exception as error:
             if _status(error) == "ALREADY_EXISTS":
                 return False
             raise _lost(error) from error
         return True
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(self, key: str, kind: type[T]) -> T | None:
         """The value of a key now, or None."""
         try_get = getattr(self._client, "key_value_try_get", None)
         if try_get is None and not hasattr(self._client, "key_value_dir_get"):
-            return self.wait(key, 1)
+            return self.wait(key, kind, 1)
         if try_get is None:
             # Not a short wait: the service keeps 14 kB for a timed-out wait until the key is set.
             folder, _, name = key.rpartition("/")
-            return self.children(folder).get(name)
-        try:
-            return parse(try_get(f"{self._root}/{key}"))
-        except Exception as error:
-            if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
-                return None
-            raise _lost(error) from error
+            text = self.texts(folder).get(name)
+        else:
+            text = self._present(lambda: try_get(f"{self._root}/{key}"))
+        return None if text is None else read_record(text, kind, key)
 
-    def wait(self, key: str, milliseconds: int = MAX_WAIT_MS) -> dict[str, Any] | None:
+    def wait(self, key: str, kind: type[T], milliseconds: int = MAX_WAIT_MS) -> T | None:
         """The value of a key as soon as it is set, or None after at most :data:`MAX_WAIT_MS`."""
-        try:
-            return parse(self._client.blocking_key_value_get(f"{self._root}/{key}", min(milliseconds, MAX_WAIT_MS)))
-        except Exception as error:
-            if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
-                return None
-            raise _lost(error) from error
+        return self.sleep(key, kind, min(milliseconds, MAX_WAIT_MS) / 1000)
 
-    def sleep(self, key: str, seconds: float) -> dict[str, Any] | None:
+    def sleep(self, key: str, kind: type[T], seconds: float) -> T | None:
         """The value of a key, however long it takes; only for a thread that can be woken by setting the key."""
-        try:
-            return parse(self._client.blocking_key_value_get(f"{self._root}/{key}", int(seconds * 1000)))
-        except Exception as error:
-            if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
-                return None
-            raise _lost(error) from error
+        milliseconds = int(seconds * 1000)
+        text = self._present(lambda: self._client.blocking_key_value_get(f"{self._root}/{key}", milliseconds), seconds)
+        return None if text is None else read_record(text, kind, key)
 
-    def children(self, key: str) -> dict[str, dict[str, Any]]:
+    def children(self, key: str, kind: type[T]) -> dict[str, T]:
         """All values below a folder, by the last part of their keys; {} if the client cannot list."""
-        found = {name: parse(text) for name, text in self.texts(key).items()}
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: read_record(text, kind, f"{key}/{name}") for name, text in self.texts(key).items()}
 
     def texts(self, key: str) -> dict[str, str]:
-        """Like :meth:`children`, but with unparsed values, for callers that read many values repeatedly."""
+        """Like :meth:`children`, but with undecoded values, for callers that read many values repeatedly."""
         listing = getattr(self._client, "key_value_dir_get", None)
         if listing is None:
             return {}
+        pairs = self._present(lambda: listing(f"{self._root}/{key}"))
         try:
-            pairs = listing(f"{self._root}/{key}")
+            return {str(name).rsplit("/", 1)[-1]: text for name, text in pairs or ()}
+        except (TypeError, ValueError) as error:
+            raise StoreLostError("JAX's distributed client lists a folder in a form that is not known.") from error
+
+    def _request(self, request: Callable[[], T], seconds: float = 0.0) -> T:
+        try:
+            return self._bounded.run(request, seconds + BLOCKED_AFTER)
+        except Exception as error:
+            if _status(error) not in ("NOT_FOUND", "DEADLINE_EXCEEDED", "ALREADY_EXISTS"):
+                self.failures += 1
+            raise
+
+    def _present(self, read: Callable[[], Any], seconds: float = 0.0) -> Any:
+        """The result of a read, or None where there is nothing to read."""
+        try:
+            return self._request(read, seconds)
         except Exception as error:
             if _status(error) in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
-                return {}
+                return None
             raise _lost(error) from error
-        return {name.rsplit("/", 1)[-1]: text for name, text in pairs}
 
     def delete(self, key: str) -> None:
         """Delete a key, and the folder of that name. Nothing depends on it, so failure does not matter."""
@@ -130,21 +139,10 @@ class Store:
         if remove is None:
             return
         try:
-            remove(f"{self._root}/{key}")
+            self._request(lambda: remove(f"{self._root}/{key}"))
         except Exception as error:
             if _status(error) not in ("NOT_FOUND", "DEADLINE_EXCEEDED"):
                 raise _lost(error) from error
-
-
-def parse(text: str) -> dict[str, Any] | None:
-    """Parse a value: anything but an object of bounded length counts as absent."""
-    if len(text) > MAX_VALUE:
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _status(error: Exception) -> str:
@@ -153,5 +151,7 @@ def _status(error: Exception) -> str:
 
 
 def _lost(error: Exception) -> StoreLostError:
-    first = str(error).partition("\n")[0]
+    if isinstance(error, StoreLostError):
+        return error
+    first = str(error).partition("\n")[0] or type(error).__name__
     return StoreLostError(f"The job's key-value store does not answer ({first[:200]}).")

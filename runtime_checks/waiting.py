@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.ledger import Entry, Group
@@ -16,6 +16,13 @@ from spmdlint.runtime_checks.verdict import Wait, deadlocked
 if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
+T = TypeVar("T")
+ASK_EVERY = 4.0  # seconds between two questions to an awaited process
+SILENT = 15.0  # seconds without an answer after which it counts as one without checks
+SHOWN = 3  # late processes that are described at a time
+LOOK_EVERY = 0.2  # seconds between two looks at how the others are; in a large job, as long as
+LOOKS_A_SECOND = 256  # of all processes together take
+CIRCLE_SELDOM = 30.0
 CIRCLE_AFTER = 0.5  # seconds of waiting before looking for a cycle of waits
 
 
@@ -38,8 +45,11 @@ class Waiting:
         self._began = time.monotonic()
         self._told_wait = False
         self._warn_after = session.options.late_after
+        self._ask_after = ASK_EVERY
+        self._answered = 0.0
+        self._look_after = self._circle_at = 0.0
 
-    def until(self, read: Callable[[], dict[str, Any] | None], awaited: Iterable[int]) -> dict[str, Any]:
+    def until(self, read: Callable[[], T | None], awaited: Iterable[int]) -> T:
         """Read until there is a message, with checks in between. May raise, or end the process, on a verdict."""
         absent = sorted(awaited)
         while True:
@@ -50,10 +60,14 @@ class Waiting:
 
     def _look_around(self, absent: list[int]) -> None:
         session = self._session
+        now = time.monotonic()
+        if now < self._look_after:
+            return
+        self._look_after = now + max(LOOK_EVERY, session.count / LOOKS_A_SECOND)
         session.heed_verdict()
         if session.interrupted():
             return
-        gone = {process: state for process in absent if (state := session.ended(process)) is not None}
+        gone = session.ended_among(absent)
         aside = [process for process, state in gone.items() if state["state"] == "aside"]
         if aside:
             session.stand_down(f"{name_processes(aside)} continues without checks, and so does process {session.me}.")
@@ -64,11 +78,26 @@ class Waiting:
         waited = time.monotonic() - self._began
         if self._within is not None and waited > self._within:
             raise WaitedEnoughError
-        if waited > CIRCLE_AFTER:
+        if waited > CIRCLE_AFTER and now >= self._circle_at:
             self._look_for_circle()
+            self._circle_at = now + min(CIRCLE_SELDOM, waited)  # each look reads where all others wait
+        if waited > self._ask_after and not session.options.rehearsal:
+            self._ask_after = waited + ASK_EVERY
+            self._look_for_life(absent[0], waited)
         if waited > self._warn_after:
             self._warn_after *= 2
             self._tell_late(absent, waited)
+
+    def _look_for_life(self, process: int, waited: float) -> None:
+        """Step aside if the checks of an awaited process are silent: it may have gone on without them."""
+        if self._session.ask_stack(process) is not None:
+            self._answered = waited
+        elif waited - self._answered > SILENT:
+            self._session.stand_down(
+                f"the runtime checks are off from now on: those of process {process} have not answered for "
+                f"{waited - self._answered:.0f} s. It has died, is stopped, or its checks have failed."
+            )
+            raise StoodDownError
 
     def _missing(self, short: dict[int, dict[str, Any]]) -> Report:
         entry, session = self._entry, self._session
@@ -121,7 +150,10 @@ class Waiting:
     def _tell_late(self, absent: list[int], waited: float) -> None:
         """Report which process is late, and where it is. Late is not a verdict: restores of half an hour are real."""
         session, entry = self._session, self._entry
-        for process in absent:
+        still = [process for process in absent if not session.exchange.arrived(self._group.key, entry.index, process)]
+        if len(still) > SHOWN:
+            write_error(f"spmdlint: late: {name_processes(still)}, of which the first {SHOWN} are:\n")
+        for process in still[:SHOWN]:
             answer = session.ask_stack(process)
             where = "it does not answer: it has died, is stopped, or holds the GIL"
             if answer is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.demand import Demand
+from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.lastwords import LastWords
 from spmdlint.runtime_checks.report import diverged
 from spmdlint.runtime_checks.sentences import name_processes
@@ -21,7 +22,9 @@ TICK = 0.25
 SETUP = 5  # intervals until a process checks again how another is set up
 SELDOM = 20  # intervals until a process checks for messages without being woken
 GRACE = {"exit": 1.0, "raise": 10.0}  # seconds for the main thread to act on a verdict itself
-PATIENCE = 30.0  # seconds for which background mode tolerates a store that does not answer
+PATIENCE = 30.0  # seconds for which this thread tolerates a store that does not answer
+STOPS_WITHIN = 5.0  # seconds for the thread to end; one that never returns from the store is left behind
+LOOK_AT_END = 1.0  # seconds between two looks whether the job cannot go on, after a divergence was reported
 DEATH_GRACE = 3.0  # seconds for the main thread to notice a peer's death itself
 
 
@@ -43,7 +46,7 @@ class Watcher:
         self._wake = threading.Event()
         self._word = self._abort = False
         self._verdict: Mapping[str, Any] | None = None
-        self._asked = self._looked_at_setup = 0.0
+        self._asked = self._looked_at_setup = self._looked_at_end = 0.0
         self._lost_since: float | None = None
 
     def start(self) -> None:
@@ -74,7 +77,7 @@ class Watcher:
         self._stop.set()
         self._wake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._thread.join()
+            self._thread.join(STOPS_WITHIN)
         if self._last_words is not None:
             self._last_words.release()
         if self._demand is not None:
@@ -86,37 +89,32 @@ class Watcher:
             self._wake.clear()
             if self._stop.is_set():
                 return
-            try:
-                self.look()
-                self._lost_since = None
-            except StoreLostError as error:
-                if not self._session.options.rehearsal and not self._aborts() and self._step_aside(error):
-                    if self._last_words is not None:
-                        self._last_words.release()
-                    return
-            except Exception as error:  # the watcher must never break a job
-                self._session.note(f"The watcher thread raised {type(error).__name__}: {str(error)[:200]}")
-                if self._session.background is not None:
-                    self._session.warn(f"the runtime checks raised {type(error).__name__} and may miss something.")
+            self._session.guard.run(self._step)
+            if self._last_words is not None and not self._session.active and self._session.ending.verdict is None:
+                self._last_words.release()  # the checks have stepped aside: an abort ends the process at once
 
-    def _aborts(self) -> bool:
-        return self._last_words is not None and self._last_words.begun
+    def _step(self) -> None:
+        try:
+            self.look()
+            self._lost_since = None
+        except StoreLostError as error:
+            if self._last_words is None or not self._last_words.begun:
+                self._bear(error)
 
-    def _step_aside(self, error: StoreLostError) -> bool:
-        """Whether the store has not answered for too long; in lockstep the main thread detects that itself."""
-        if self._session.background is None:
-            return True
+    def _bear(self, error: StoreLostError) -> None:
+        """The store does not answer; if that lasts, the checks end."""
         now = time.monotonic()
         self._lost_since = self._lost_since or now
         if now - self._lost_since < PATIENCE:
             self._stop.wait(1.0)
-            return False
-        self._session.stand_down(f"the checks are off from now on. {error}", tell=False)
-        return True
+        else:
+            raise error
 
     def rest(self) -> float:
         """Seconds until the next look, if the thread is not woken."""
-        background = self._session.background
+        joining, background = self._session.joining, self._session.background
+        if joining is not None:
+            return min(TICK, joining.rest())
         return TICK if background is None else min(TICK, background.rest())
 
     def look(self) -> None:
@@ -128,8 +126,13 @@ class Watcher:
         if folder is not None and not self._told_launcher and folder.marked("timeout"):
             self._told_launcher = True
             folder.put_state(session.me, {"state": "late", **session.where()})
+        session.health.look()
+        if session.joining is not None and not session.joins():
+            return
         if session.background is not None:
             self._look_behind(session.background)
+        elif not session.active and session.ending.verdict is None:
+            return  # no answer: others must not wait for a process without checks
         else:
             self._look_at_setup()
             question = session.exchange.asked()
@@ -156,6 +159,7 @@ class Watcher:
             background.tick()
         if self._demand is not None and self._demand.asked():
             background.leader.report_on_demand()
+            write_error(session.health_line())
         if word:
             background.answer()
         interval = background.cadence.interval
@@ -180,6 +184,11 @@ class Watcher:
         if session.options.on_divergence == "report":
             session.ending.tell()
             session.active = False
+            now = time.monotonic()
+            if now - self._looked_at_end > LOOK_AT_END and session.count > 1:
+                self._looked_at_end = now
+                if session.exchange.is_ending():
+                    session.ending.leave()
             return
         if session.background is not None:
             session.background.journal.stop()

@@ -23,20 +23,14 @@ def install_device_barriers(observer: Observer, patches: Patches) -> None:
     utils = module("jax.experimental.multihost_utils")
     need_parameters(need(utils, "assert_equal"), "in_tree", "fail_message")
 
-    def make(original: Any) -> Any:
-        def assert_equal(in_tree: Any, fail_message: str = "") -> Any:
-            if observer.closed:
-                return original(in_tree, fail_message)
-            found = _NAME.match(str(fail_message))
-            if found is not None:
-                announce(observer.session, "sync_global_devices", name=found[1])
-            else:
-                _announce_value(observer, in_tree)
-            return original(in_tree, fail_message)
+    def before(in_tree: Any, fail_message: str = "") -> None:
+        found = _NAME.match(str(fail_message))
+        if found is not None:
+            announce(observer.session, "sync_global_devices", name=found[1])
+        else:
+            _announce_value(observer, in_tree)
 
-        return assert_equal
-
-    patches.replace(utils, "assert_equal", make)
+    patches.around(utils, "assert_equal", before)
 
 
 def _announce_value(observer: Observer, tree: Any) -> None:
@@ -73,19 +67,15 @@ def install_client_barriers(observer: Observer, patches: Patches) -> None:
     """
     client = need(module("jaxlib._jax"), "DistributedRuntimeClient")
 
-    def make(original: Any) -> Any:
-        def wait_at_barrier(self: Any, barrier_id: str, *args: Any, **named: Any) -> Any:
-            if threading.current_thread() is threading.main_thread() and not observer.closed:
-                limit = named.get("timeout_in_ms", args[0] if args else None)
-                announce(
-                    observer.session,
-                    "wait_at_barrier",
-                    name=str(barrier_id),
-                    processes=barrier_members((barrier_id, *args), named),
-                    within=None if limit is None else float(limit) / 1000,
-                )
-            return original(self, barrier_id, *args, **named)
+    def before(_client: Any, barrier_id: str, *args: Any, **named: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            limit = named.get("timeout_in_ms", args[0] if args else None)
+            announce(
+                observer.session,
+                "wait_at_barrier",
+                name=str(barrier_id),
+                processes=barrier_members((barrier_id, *args), named),
+                within=None if limit is None else float(limit) / 1000,
+            )
 
-        return wait_at_barrier
-
-    patches.replace(client, "wait_at_barrier", make)
+    patches.around(client, "wait_at_barrier", before)

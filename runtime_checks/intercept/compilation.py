@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spmdlint.runtime_checks.intercept.observer import Observer
+from spmdlint.runtime_checks.intercept.observer import Compiled, Observer
 from spmdlint.runtime_checks.intercept.seam import Patches, module, need, need_parameters
 
 
@@ -13,21 +13,23 @@ def install_compiler(observer: Observer, patches: Patches) -> None:
     compiler = module("jax._src.compiler")
     need_parameters(need(compiler, "compile_or_get_cached"), "backend", "computation", "devices")
 
-    def make(original: Any) -> Any:
-        def watched(backend: Any, computation: Any, devices: Any, *args: Any, **named: Any) -> Any:
-            assignment = list(devices.flat) if hasattr(devices, "flat") else list(devices)
-            options = named.get("compile_options", args[0] if args else None)
-            seen = observer.lowered(computation.operation, assignment, options)
-            if seen is None:
-                return original(backend, computation, devices, *args, **named)
-            with observer.compiling(seen):
-                executable = original(backend, computation, devices, *args, **named)
+    def before(_backend: Any, computation: Any, devices: Any, *args: Any, **named: Any) -> Compiled | None:
+        assignment = list(devices.flat) if hasattr(devices, "flat") else list(devices)
+        options = named.get("compile_options", args[0] if args else None)
+        seen = observer.lowered(computation.operation, assignment, options)
+        if seen is not None:
+            observer.compiling(seen)
+        return seen
+
+    def after(seen: Compiled | None, executable: Any, *_args: Any, **_named: Any) -> None:
+        if seen is not None:
             observer.compiled(executable, seen)
-            return executable
 
-        return watched
+    def lastly(seen: Compiled | None) -> None:
+        if seen is not None:
+            observer.compiling(None)
 
-    patches.replace(compiler, "compile_or_get_cached", make)
+    patches.around(compiler, "compile_or_get_cached", before, after, lastly)
 
 
 def install_lowerings(observer: Observer, patches: Patches) -> None:
@@ -36,16 +38,11 @@ def install_lowerings(observer: Observer, patches: Patches) -> None:
     computation = need(pxla, "MeshComputation")
     need(computation, "compile")
 
-    def make(original: Any) -> Any:
-        def watched(self: Any, *args: Any, **named: Any) -> Any:
-            executable = original(self, *args, **named)
-            execute = getattr(executable, "unsafe_call", None)
-            if hasattr(execute, "xla_executable"):
-                info = getattr(executable, "_all_args_info", None)
-                lowered = getattr(getattr(self, "_hlo", None), "operation", None)
-                observer.adopt(execute, lowered, getattr(info, "debug_info", None))
-            return executable
+    def after(_seen: None, executable: Any, lowering: Any, *_args: Any, **_named: Any) -> None:
+        execute = getattr(executable, "unsafe_call", None)
+        if hasattr(execute, "xla_executable"):
+            info = getattr(executable, "_all_args_info", None)
+            lowered = getattr(getattr(lowering, "_hlo", None), "operation", None)
+            observer.adopt(execute, lowered, getattr(info, "debug_info", None))
 
-        return watched
-
-    patches.replace(computation, "compile", make)
+    patches.around(computation, "compile", after=after)

@@ -19,29 +19,26 @@ def install_jit_calls(observer: Observer, patches: Patches) -> None:
     thread = observer.thread
     identities = Identities()
 
-    def make(original: Any) -> Any:
-        def watched(*args: Any, jaxpr: Any, name: Any, **named: Any) -> Any:
-            static, thread.static = thread.static, None
-            fun, thread.fun = thread.fun, None
-            tree, thread.tree = thread.tree, None
-            debug = identities.users(fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
-            context = Context(
-                name=name_of(fun, str(name), sys._getframe(1)),
-                source=getattr(debug, "func_src_info", None),
-                values=args,
-                names=getattr(debug, "arg_names", None),
-                static=static or {},
-                tree=tree,
-            )
-            previous, thread.context = thread.context, context
-            try:
-                return original(*args, jaxpr=jaxpr, name=name, **named)
-            finally:
-                thread.context = previous
+    def before(*args: Any, jaxpr: Any, name: Any, **_named: Any) -> tuple[Context | None]:
+        previous = thread.context
+        static, thread.static = thread.static, None
+        fun, thread.fun = thread.fun, None
+        tree, thread.tree = thread.tree, None
+        debug = identities.users(fun, getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None))
+        thread.context = Context(
+            name=name_of(fun, str(name), sys._getframe(1)),
+            source=getattr(debug, "func_src_info", None),
+            values=args,
+            names=getattr(debug, "arg_names", None),
+            static=static or {},
+            tree=tree,
+        )
+        return (previous,)
 
-        return watched
+    def lastly(seen: tuple[Context | None] | None) -> None:
+        thread.context = seen[0] if seen is not None else None
 
-    patches.replace(pjit, "_pjit_call_impl_python", make)
+    patches.around(pjit, "_pjit_call_impl_python", before, lastly=lastly)
 
 
 def install_static_arguments(observer: Observer, patches: Patches) -> None:
@@ -51,17 +48,12 @@ def install_static_arguments(observer: Observer, patches: Patches) -> None:
     need_parameters(original, "args", "kwargs")
     thread = observer.thread
 
-    def make(original: Any) -> Any:
-        def watched(fun: Any, info: Any, args: Any, kwargs: Any) -> Any:
-            result = original(fun, info, args, kwargs)
-            # After the original: tracing also calls this for the functions inside.
-            thread.static, thread.fun = static_arguments(info, args, kwargs), fun
-            thread.tree = getattr(result[0], "in_tree", None)
-            return result
+    def after(_seen: None, result: Any, fun: Any, info: Any, args: Any, kwargs: Any) -> None:
+        # After the original: tracing also calls this for the functions inside.
+        thread.static, thread.fun = static_arguments(info, args, kwargs), fun
+        thread.tree = getattr(result[0], "in_tree", None)
 
-        return watched
-
-    patches.replace(pjit, "_infer_params", make)
+    patches.around(pjit, "_infer_params", after=after)
 
 
 def static_arguments(info: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, str]:

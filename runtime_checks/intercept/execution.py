@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spmdlint.runtime_checks.fingerprint import Program
 from spmdlint.runtime_checks.intercept.observer import Observer
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, module, need
 
@@ -21,17 +22,11 @@ def install_dispatch(observer: Observer, patches: Patches) -> None:
     for slot in ("xla_executable", "in_handler", "out_handler", "name", "__weakref__"):
         need(execute, slot)
 
-    def make(original: Any) -> Any:
-        def watched(self: Any, *args: Any) -> Any:
-            seen = observer.executing(self, args)
-            outputs = original(self, *args)
-            if seen is not None:
-                observer.executed(*seen, args, outputs)
-            return outputs
+    def after(seen: tuple[Program, str] | None, outputs: Any, _execute: Any, *args: Any) -> None:
+        if seen is not None:
+            observer.executed(*seen, args, outputs)
 
-        return watched
-
-    patches.replace(execute, "__call__", make)
+    patches.around(execute, "__call__", lambda execute, *args: observer.executing(execute, args), after)
 
 
 def install_every_call(observer: Observer, patches: Patches) -> None:
@@ -41,14 +36,10 @@ def install_every_call(observer: Observer, patches: Patches) -> None:
     if "xla_executable" not in getattr(data, "_fields", ()):
         raise MissingSeamError("MeshExecutableFastpathData has no xla_executable")
 
-    def make(original: Any) -> Any:
-        def factory(*args: Any, **named: Any) -> Any:
-            built = original(*args, **named)
-            return None if observer.spans(built.xla_executable) else built
+    def off_the_path(built: Any) -> Any:
+        return None if observer.spans(built.xla_executable) else built
 
-        return factory
-
-    patches.replace(pxla, "MeshExecutableFastpathData", make)
+    patches.around(pxla, "MeshExecutableFastpathData", instead=off_the_path)
     clear_fast_paths()
 
 

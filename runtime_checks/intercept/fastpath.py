@@ -56,7 +56,7 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
     JAX leaves the caches cold between two calls, so each attribute read here costs a tenth of the whole budget. Hence
     the thread is not checked if the line is the expected one (``Journal.expect``).
     """
-    note, get_frame = journal.note, sys._getframe
+    note, get_frame, failed = journal.note, sys._getframe, journal.failed
     event = journal.event_to_come(program)
 
     def look(frame: FrameType) -> Event:
@@ -65,15 +65,21 @@ def _noting(journal: Journal, program: Program, real: Any, layout: Any) -> tuple
         return event
 
     def to_xla_layout(_dtype: Any) -> Any:
-        frame = get_frame(1)
-        if frame.f_lasti == event.expected and frame.f_code is event.code:
-            note(event)
-        else:
-            note(look(frame))
+        try:
+            frame = get_frame(1)
+            if frame.f_lasti == event.expected and frame.f_code is event.code:
+                note(event)
+            else:
+                note(look(frame))
+        except Exception as error:
+            failed(error)
         return layout
 
     def to_real_layout(dtype: Any) -> Any:
-        note(look(get_frame(1)))
+        try:
+            note(look(get_frame(1)))
+        except Exception as error:
+            failed(error)
         return real._to_xla_layout(dtype)
 
     def mend(other: Any) -> None:
@@ -94,37 +100,36 @@ def install_fast_calls(observer: Observer, patches: Patches) -> None:
     start = _any_layout()
     journal = observer.session.journal
 
-    def make_factory(original: Any) -> Any:
-        def factory(*args: Any, **named: Any) -> Any:
-            built = original(*args, **named)
-            known = observer.thread.known
-            if known is None or not observer.spans(built.xla_executable) or not known.program.communicates:
-                return built
-            layouts = list(built.in_device_local_layouts)
-            if not layouts:
-                return None  # without arguments there is no layout: such a call goes through Python
-            layouts[0] = LayoutHook(journal, known.program, layouts[0], start)
-            return built._replace(in_device_local_layouts=layouts)
+    def hooked(built: Any) -> Any:
+        known = observer.thread.known
+        if known is None or not observer.spans(built.xla_executable) or not known.program.communicates:
+            return built
+        layouts = list(built.in_device_local_layouts)
+        if not layouts:
+            return None  # without arguments there is no layout: such a call goes through Python
+        probe = observer.thread.probe
+        layouts[0] = LayoutHook(journal if probe is None else probe.journal, known.program, layouts[0], start)
+        return built._replace(in_device_local_layouts=layouts)
 
-        return factory
+    def see(hook: LayoutHook, caller: FrameType, rest: Any) -> None:
+        layout = _layout_of(rest[-1][0])
+        if layout is None:
+            hook.called(caller)  # C++ asks only arrays for their layout: values from the host are seen here
+        elif hook.real is None:
+            hook.mend(layout)  # the layout that C++ compares with next time, so that it stays on the fast path
 
     def make_shard_args(original: Any) -> Any:
         def shard_args(shardings: Any, layouts: Any, *rest: Any, **named: Any) -> Any:
             if len(layouts) == 1 and layouts[0].__class__ is LayoutHook:
-                hook, value = layouts[0], rest[-1][0]
-                layout = _layout_of(value)
-                if layout is None:
-                    # C++ asks only arrays for their layout: values from the host are seen here.
-                    hook.called(sys._getframe(1))
-                elif hook.real is None:
-                    hook.mend(layout)  # the layout that C++ compares with next time, so that it stays on the fast path
+                hook = layouts[0]
                 layouts = [hook.real]
+                patches.guard.run(see, hook, sys._getframe(1), rest)
             return original(shardings, layouts, *rest, **named)
 
         return shard_args
 
     patches.replace(pxla, "shard_args", make_shard_args)
-    patches.replace(pxla, "MeshExecutableFastpathData", make_factory)
+    patches.around(pxla, "MeshExecutableFastpathData", instead=hooked)
     clear_fast_paths()
 
 

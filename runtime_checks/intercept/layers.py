@@ -46,21 +46,23 @@ class Interception:
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
+        self._guard = observer.guard
         self.state: dict[str, str] = {}
         self._patches: list[Patches] = []
-        with suppress(MissingSeamError):
+        with suppress(Exception):
             hide_frames()
 
     def add(self, layer: Layer) -> None:
         """Install one layer, or note why that is impossible."""
-        patches = Patches()
+        patches = Patches(self._guard)
         try:
             if not layer.wanted():
                 return
             layer.install(self.observer, patches)
-        except MissingSeamError as missing:
+        except Exception as error:  # a seam that is there may still be another one than it was
             patches.undo()
-            self.state[layer.name] = f"off: {missing}; {layer.lost}"
+            why = str(error) if isinstance(error, MissingSeamError) else f"{type(error).__name__}: {str(error)[:200]}"
+            self.state[layer.name] = f"off: {why}; {layer.lost}"
             return
         self.state[layer.name] = "on"
         self._patches.append(patches)
@@ -71,7 +73,7 @@ class Interception:
         for patches in reversed(self._patches):
             patches.undo()
         if self._patches:
-            with suppress(MissingSeamError):
+            with suppress(Exception):
                 clear_fast_paths()  # executables that were kept off JAX's fast path return to it
         self._patches.clear()
 

@@ -21,31 +21,19 @@ def install_pmap(observer: Observer, patches: Patches) -> None:
         raise MissingSeamError("_PmapFastpathData has no xla_executable")
     thread = observer.thread
 
-    def make_call(original: Any) -> Any:
-        def watched(fun: Any, *args: Any, **named: Any) -> Any:
-            debug = getattr(fun, "debug_info", None)
-            # The executable is called after this returns; the execution removes the context.
-            thread.context = Context(
-                name=str(named.get("name")),
-                source=getattr(debug, "func_src_info", None),
-                values=args,
-                names=getattr(debug, "arg_names", None),
-                loose=True,
-            )
-            try:
-                return original(fun, *args, **named)
-            except BaseException:
-                thread.context = None
-                raise
+    def before(fun: Any, *args: Any, **named: Any) -> None:
+        debug = getattr(fun, "debug_info", None)
+        # The executable is called after this returns; the execution removes the context.
+        thread.context = Context(
+            name=str(named.get("name")),
+            source=getattr(debug, "func_src_info", None),
+            values=args,
+            names=getattr(debug, "arg_names", None),
+            loose=True,
+        )
 
-        return watched
+    def off_the_path(built: Any) -> Any:
+        return None if observer.spans(built.xla_executable) else built
 
-    def make_data(original: Any) -> Any:
-        def factory(*args: Any, **named: Any) -> Any:
-            built = original(*args, **named)
-            return None if observer.spans(built.xla_executable) else built
-
-        return factory
-
-    patches.replace(pxla, "xla_pmap_impl_lazy", make_call)
-    patches.replace(api, "_PmapFastpathData", make_data)
+    patches.around(pxla, "xla_pmap_impl_lazy", before)
+    patches.around(api, "_PmapFastpathData", instead=off_the_path)

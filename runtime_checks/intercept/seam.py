@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from spmdlint.runtime_checks.guard import Guard
+
 
 class MissingSeamError(Exception):
     """JAX lacks something that a layer hooks into; the text says what."""
@@ -16,12 +18,16 @@ class MissingSeamError(Exception):
 class Patches:
     """The replacements of one layer; all are undone together."""
 
-    def __init__(self) -> None:
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
         self._done: list[tuple[Any, str, Any, Any]] = []
+        self._undone = False
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace ``owner.name`` by ``make(original)``."""
         original = need(owner, name)
+        if not callable(original):
+            raise MissingSeamError(f"{_name(owner)}.{name} is nothing that can be called")
         replacement = make(original)
         try:
             setattr(owner, name, replacement)
@@ -29,8 +35,47 @@ class Patches:
             raise MissingSeamError(f"{_name(owner)}.{name} cannot be replaced") from error
         self._done.append((owner, name, original, replacement))
 
+    def around(
+        self,
+        owner: Any,
+        name: str,
+        before: Callable[..., Any] | None = None,
+        after: Callable[..., Any] | None = None,
+        lastly: Callable[[Any], Any] | None = None,
+        instead: Callable[..., Any] | None = None,
+    ) -> None:
+        """Run steps of the checks around each call of ``owner.name``, which is called once whatever they do.
+
+        ``before`` gets the arguments, and returns what ``after`` gets with the result and the arguments, and ``lastly``
+        alone, also after an exception. ``instead`` gets the result and returns the one to use; if it fails, that is
+        the original result.
+        """
+        run = self.guard.run
+
+        def make(original: Any) -> Any:
+            def watched(*args: Any, **named: Any) -> Any:
+                if self._undone:
+                    return original(*args, **named)
+                seen = None if before is None else run(before, *args, **named)
+                done: list[Any] = []
+                try:
+                    result = original(*args, **named)
+                finally:
+                    if lastly is not None:
+                        run(lastly, seen)
+                if after is not None:
+                    run(after, seen, result, *args, **named)
+                if instead is not None:
+                    run(lambda: done.append(instead(result)))
+                return done[0] if done else result
+
+            return watched
+
+        self.replace(owner, name, make)
+
     def undo(self) -> None:
-        """Restore the originals, except where other code has replaced them since."""
+        """Restore the originals, except where other code has replaced them since; the steps are not run any more."""
+        self._undone = True
         for owner, name, original, replacement in reversed(self._done):
             if inspect.getattr_static(owner, name, None) is replacement:
                 setattr(owner, name, original)

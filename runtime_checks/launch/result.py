@@ -15,6 +15,7 @@ from spmdlint.runtime_checks.recording import read, read_omitted, read_programs
 from spmdlint.runtime_checks.report import ProcessReport, Report, Verdict, diverged, from_data, reported
 from spmdlint.runtime_checks.sentences import call_words, name_processes, place, shortened
 
+UNPLACED = 4  # functions that are named
 TIMEOUT_STATUS = 124
 INTERRUPTED_STATUS = 130
 
@@ -84,6 +85,8 @@ def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: C
     processes = name_processes(states)
     if mode == "off":
         return "unchecked", f"{processes} ended; nothing was compared (mode off)."
+    if any("dispatch" in ((state or {}).get("off") or ()) for state in states.values()):
+        return "unchecked", f"{processes} ended, but this JAX does not tell the checks of its calls (dispatch is off)."
     if len(states) == 1:
         return "clean", f"{processes} ended; there was only one, so nothing was compared; use -n 2 or more."
     if not joined:
@@ -97,17 +100,42 @@ def _agreed(mode: str, states: Mapping[int, Mapping[str, Any] | None], joined: C
         return "clean", f"{name_processes(silent)} ended {ended}, and those that were compared agreed."
     counts = [sum(dict(state.get("counts") or {}).values()) for state in states.values() if state is not None]
     if not any(counts):
-        return "clean", f"{processes} ended; they made no parallel calls."
+        return "clean", f"{processes} ended; they made no parallel calls.{_unseen(states)}"
     made = f"{counts[0]} parallel calls" if counts[0] != 1 else "1 parallel call"
     if len(counts) < len(states) or len(set(counts)) > 1:  # not every process takes part in every call
         made = "parallel calls"
-    return "clean", f"{processes} made the same {made}."
+    return "clean", f"{processes} made the same {made}.{_unseen(states)}{_uncompared(mode, states)}"
+
+
+def _unseen(states: Mapping[int, Mapping[str, Any] | None]) -> str:
+    """What the layers that were off could not see."""
+    off = sorted({str(name) for state in states.values() for name in (state or {}).get("off") or ()})
+    if not off:
+        return ""
+    verb = "was" if len(off) == 1 else "were"
+    return f" Not all was seen: {', '.join(off)} {verb} off (the guide says what each layer sees)."
+
+
+def _uncompared(mode: str, states: Mapping[int, Mapping[str, Any] | None]) -> str:
+    """Where a swap of arrays of one shape would not have been noticed."""
+    if mode == "background":
+        return " Not compared: which of several arrays of one shape was passed (use lockstep, or assert_equal)."
+    names = sorted({str(name) for state in states.values() for name in (state or {}).get("unplaced") or ()})
+    if not names:
+        return ""
+    shown = ", ".join(names[:UNPLACED]) + (f" and {len(names) - UNPLACED} more" if len(names) > UNPLACED else "")
+    return (
+        f" Not compared: which of several replicated arrays, which the program itself made, was passed to {shown} "
+        "(use assert_equal)."
+    )
 
 
 def after_death(
     folder: Path, ended: Mapping[int, Ended], states: Mapping[int, Mapping[str, Any] | None]
 ) -> Report | None:
     """The verdict over the recordings of processes that could no longer report it themselves."""
+    if any((told or {}).get("state") == "aside" for told in states.values()):
+        return None  # its checks failed: what it recorded is not all
     histories, programs, omitted = {}, {}, {}
     for number, told in states.items():
         status = ended[number].status if number in ended else None

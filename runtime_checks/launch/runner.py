@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import runpy
 import sys
 import types
@@ -14,7 +13,7 @@ from typing import Any
 from spmdlint.runtime_checks.api import enable, left_by
 from spmdlint.runtime_checks.launch.cluster import die_with_launcher, join_cluster
 from spmdlint.runtime_checks.launch.ledgers import explain
-from spmdlint.runtime_checks.options import MODE_VARIABLE, choose
+from spmdlint.runtime_checks.options import choose
 
 USAGE = """usage: python -m spmdlint.runtime_checks (script.py | -m module) [args...]
        python -m spmdlint.runtime_checks --explain LEDGER_FOLDER"""
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _begin() -> None:
     join_cluster()
-    enable(os.environ.get(MODE_VARIABLE) or "lockstep")
+    enable()
 
 
 def run_script(words: list[str]) -> None:

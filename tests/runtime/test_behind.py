@@ -21,7 +21,7 @@ from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.store import Store, StoreLostError
 from spmdlint.runtime_checks.watch import Watcher
-from tests.runtime.fakes import Behind, FakeClient, program
+from tests.runtime.fakes import Behind, FakeClient, joining, program
 
 Start = Callable[..., Behind]
 
@@ -193,7 +193,7 @@ def test_a_restarted_process_ends_the_checks_for_all(start: Start, capfd: pytest
     for me in range(3):
         job.make(me, "step", times=50)
     again = Session(Store(job.client, "job"), 1, 3, Options(mode="background", on_divergence="report"))
-    assert not again.exchange.register("another")
+    assert not joining(again, token="another").register()
     again.stand_down("process 1 was restarted within the job, so its calls cannot be compared.")
     limit = time.monotonic() + 30
     others = [job.sessions[0], job.sessions[2]]
@@ -221,9 +221,10 @@ def test_a_store_that_is_gone_for_long_ends_the_checks(
 ) -> None:
     session = Session(Store(FakeClient(), "job"), 0, 2, Options(mode="background", on_divergence="report"))
     watcher = Watcher(session)
-    assert not watcher._step_aside(StoreLostError("no answer")), "it may come back"
+    session.guard.run(watcher._bear, StoreLostError("no answer"))
+    assert session.active, "it may come back"
     monkeypatch.setattr(watch, "PATIENCE", 0.0)
-    assert watcher._step_aside(StoreLostError("no answer"))
+    session.guard.run(watcher._bear, StoreLostError("no answer"))
     assert not session.active
     assert capfd.readouterr().err.count("off from now on") == 1
     watcher.stop()

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.intercept.context import static_arguments
 from spmdlint.runtime_checks.intercept.seam import MissingSeamError, Patches, need_parameters
 from spmdlint.runtime_checks.provenance import UNKNOWN, Provenance, conflicts, tag
@@ -35,14 +36,20 @@ def test_each_missing_seam_switches_off_its_layer_alone() -> None:
     from spmdlint.runtime_checks.intercept import install
     from spmdlint.runtime_checks.intercept.observer import Observer
     import importlib
-    whole = install(Observer(None))
+    from types import SimpleNamespace
+    from spmdlint.runtime_checks.guard import Guard
+
+    def none():
+        return SimpleNamespace(guard=Guard(print))
+
+    whole = install(Observer(none()))
     assert set(whole.state.values()) == {"on"}, whole.state
     whole.remove()
     for name, break_it in SEAMS.items():
         holders = [pxla, compiler, pjit, multihost_utils, jaxlib._jax, pxla.ExecuteReplicated]
         before = [dict(vars(one)) for one in holders]
         exec(break_it)
-        state = install(Observer(None))
+        state = install(Observer(none()))
         off = [layer for layer, words in state.state.items() if words != "on"]
         assert off == [name], (name, state.state)
         assert "off: " in state.state[name] and "; " in state.state[name]
@@ -59,13 +66,16 @@ def test_each_missing_seam_switches_off_its_layer_alone() -> None:
 
 
 def test_patches_are_undone_but_not_over_anothers() -> None:
-    owner = SimpleNamespace(a=1, b=2)
-    patches = Patches()
-    patches.replace(owner, "a", lambda original: original + 10)
-    patches.replace(owner, "b", lambda original: original + 10)
+    owner = SimpleNamespace(a=lambda: 1, b=lambda: 2, d=4)
+    patches = Patches(Guard(print))
+    patches.replace(owner, "a", lambda original: lambda: original() + 10)
+    patches.replace(owner, "b", lambda original: lambda: original() + 10)
+    assert (owner.a(), owner.b()) == (11, 12)
     owner.b = 99
     patches.undo()
-    assert (owner.a, owner.b) == (1, 99)
+    assert (owner.a(), owner.b) == (1, 99)
+    with pytest.raises(MissingSeamError, match="can be called"):
+        patches.replace(owner, "d", lambda original: original)
     with pytest.raises(MissingSeamError, match="no SimpleNamespace"):
         patches.replace(owner, "c", lambda original: original)
 

@@ -8,6 +8,7 @@ from spmdlint.runtime_checks import listener
 from spmdlint.runtime_checks.errors import ChecksFailedError
 from spmdlint.runtime_checks.exchange import Exchange
 from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.records import Message, UnknownRecordError
 from spmdlint.runtime_checks.session import Session
 from spmdlint.runtime_checks.store import Store, StoreLostError
 from tests.runtime.fakes import FakeClient, Job, call
@@ -60,15 +61,34 @@ def test_a_store_that_is_gone_fails_a_rehearsal(tmp_path: object) -> None:
         call(session, "step", (0, 1))
 
 
+STRANGE = (
+    "",
+    "not json",
+    "[1, 2]",
+    '"text"',
+    "null",
+    "\x1b[31m",
+    '{"index": -1}',
+    '{"index": NaN}',
+    '{"index": 1e400}',
+    '{"index": "1"}',
+    '{"index": 1%s}' % ("0" * 5000),
+    '{"function": 5}',
+    '{"x": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    '{"function": "%s"}' % ("x" * (9 << 20)),
+)
+
+
 def test_what_is_read_is_data() -> None:
     client = FakeClient()
     store = Store(client, "job")
-    for text in ("not json", "[1, 2]", '"text"', "null"):
+    for text in STRANGE:
         client.key_value_set("job/key", text, allow_overwrite=True)
-        assert store.get("key") is None
-    assert store.put("once", {"a": 1})
-    assert not store.put("once", {"a": 2})
-    assert store.get("once") == {"a": 1}
+        with pytest.raises(UnknownRecordError, match="The record key"):
+            store.get("key", Message)
+    assert store.put("once", {"index": 1, "of a later release": []})
+    assert not store.put("once", {"index": 2})
+    assert store.get("once", Message) == {"index": 1}
 
 
 def test_who_leaves_the_checks_is_not_waited_for(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,97 @@
+"""Calls that may never return, made so that the thread of the program that needs their result waits only so long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+OWN = "spmdlint-"  # the beginning of the names of this package's own threads
+MOST_BLOCKED = 4
+BLOCKED_AFTER = 10.0  # seconds, beyond its own time-out, after which a request counts as one that never returns
+
+
+class BlockedError(RuntimeError):
+    """A call did not return in time."""
+
+
+def is_own_thread() -> bool:
+    """Whether this is a thread of the checks, which may block without harm."""
+    return threading.current_thread().name.startswith(OWN)
+
+
+class BoundedLock:
+    """A lock that is not waited for longer than a request to the store: another thread may hold it and never return."""
+
+    def __init__(self, within: float) -> None:
+        self._lock = threading.RLock()
+        self._within = within
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=-1 if is_own_thread() else self._within):
+            raise BlockedError(f"another thread of the checks has been at work for more than {self._within:.0f} s")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class _Task(Generic[T]):
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call = call
+        self._done = threading.Event()
+        self._result: T
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._result = self._call()
+        except BaseException as error:  # it is raised in the thread that waits
+            self._error = error
+        self._done.set()
+
+    def result(self, within: float) -> T:
+        if not self._done.wait(within):
+            raise BlockedError(f"no answer within {within:.0f} s")
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+class Bounded:
+    """Makes calls in daemon threads. One that never returns is left alone; after some of them, no more are made."""
+
+    def __init__(self) -> None:
+        self._idle: SimpleQueue[SimpleQueue[_Task[Any]]] = SimpleQueue()
+        self._blocked = 0
+        self._start()  # now: none can be started any more when the interpreter exits
+
+    def run(self, call: Callable[[], T], within: float) -> T:
+        """The result of a call; raises :class:`BlockedError` after ``within`` seconds."""
+        if is_own_thread():
+            return call()
+        if self._blocked >= MOST_BLOCKED:
+            raise BlockedError("earlier calls have not returned")
+        if self._idle.empty():
+            try:
+                self._start()
+            except RuntimeError:
+                return call()
+        task = _Task(call)
+        self._idle.get().put(task)
+        try:
+            return task.result(within)
+        except BlockedError:
+            self._blocked += 1
+            raise
+
+    def _start(self) -> None:
+        inbox: SimpleQueue[_Task[Any]] = SimpleQueue()
+        threading.Thread(target=self._serve, args=(inbox,), name=f"{OWN}store", daemon=True).start()
+        self._idle.put(inbox)
+
+    def _serve(self, inbox: SimpleQueue[_Task[Any]]) -> None:
+        while True:
+            inbox.get().run()
+            self._idle.put(inbox)

@@ -1,0 +1,43 @@
+"""The guard: whatever breaks in the checks, the program goes on as it would without them.
+
+Every entry of the checks into a process of the program goes through :meth:`Guard.run`: a seam, a wrapper, a thread, the
+start, the end. Only what the checks raise on purpose passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from spmdlint.runtime_checks.ending import write_error
+from spmdlint.runtime_checks.errors import ChecksFailedError, DivergenceError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+ON_PURPOSE = (DivergenceError, ChecksFailedError)
+
+
+class Guard:
+    """Runs steps of the checks. ``failed`` decides what a failure means: it may raise :class:`ChecksFailedError`."""
+
+    def __init__(self, failed: Callable[[Exception], object]) -> None:
+        self._failed = failed
+
+    def run(self, step: Callable[P, T], *args: P.args, **named: P.kwargs) -> T | None:
+        """The result of a step, or None if it failed."""
+        try:
+            return step(*args, **named)
+        except ON_PURPOSE:
+            raise
+        except Exception as error:
+            self.failed(error)
+            return None
+
+    def failed(self, error: Exception) -> None:
+        """Act on a failure, where even that may fail."""
+        try:
+            self._failed(error)
+        except ON_PURPOSE:
+            raise
+        except Exception as worse:
+            write_error(f"spmdlint: the runtime checks failed ({type(error).__name__}, then {type(worse).__name__}).\n")

@@ -1,0 +1,160 @@
+"""What follows a divergence in a job without the launcher, and what is said of how a process ended."""
+
+from __future__ import annotations
+
+import re
+import typing
+from pathlib import Path
+
+import pytest
+
+from spmdlint.runtime_checks import enable
+from spmdlint.runtime_checks.options import Mode, Policy, choose
+from spmdlint.runtime_checks.printable import plain
+from spmdlint.runtime_checks.provenance import UNKNOWN, Unplaced
+from spmdlint.runtime_checks.report import ProcessReport, Report, as_text
+from tests.runtime.fakes import Job, call
+from tests.runtime.jobs import PROMPT, alone, rehearse
+
+PROGRAM = """
+from spmdlint import runtime_checks
+from spmdlint.runtime_checks import stuck
+stuck.STANDS = 2.0  # seconds; 20 in a real job
+number = int(sys.argv[1])
+jax.distributed.initialize("localhost:{port}", 2, number)
+runtime_checks.enable(MODE)
+mesh = Mesh(np.array(jax.devices()), ("data",))
+x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(2, np.float32))
+train = jax.jit(lambda v: jnp.sum(v))
+evaluate = jax.jit(lambda v: jnp.mean(v))
+for step in range(8):
+    if number == 1 and step == 5:
+        END
+    train(x).block_until_ready()
+    time.sleep(0.1)
+print("through", flush=True)
+"""
+
+
+def run(tmp_path: Path, mode: str, end: str, **environment: str) -> list[tuple[int | None, str]]:
+    program = PROGRAM.replace("MODE", repr(mode)).replace("END", end)
+    return alone(tmp_path, program, environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("break", "process 1 finished after 5 parallel calls"),
+        ("sys.exit(4)", r"process 1 exited by sys.exit at alone.py:\d+ \(exit status 4\) after 5 parallel calls"),
+        (
+            "raise OSError('token=SECRET')",
+            r"process 1 raised an exception at alone.py:\d+ \(OSError\) after 5 parallel",
+        ),
+    ],
+)
+def test_a_job_that_cannot_go_on_ends(end: str, words: str, tmp_path: Path) -> None:
+    """JAX would hold the process that has ended for 300 s, and abort it."""
+    ended = run(tmp_path, "background", end)
+    assert [status for status, _ in ended] == [3, 3], ended
+    assert re.search(words, ended[0][1]), ended
+    assert "cannot complete, at one line" in ended[1][1]
+    assert "SECRET" not in ended[0][1], "what an exception says stays on the process that raised it"
+    assert ("SECRET" in ended[1][1]) == ("SECRET" in end)
+    assert ("Process 1: exited" in ended[0][1]) == ("exit" in end)
+
+
+def test_the_status_of_the_end_can_be_chosen(tmp_path: Path) -> None:
+    ended = run(tmp_path, "background", "break", SPMDLINT_ON_DIVERGENCE="exit", SPMDLINT_EXIT_STATUS="17")
+    assert [status for status, _ in ended] == [17, 17], ended
+    with pytest.raises(ValueError, match="SPMDLINT_EXIT_STATUS"):
+        choose(None, None, {"SPMDLINT_EXIT_STATUS": "0"})
+
+
+def test_an_exit_that_was_caught_is_none(tmp_path: Path) -> None:
+    end = "\n        try:\n            sys.exit(4)\n        except SystemExit:\n            pass"
+    ended = run(tmp_path, "background", end)
+    assert [status for status, _ in ended] == [0, 0], ended
+    assert all("through" in output and "diverged" not in output for _, output in ended)
+
+
+def test_an_exception_that_is_swallowed_is_told_at_once(tmp_path: Path) -> None:
+    end = "\n        train = evaluate"
+    program = PROGRAM.replace("MODE", "'lockstep'").replace("END", end)
+    program = program.replace("    train(x).block_until_ready()", "    try:\n        train(x)\n    except Exception:\n"
+                              "        print('SWALLOWED', flush=True)")  # fmt: skip
+    for status, output in alone(tmp_path, program):
+        assert status == 3, output
+        told, _, rest = output.partition("SWALLOWED")
+        assert "diverged (sequence), raised as DivergenceError: call 6" in told
+        assert "What to do" in rest
+
+
+def test_a_clean_run_says_what_was_not_compared(tmp_path: Path) -> None:
+    program = """
+    norm = jax.jit(lambda p: jnp.sum(p))
+    replicated = NamedSharding(mesh, P())
+    params = {name: jax.make_array_from_callback((2,), replicated, lambda _: np.ones(2)) for name in ("a", "b", "c")}
+    for name in set(params):
+        norm(params[name])
+        jax.experimental.multihost_utils.sync_global_devices("step")
+    """
+    program = "    import jax.experimental.multihost_utils\n" + program
+    lockstep = rehearse(tmp_path, program)
+    assert lockstep.report["verdict"] == "clean", lockstep.output
+    background = rehearse(tmp_path, program, options=("--mode", "background"))
+    assert "Not compared: which of several arrays of one shape was passed" in background.report["message"]
+    assert lockstep.seconds < PROMPT
+
+
+class Replicated:
+    ndim = 1
+    is_fully_replicated = True
+
+
+def test_two_arrays_of_unknown_origin_at_one_place_are_noticed() -> None:
+    from spmdlint.runtime_checks.call import Call
+    from spmdlint.runtime_checks.fingerprint import Program
+
+    a, b = Replicated(), Replicated()
+    unplaced, program = Unplaced(), Program("norm", (0, 1))
+    for _ in range(3):
+        unplaced.look(Call(program, None, values=[a]))
+    assert unplaced.names == set(), "always the same one"
+    unplaced.look(Call(program, None, values=[b], tags="A" * len(UNKNOWN)))
+    assert unplaced.names == set(), "its origin is known"
+    unplaced.look(Call(program, None, values=[b]))
+    assert unplaced.names == {"norm"}
+
+
+def test_late_lines_name_only_who_is_late(capfd: pytest.CaptureFixture[str]) -> None:
+    import threading
+
+    from spmdlint.runtime_checks.options import Options
+
+    go = threading.Event()
+
+    def body(session: object) -> None:
+        if session.me == 1:  # type: ignore[attr-defined]
+            go.wait(6)
+        call(session, "step", (0, 1, 2, 3))  # type: ignore[arg-type]
+
+    job = Job(4, Options(late_after=1.0))
+    assert job.run(body) == {}
+    told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("spmdlint: late")]
+    assert told
+    assert all("late: process 1," in line for line in told)
+
+
+def test_what_comes_from_elsewhere_is_printed_plainly() -> None:
+    assert plain("a\x1b[31mb\x9bc\u202ed\n\te\xe9") == "a\ufffd[31mb\ufffdc\ufffdd\n\te\xe9"
+    assert plain("x" * 50, 10) == "x" * 7 + "..."
+    report = Report(
+        "diverged", "\x1b]0;title\x07", "sequence", processes={"0": ProcessReport("calling", function="\x1b")}
+    )
+    assert "\x1b" not in as_text(report)
+
+
+def test_a_type_checker_knows_the_words() -> None:
+    hints = typing.get_type_hints(enable)
+    assert hints["mode"] == Mode | None
+    assert hints["on_divergence"] == Policy | None

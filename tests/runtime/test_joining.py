@@ -1,0 +1,268 @@
+"""Either all processes of a job are checked, or none is."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spmdlint.runtime_checks import closing
+from spmdlint.runtime_checks import joining as joins
+from spmdlint.runtime_checks.joining import Decision, Joining, Member, close_door, decide
+from spmdlint.runtime_checks.options import Options
+from spmdlint.runtime_checks.session import Session
+from spmdlint.runtime_checks.store import Store
+from tests.runtime.fakes import FakeClient, Job, call, joining
+from tests.runtime.jobs import alone
+
+SAME = Member(token="t", version="1", mode="lockstep", policy="raise", tree_above=16)
+
+
+def member(**fields: Any) -> Member:
+    return Member(**{"version": "1", "mode": "lockstep", "policy": "raise", "tree_above": 16, **fields})
+
+
+def test_it_is_decided_for_the_checks_when_all_are_there_and_alike() -> None:
+    assert decide({0: SAME, 1: SAME}, 3, None) is None
+    assert decide({0: SAME, 1: SAME, 2: SAME}, 3, None) == Decision(True)
+    assert decide({0: SAME, 1: SAME, 2: SAME}, 3, 20.0) == Decision(True), "however late"
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (member(mode="background"), "the modes differ: process 0: lockstep; process 1: background"),
+        (member(version="2"), "releases of spmdlint differ: process 0: 1; process 1: 2"),
+        (member(policy="exit"), "on_divergence differs"),
+        (member(tree_above=4), "SPMDLINT_TREE_ABOVE differs"),
+        (member(off=("every-call",)), "process 1: without the layers every-call"),
+        (member(past=("jit_step",), site="train.py:9"), "process 1: at train.py:9, after jit_step had run"),
+        (None, "registration of process 1 cannot be read"),
+        (Member(), "process 1: unknown"),
+    ],
+)
+def test_two_that_differ_decide_at_once_against_them(other: Member | None, words: str) -> None:
+    found = decide({0: SAME, 1: other}, 9, None)
+    assert found is not None
+    assert not found.checked
+    assert words in found.reason
+    assert found.advice
+
+
+def test_a_past_that_is_the_same_at_the_same_line_is_none() -> None:
+    warm = member(past=("jit_step",), site="train.py:9")
+    assert decide({0: warm, 1: warm}, 2, None) == Decision(True)
+    assert decide({0: warm, 1: member(past=("jit_step",), site="train.py:10")}, 2, None) != Decision(True)
+
+
+def test_who_is_absent_is_named() -> None:
+    found = decide({0: SAME, 3: SAME}, 6, 20.4)
+    assert found is not None
+    assert found.reason == "processes 1-2, 4-5 have not called enable() within 20 s"
+
+
+class Counted(FakeClient):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed = self.read = 0
+
+    def key_value_dir_get(self, key: str) -> list[tuple[str, str]]:
+        self.listed += 1
+        return super().key_value_dir_get(key)
+
+    def key_value_try_get(self, key: str) -> str:
+        self.read += 1
+        return super().key_value_try_get(key)
+
+
+def crowd(client: FakeClient, count: int, present: range, within: float) -> list[Joining]:
+    found = []
+    for me in present:
+        session = Session(Store(client, "job"), me, count, Options())
+        found.append(joining(session, within))
+        assert found[-1].register()
+    return found
+
+
+@pytest.mark.parametrize("present", [range(64), range(1, 64), range(63)])
+def test_all_agree_though_nobody_reads_all_but_one(present: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where process 0 never comes: then who lost patience first has decided."""
+    monkeypatch.setattr(joins, "CLOSINGS_A_SECOND", 16)
+    client = Counted()
+    members = crowd(client, 64, present, 0.5)
+    threads = [threading.Thread(target=one.wait) for one in members]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    decisions = {one.decision for one in members}
+    assert len(decisions) == 1
+    (decision,) = decisions
+    assert decision is not None
+    assert decision.checked == (len(present) == 64)
+    assert client.listed < 64, "not all read all"
+    late = [me for me in range(64) if me not in present]
+    for one in crowd(client, 64, range(late[0], late[0] + 1), 0.5) if late else []:
+        assert one.look() == decision, "a process that comes later follows"
+
+
+def test_one_record_decides_whoever_writes_it() -> None:
+    client = FakeClient()
+    first, second = crowd(client, 2, range(2), 60)
+    close_door(Store(client, "job"), "process 1 cannot start")
+    assert first.wait() == second.wait() == Decision(False, "process 1 cannot start", "See the output of that process.")
+
+
+def test_a_number_registers_once_but_may_ask_again() -> None:
+    client = FakeClient()
+    (one,) = crowd(client, 2, range(1), 60)
+    assert one.register(), "the first answer may have been lost"
+    session = Session(Store(client, "job"), 0, 2, Options())
+    assert not joining(session, token="another").register()
+
+
+def test_a_call_in_lockstep_waits_for_the_others_to_join(capfd: pytest.CaptureFixture[str]) -> None:
+    job = Job(3)
+    went: dict[int, float] = {}
+    came = threading.Event()
+
+    def body(session: Session) -> None:
+        if session.me == 2:
+            time.sleep(1.0)
+            came.set()
+        session.joining = joining(session, 60.0)
+        session.joining.register()
+        call(session, "step", (0, 1, 2))
+        assert came.is_set()
+        went[session.me] = time.monotonic()
+
+    assert job.run(body) == {}
+    assert len(went) == 3
+    assert all(session.active for session in job.sessions)
+    assert "off" not in capfd.readouterr().err
+
+
+def test_a_call_in_lockstep_waits_no_longer_than_patience(capfd: pytest.CaptureFixture[str]) -> None:
+    def body(session: Session) -> None:
+        if session.me == 0:
+            return
+        session.joining = joining(session, 0.5)
+        session.joining.register()
+        for _ in range(3):
+            call(session, "step", (0, 1, 2))
+
+    job = Job(3)
+    assert job.run(body) == {}
+    told = [line for line in capfd.readouterr().err.splitlines() if "off in all processes" in line]
+    assert len(told) == 2
+    assert all("process 0 has not called enable()" in line for line in told)
+
+
+PROGRAM = """
+from spmdlint import runtime_checks
+number = int(sys.argv[1])
+jax.distributed.initialize("localhost:{port}", 2, number)
+enabled = time.monotonic()
+if MODES[number]:
+    time.sleep(DELAYS[number])
+    runtime_checks.enable(MODES[number], join_within=3)
+mesh = Mesh(np.array(jax.devices()), ("data",))
+x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(2, np.float32))
+step = jax.jit(lambda v: jnp.sum(v))
+for _ in range(5):
+    total = step(x)
+print("result", float(total), "fast path", step._cache_size(), flush=True)
+for _ in range(80):
+    status = runtime_checks.status()
+    if status.joined or not status.watching:
+        break
+    time.sleep(0.1)
+print("status", status.joined, flush=True)
+"""
+
+
+def run(tmp_path: Path, modes: tuple[str, str], delays: tuple[float, float] = (0, 0)) -> list[str]:
+    ended = alone(tmp_path, f"MODES, DELAYS = {json.dumps(modes)}, {json.dumps(delays)}\n" + PROGRAM)
+    assert [status for status, _ in ended] == [0, 0], ended
+    outputs = [output for _, output in ended]
+    assert all("result 4.0" in output for output in outputs), outputs
+    return outputs
+
+
+@pytest.mark.parametrize("modes", [("lockstep", ""), ("", "lockstep"), ("background", ""), ("", "background")])
+def test_one_without_the_checks_is_not_waited_for(tmp_path: Path, modes: tuple[str, str]) -> None:
+    for mode, output in zip(modes, run(tmp_path, modes), strict=True):
+        assert output.count("off in all processes") == (1 if mode else 0), output
+
+
+def test_two_modes_are_none(tmp_path: Path) -> None:
+    outputs = run(tmp_path, ("lockstep", "background"))
+    assert all("the modes differ: process 0: lockstep; process 1: background." in output for output in outputs)
+    assert all("status False" in output for output in outputs)
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "background"])
+@pytest.mark.parametrize(("delays", "checked"), [((1, 0), True), ((0, 1), True), ((6, 0), False), ((0, 6), False)])
+def test_a_late_one_joins_or_follows(tmp_path: Path, mode: str, delays: tuple[float, float], checked: bool) -> None:
+    for output in run(tmp_path, (mode, mode), delays):
+        assert f"status {checked}" in output, output
+        assert output.count("off in all processes") == (0 if checked else 1), output
+
+
+def test_who_enables_later_in_the_program_is_not_compared(tmp_path: Path) -> None:
+    """Process 1 has made calls that process 0 has recorded, and it has not."""
+    program = PROGRAM.partition("for _ in range(80)")[0]
+    late = """
+if number:
+    for _ in range(3):
+        total = step(x)
+    runtime_checks.enable("background")
+else:
+    for _ in range(3):
+        total = step(x)
+for _ in range(3):
+    total = step(x)
+"""
+    ended = alone(tmp_path, 'MODES, DELAYS = ["background", ""], [0, 0]\n' + program + late)
+    assert [status for status, _ in ended] == [0, 0], ended
+    for _, output in ended:
+        assert "diverged" not in output
+        assert "were not enabled at the same place" in output
+
+
+def test_lockstep_of_too_many_is_refused(tmp_path: Path) -> None:
+    program = "MODES, DELAYS = ['lockstep', 'lockstep'], [0, 0]\n" + PROGRAM
+    for status, output in alone(tmp_path, program, environment={"SPMDLINT_LOCKSTEP_UP_TO": "1"}):
+        assert status == 0, output
+        assert "result 4.0" in output
+        assert output.count("Lockstep compares up to 1 processes, and this job has 2: use mode=") == 1
+
+
+def test_a_store_that_refuses_at_the_end_is_borne(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program may have ended before all are known to have joined."""
+    monkeypatch.setattr(closing, "SLOWEST_TICK", 0.01)
+    job = Job(2)
+    refused = iter(range(6))
+    read = FakeClient.key_value_try_get
+
+    def refusing(self: FakeClient, key: str) -> str:
+        if next(refused, None) is not None:
+            raise RuntimeError("UNAVAILABLE: not now")
+        return read(self, key)
+
+    monkeypatch.setattr(FakeClient, "key_value_try_get", refusing)
+
+    def body(session: Session) -> None:
+        session.joining = joining(session, 60.0)
+        session.joining.register()
+        closing.close(session, closing.Outcome())
+
+    assert job.run(body) == {}
+    assert next(refused, None) is None
+    assert all(session.active and session.joining is None for session in job.sessions)
