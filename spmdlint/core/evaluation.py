@@ -402,20 +402,35 @@ class Evaluation:
             return found
         return self.external(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
 
-    def module_variable(self, path: Path, name: str, seen: frozenset[Path] = frozenset()) -> Value | None:
-        """A variable of a module; None if it has none of this name."""
+    def home_of_global(self, path: Path, name: str, seen: frozenset[Path] = frozenset()) -> Path | None:
+        """The module that sets a variable that a module sees: itself, or one that it imports with ``*``."""
         module = self.project.modules[path]
         if name in module.top.stores or name in self.structure.globals_set(path):
-            return self.cells.read(("global", path, name))
+            return path
+        for operation in self.structure.stars(path):
+            other = self.project.find_module(self.project.absolute(module, operation.module, operation.level), module)
+            if other is not None and other not in seen and other != path:
+                found = self.home_of_global(other, name, seen | {path})
+                if found is not None:
+                    return found
+        return None
+
+    def module_variable(self, path: Path, name: str, seen: frozenset[Path] = frozenset()) -> Value | None:
+        """A variable of a module; None if it has none of this name."""
+        home = self.home_of_global(path, name)
+        if home is not None:
+            return self.cells.read(("global", home, name))
+        module = self.project.modules[path]
         for operation in self.structure.stars(path):
             dotted = self.project.absolute(module, operation.module, operation.level)
             other = self.project.find_module(dotted, module)
-            if other is not None and other not in seen and other != path:
+            if other is None:
+                if self.knowledge.get(self.knowledge.canonical(f"{dotted}.{name}")) is not None:
+                    return self.external(f"{dotted}.{name}")
+            elif other not in seen and other != path:
                 found = self.module_variable(other, name, seen | {path})
                 if found is not None:
                     return found
-            elif other is None and self.knowledge.get(self.knowledge.canonical(f"{dotted}.{name}")) is not None:
-                return self.external(f"{dotted}.{name}")
         return None
 
     def imported(self, path: Path, operation: s.Import) -> Value:
@@ -1588,12 +1603,14 @@ class Visit:
         return None
 
     def _getattr(self, n: int, a: External, arguments: Arguments, first: Value | None) -> Value:
-        name = only(arguments.positional[1]) if len(arguments.positional) > 1 else None
-        if first is None or not isinstance(name, Constant) or not isinstance(name.value, str):
+        if first is None or len(arguments.positional) < 2:
             return UNKNOWN
         found = arguments.positional[2] if len(arguments.positional) > 2 else BOTTOM
-        for each in first:
-            found = join(found, self.ev.attribute(each, name.value))
+        for name in self.ev.resolved(arguments.positional[1]):
+            if not isinstance(name, Constant) or not isinstance(name.value, str):
+                return UNKNOWN
+            for each in first:
+                found = join(found, self.ev.attribute(each, name.value))
         return found
 
     def _type(self, n: int, a: External, arguments: Arguments, first: Value | None) -> Value:

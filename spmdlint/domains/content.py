@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from spmdlint.core.cells import Cells
@@ -674,12 +675,18 @@ class _Visit:
             scope = self.ev.project.modules[self.ref.path].summary.scope_of(function, name)
             if scope is not None:
                 return self.c.read(("variable", self.ev.project.ref(self.ref.path, scope.index), name))
-        home = self._home(name)
+        return self._global(self.ref.path, name)
+
+    def _global(self, path: Path, name: str) -> Mask:
+        home = self.ev.home_of_global(path, name)
         return self.c.read(("global", home, name)) if home is not None else 0
 
-    def _home(self, name: str) -> Hashable:
+    def import_(self, n: int, o: s.Import) -> Mask:
         module = self.ev.project.modules[self.ref.path]
-        return module.path if name in module.top.stores or name in self.ev.structure.globals_set(module.path) else None
+        path = self.ev.project.find_module(self.ev.project.absolute(module, o.module, o.level), module)
+        if o.name is None or path is None or path == self.ref.path:
+            return 0
+        return self._global(path, o.name)
 
     def parameter(self, n: int, o: s.Parameter) -> Mask:
         return parameter(self.c.position(self.ref, o.name))
@@ -704,7 +711,7 @@ class _Visit:
                 found |= self._field(a, o.name)
             elif isinstance(a, ModuleValue):
                 own = True
-                found |= self.c.read(("global", a.path, o.name))
+                found |= self._global(a.path, o.name)
             elif isinstance(a, Class):
                 own = True
                 for each in self.ev.lineage(a.ref):
@@ -794,7 +801,7 @@ class _Visit:
         if isinstance(value, Constant):
             return 0
         if o.operators[0] in ("in", "not in"):  # the number of an object is alike in its table
-            return self._all(o.operands) & ~BIT["hash"]
+            return (self._all(o.operands) | size_as_content(self._iterated(o.operands[-1]))) & ~BIT["hash"]
         if o.operators[0] in ("is", "is not"):
             # Which object it is counts, not what is in it.
             left, right = o.operands[0], o.operands[-1]
@@ -920,8 +927,11 @@ class _Visit:
         return data(self.masks[o.subject]) | self._all(o.values)
 
     def yielded(self, n: int, o: s.Yield) -> Mask:
+        """What a generator gives: its size is how often it yields, whatever the sizes of what it yields."""
         if o.value is not None:
-            self._yields |= self.masks[o.value]
+            given = self._iterated(o.value) if o.delegate else self.masks[o.value] & ~(_TO_SIZE | _TO_PRESENCE)
+            self._yields |= given
+        self._yields |= sized(self._around(self.function.block_of[n]))
         return 0
 
     def returned(self, n: int, o: s.Return) -> Mask:
@@ -1124,7 +1134,10 @@ class _Visit:
     def _by_row(self, n: int, o: s.Call, a: External, row: Row, positional: list[Mask], given: Mask) -> Mask | None:
         """What a call gives by its transfer row."""
         if row.size is not None:
-            return size_as_content(given | self._contained(o)) if row.size == "content" else content_as_size(given)
+            if row.size == "content":
+                return size_as_content(given | self._contained(o))
+            # Where it ends decides how many elements it has; where it begins decides what they are as well.
+            return content_as_size(given) | (data(positional[0]) if len(positional) > 1 else 0)
         if not row.content:
             return 0
         if row.same is not None:
@@ -1277,7 +1290,8 @@ def _length(value: Value) -> int | None:
 
 
 _HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {
-    s.Load: _Visit.load, s.Parameter: _Visit.parameter, s.Store: _Visit.store, s.Attribute: _Visit.attribute,
+    s.Load: _Visit.load, s.Import: _Visit.import_, s.Parameter: _Visit.parameter, s.Store: _Visit.store,
+    s.Attribute: _Visit.attribute,
     s.Subscript: _Visit.subscript, s.Slice: _Visit.slice, s.Unary: _Visit.unary, s.Binary: _Visit.binary,
     s.Compare: _Visit.compare, s.BoolOp: _Visit.boolop, s.IfExp: _Visit.ifexp, s.Display: _Visit.display,
     s.DictDisplay: _Visit.dictionary, s.Collected: _Visit.collected, s.FString: _Visit.fstring, s.Next: _Visit.next,

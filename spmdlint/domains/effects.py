@@ -631,7 +631,11 @@ class Effects:
             return None
         if not (known.kind == "jit" or known.spans) or self._is_local(a):
             return None
-        if known.kind == "jit" and not self._is_sharded(a) and not self._is_searching:
+        maps = [self._is_local(each) for each in self._maps_within(a)] if known.kind == "jit" else []
+        if maps and all(maps):
+            return None
+        spans = known.spans or bool(maps)
+        if known.kind == "jit" and not spans and not self._is_sharded(a) and not self._is_searching:
             if self._is_placed_here(path[-1]):
                 return None
             if self.is_local_call(path[-1], self._statics(a)) and not self._communicates(a):
@@ -639,9 +643,7 @@ class Effects:
         if not self.ev.wrapped(a):
             return None
         strength: Strength = (
-            "strong"
-            if known.spans or self._is_sharded(a) or (not self._is_searching and self._communicates(a))
-            else "weak"
+            "strong" if spans or self._is_sharded(a) or (not self._is_searching and self._communicates(a)) else "weak"
         )
         return ParallelCall(
             self._name(a),
@@ -650,6 +652,16 @@ class Effects:
             path,
             carried=carries(self.ev.project.function(path[-1].ref), path[-1].number),
         )
+
+    def _maps_within(self, a: Result, depth: int = 3) -> Iterator[Result]:
+        """The maps over devices that a compiled function consists of."""
+        for each in self.ev.resolved(self.ev.wrapped(a)) if depth else ():
+            known = self.ev.knowledge.get(each.name) if isinstance(each, Result) else None
+            if isinstance(each, Result) and known is not None:
+                if known.spans:
+                    yield each
+                elif known.kind in ("jit", "transform"):
+                    yield from self._maps_within(each, depth - 1)
 
     def _statics(self, a: Result) -> frozenset[int]:
         """The positions of the arguments that a compiled function takes as constants."""
