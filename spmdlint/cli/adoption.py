@@ -19,12 +19,15 @@ from spmdlint.files.write import line_end, rewrite
 from spmdlint.identity import Mark, marks, relative
 from spmdlint.rule import load_rules
 
+USUAL = "spmdlint-baseline.json"
+"""The name of the file in messages and pages."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     group = parser.add_argument_group("adoption")
     group.add_argument("--baseline", type=Path, metavar="FILE", help="do not show the findings in this file")
-    group.add_argument("--write-baseline", action="store_true", help="write all findings to the baseline")
+    group.add_argument("--write-baseline", action="store_true", help="write all findings to the file of --baseline")
     group.add_argument(
         "--prune-baseline", action="store_true", help="remove entries that are no longer found from the baseline"
     )
@@ -44,7 +47,11 @@ def file_of(options: argparse.Namespace, config: Config) -> Path | None:
     """
     path: Path | None = options.baseline.absolute() if options.baseline is not None else config.baseline
     if path is None and (options.write_baseline or options.prune_baseline):
-        raise UsageError("Name the baseline file with --baseline FILE or the setting 'baseline'.")
+        asked = "--write-baseline" if options.write_baseline else "--prune-baseline"
+        raise UsageError(
+            f"{asked} needs to know the file: add '--baseline {USUAL}', or set 'baseline = \"{USUAL}\"' in the "
+            "configuration, where later runs find it too."
+        )
     return path
 
 

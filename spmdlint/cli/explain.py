@@ -10,6 +10,7 @@ from pathlib import Path
 
 from spmdlint.cli import keeping
 from spmdlint.cli.commands import SUCCESS
+from spmdlint.config import override
 from spmdlint.engine import explain
 from spmdlint.errors import UsageError
 from spmdlint.files.root import configure
@@ -20,6 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("line", metavar="FILE:LINE", help="a file and a line in it, counted from 1: train.py:31")
     parser.add_argument("--config", type=Path, metavar="FILE", help="read the configuration from this file")
+    parser.add_argument(
+        "--preview",
+        action=argparse.BooleanOptionalAction,
+        help="as in check: count the findings of preview rules among the usual ones",
+    )
     keeping.add_arguments(parser)
     parser.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
 
@@ -27,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     """Explain the line, including findings of preview rules."""
     path, row = _parse(options.line)
-    config = configure([path], options.config, force_exclude=False)
+    config = override(configure([path], options.config, force_exclude=False), {"preview": options.preview})
     known = explain(config, path, row, cache=keeping.folder(options, config))
-    writer = Writer(known.program, known.texts, known.on_trial)
+    writer = Writer(known.program, known.texts, config.root, known.on_trial)
     if options.output_format == "json":
         sys.stdout.write(json.dumps(writer.as_object(known.explanation, known.findings), indent=2) + "\n")
     else:

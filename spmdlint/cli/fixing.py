@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from spmdlint.cli.commands import complain
+from spmdlint.diagnostics import fixable
 from spmdlint.engine import Checked
 from spmdlint.files.read import split_rows
 from spmdlint.files.write import rewrite
@@ -53,8 +54,17 @@ def fix(
             rewrite(path, text)
     if options.diff or options.fix_only:
         done = "Would fix" if options.diff else "Fixed"
-        complain(f"{done} {fixed.count} problem{'' if fixed.count == 1 else 's'}.")
+        complain(f"{done} {fixed.count} problem{'' if fixed.count == 1 else 's'}{_left(fixed, options)}.")
     return fixed
+
+
+def _left(fixed: Fixed, options: argparse.Namespace) -> str:
+    """How many fixes wait for ``--unsafe-fixes``, in parentheses; empty if none does."""
+    waiting = sum(
+        finding.fix is not None and not fixable(finding, unsafe=options.unsafe_fixes)
+        for finding in fixed.checked.diagnostics
+    )
+    return f" ({waiting} more with '--unsafe-fixes')" if waiting else ""
 
 
 def status(fixed: Fixed, options: argparse.Namespace) -> int:

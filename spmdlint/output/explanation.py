@@ -10,6 +10,7 @@ from spmdlint.analysis.explanation import CallNote, Explanation, Guard, Part, Va
 from spmdlint.analysis.program import Program
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.diagnostics import Diagnostic
+from spmdlint.identity import relative
 
 MAX_SHOWN = 8
 """How many parallel calls of a call the text shows; JSON has all that are known."""
@@ -18,11 +19,15 @@ MAX_SHOWN = 8
 class Writer:
     """Turns an explanation into words.
 
-    ``texts`` holds the source of each file; ``on_trial`` are findings that only ``--preview`` shows.
+    ``texts`` holds the source of each file; paths are shown relative to ``root``, so that they are unique in the
+    project; ``on_trial`` are findings that only ``--preview`` shows.
     """
 
-    def __init__(self, program: Program, texts: Mapping[Path, str], on_trial: Collection[Diagnostic] = ()) -> None:
+    def __init__(
+        self, program: Program, texts: Mapping[Path, str], root: Path, on_trial: Collection[Diagnostic] = ()
+    ) -> None:
         self.program = program
+        self.root = root
         self.on_trial = on_trial
         self.texts = texts
 
@@ -33,7 +38,7 @@ class Writer:
 
     def _lines(self, explained: Explanation, findings: Sequence[Diagnostic]) -> Iterator[str]:
         source = self._source_line(explained.path, explained.row)
-        yield f"{explained.path.name}:{explained.row}: {source}"
+        yield f"{self._named(explained.path)}:{explained.row}: {source}"
         if not explained.read:
             yield ""
             yield "The file was not analysed: nothing in it leads to code that the linter knows about."
@@ -47,7 +52,7 @@ class Writer:
         yield "findings"
         for finding in findings:
             trial = " (with --preview only)" if finding in self.on_trial else ""
-            at = f"{finding.place.path.name}:{finding.place.start.row}"
+            at = f"{self._named(finding.place.path)}:{finding.place.start.row}"
             yield f"  {finding.code} {finding.name}{trial} ({at}): {finding.message}"
         if not findings:
             yield "  none on this line"
@@ -182,7 +187,10 @@ class Writer:
 
     def _at(self, site: Site) -> str:
         place = self.program.place(site)
-        return f" ({place.path.name}:{place.start.row})"
+        return f" ({self._named(place.path)}:{place.start.row})"
+
+    def _named(self, path: Path) -> str:
+        return relative(path, self.root)
 
     def _code(self, site: Site) -> str:
         """The source of an operation, on one line."""
