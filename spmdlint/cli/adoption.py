@@ -87,11 +87,14 @@ class Known:
         self._checked = checked
         # A file that could not be read is not a finding to live with.
         always = {rule.code for rule in load_rules() if rule.always}
-        self._findings = [finding for finding in checked.diagnostics if finding.code not in always]
+        found = (*checked.diagnostics, *(checked.elsewhere or ()))
+        self._findings = [finding for finding in found if finding.code not in always]
         self._marks = marks(self._findings, checked.sources, root)
         entries = [] if anew and not path.exists() else baseline.read(path)
         sources = {relative(source, root) for source in checked.sources}
         judged = {relative(asked, root) for asked in checked.asked}
+        if checked.elsewhere is not None:
+            judged |= sources
         if sources <= judged:  # only a run over all files can tell that one no longer has a finding
             judged |= {entry.path for entry in entries if not (root / entry.path).exists()}
         inside = [entry for entry in entries if entry.path in judged and entry.code in checked.ran]
@@ -110,8 +113,11 @@ class Known:
     def remaining(self) -> Checked:
         """The run without the known findings."""
         known = {self._findings[number] for number in self._matched.known}
+        elsewhere = self._checked.elsewhere
         return replace(
-            self._checked, diagnostics=tuple(each for each in self._checked.diagnostics if each not in known)
+            self._checked,
+            diagnostics=tuple(each for each in self._checked.diagnostics if each not in known),
+            elsewhere=None if elsewhere is None else tuple(each for each in elsewhere if each not in known),
         )
 
     def write(self) -> None:
