@@ -40,7 +40,7 @@ def test_a_path_that_does_not_exist(project):
 def test_nothing_to_lint_is_said(project):
     outcome = project.run("check")
     assert outcome.status == 0
-    assert "no Python file" in outcome.err
+    assert "no Python file and no notebook" in outcome.err
 
 
 def test_a_file_says_the_same_alone_and_with_its_folder(project):
@@ -58,7 +58,7 @@ def test_a_file_says_the_same_alone_and_with_its_folder(project):
 
 
 def test_stubs_and_other_files_are_never_linted(project):
-    project.write({"a.pyi": "def f(:", "notes.txt": "def f(:", "data.ipynb": "{}"})
+    project.write({"a.pyi": "def f(:", "notes.txt": "def f(:", "data.json": "{}"})
     assert "no Python file" in project.run("check").err
     outcome = project.run("check", "a.pyi", "notes.txt")
     assert outcome.status == 0

@@ -136,7 +136,7 @@ def main(options: argparse.Namespace) -> int:
     for note in checked.notes:
         complain(note)
     if not checked.asked and not checked.notes:
-        complain("There is no Python file to lint here; name a different path, or check 'exclude'.")
+        complain("There is no Python file and no notebook to lint here; name a different path, or check 'exclude'.")
     known = 0
     if baseline is not None:
         checked, known = adoption.apply_baseline(baseline, checked, config, options)
@@ -145,7 +145,8 @@ def main(options: argparse.Namespace) -> int:
         checked = look_past({})
     fixed = Fixed(checked)
     if fixing.wanted(options):
-        fixed = fixing.fix(checked, look_past, options, lambda path: relative(path, Path.cwd()))
+        typed = b"" if stdin is None else stdin.data
+        fixed = fixing.fix(checked, look_past, options, lambda path: relative(path, Path.cwd()), typed)
     if not (options.fix_only or options.diff):
         with timings.phase("write"):
             _write(fixed, known, config, options)
