@@ -20,7 +20,9 @@ format: .venv/ready
 
 # 1 says that there are findings and 3 that the processes diverged; anything else is a failure of the demo.
 demo: .venv/ready
+	@echo "-- Linting a small training program: three findings are expected."
 	$(BIN)/spmdlint check fixtures/demo; test $$? -eq 1
+	@echo "-- Running a program on two processes that make different calls: a report is expected."
 	$(BIN)/spmdlint run -n 2 fixtures/divergent/swapped_calls.py; test $$? -eq 3
 
 # The long form of a test: 300 random schedules on real processes, resumable.

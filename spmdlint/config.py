@@ -62,6 +62,8 @@ class Config(Struct, frozen=True):
     file: Path | None = None
     flat: bool = False
     """Whether the project is the modules and packages in ``root``, and not everything below it."""
+    marked: bool = True
+    """Whether a configuration, a pyproject.toml or a git work tree says that ``root`` is a project."""
     select: tuple[str, ...] = (selection.ALL,)
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.config import Config, override
 from spmdlint.diagnostics import Diagnostic, Location, Place, in_order
@@ -47,6 +48,8 @@ class Checked(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     ran: frozenset[str] = frozenset()
     """The codes of the rules that ran to their end."""
+    elsewhere: tuple[Diagnostic, ...] | None = None
+    """The other findings of the project, in a run that shows what touches the files asked for; otherwise None."""
 
 
 def check(
@@ -59,8 +62,12 @@ def check(
     cache: Path | None = None,
     jobs: int | None = None,
     timings: Timings | None = None,
+    touching: bool = False,
 ) -> Checked:
     """Lint the project and return the findings in the files asked for: ``paths``, all absolute, and ``stdin``.
+
+    With ``touching`` also those in other files whose explanation passes through the files asked for, without their
+    fixes, which belong to files that nobody asked for.
 
     The program is always the whole project, so the findings in a file do not depend on how it was passed.
     ``edited`` holds texts that replace those on disk for some of the files. ``cache`` is the folder for results, None
@@ -93,11 +100,24 @@ def check(
         outcome = _outcome(survey, config, active, store, crashes, clock, jobs)
         with clock.phase("judge"):
             shown = _shown(outcome.findings, survey, active, rules, crashes)
-            told = policy.applied(finding for finding in shown if finding.place.path in found.asked)
+            told, elsewhere = _told(policy.applied(shown), found.asked, touching=touching)
         if store is not None:
             store.prune()
     ran = frozenset(enabled - {crash.rule.code for crash in crashes})
-    return Checked(in_order(told), survey.texts, found.asked, tuple(crashes), (*notes, *outcome.notes), ran)
+    return Checked(in_order(told), survey.texts, found.asked, tuple(crashes), (*notes, *outcome.notes), ran, elsewhere)
+
+
+def _told(
+    findings: Sequence[Diagnostic], asked: frozenset[Path], *, touching: bool
+) -> tuple[list[Diagnostic], tuple[Diagnostic, ...] | None]:
+    """The findings that are shown, and the others if they are asked for."""
+    told = [finding for finding in findings if finding.place.path in asked]
+    if not touching:
+        return told, None
+    others = [finding for finding in findings if finding.place.path not in asked]
+    caused = [each for each in others if any(related.place.path in asked for related in each.related)]
+    elsewhere = in_order([each for each in others if each not in caused])
+    return [*told, *(replace(each, fix=None) for each in caused)], elsewhere
 
 
 def _without_effect(config: Config, rules: Sequence[Rule]) -> Iterator[str]:

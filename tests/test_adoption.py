@@ -124,8 +124,8 @@ def test_the_baseline_is_a_setting_too(project):
     ("argv", "told"),
     [
         (("--baseline", "nowhere.json"), "There is no baseline"),
-        (("--write-baseline",), "Name the baseline file"),
-        (("--prune-baseline",), "Name the baseline file"),
+        (("--write-baseline",), "--write-baseline needs to know the file: add '--baseline spmdlint-baseline.json'"),
+        (("--prune-baseline",), "--prune-baseline needs to know the file"),
         (("--baseline", "text.json"), "it is not JSON"),
         (("--baseline", "other.json"), "is not a baseline of version 1"),
         (("--baseline", "bad.json"), "has an entry that is not a finding"),

@@ -431,11 +431,16 @@ def test_standard_input_is_not_kept(known, analysed):
     assert len(analysed) == 3  # the text that is on the disk was looked at before
 
 
-def test_nothing_is_written_where_no_project_is(project):
+@pytest.mark.parametrize("paths", [(), ("a.py",), (".",)])
+def test_nothing_is_written_where_no_project_is(project, paths):
+    """The folder may be a home folder."""
     project.write({"a.py": project.hazard})
     (project.root / "spmdlint.toml").unlink()
-    assert project.check("a.py").status == 1
+    assert project.check(*paths).status == 1
     assert not (project.root / store.FOLDER).exists()
+    project.write({"pyproject.toml": ""})
+    assert project.check(*paths).status == 1
+    assert (project.root / store.FOLDER).is_dir()
 
 
 def test_no_cache(project):

@@ -40,7 +40,7 @@ def test_a_path_that_does_not_exist(project):
 def test_nothing_to_lint_is_said(project):
     outcome = project.run("check")
     assert outcome.status == 0
-    assert "no Python file" in outcome.err
+    assert "no Python file and no notebook" in outcome.err
 
 
 def test_a_file_says_the_same_alone_and_with_its_folder(project):
@@ -58,7 +58,7 @@ def test_a_file_says_the_same_alone_and_with_its_folder(project):
 
 
 def test_stubs_and_other_files_are_never_linted(project):
-    project.write({"a.pyi": "def f(:", "notes.txt": "def f(:", "data.ipynb": "{}"})
+    project.write({"a.pyi": "def f(:", "notes.txt": "def f(:", "data.json": "{}"})
     assert "no Python file" in project.run("check").err
     outcome = project.run("check", "a.pyi", "notes.txt")
     assert outcome.status == 0
@@ -398,3 +398,60 @@ def test_nothing_is_not_success(project, files, argv, last):
     project.write(files)
     outcome = project.run("check", *argv)
     assert (outcome.status, outcome.out) == (0, f"{last}\n")
+
+
+GUARD = """\
+import jax
+import helper
+
+jax.distributed.initialize()
+if jax.process_index() == 0:
+    helper.save(1)
+"""
+PLAIN = "def save(x):\n    print(x)\n"
+COLLECTIVE = """\
+from jax.experimental import multihost_utils
+
+
+def save(x):
+    multihost_utils.sync_global_devices("saved")
+"""
+
+
+def test_touching_shows_what_a_file_causes_elsewhere(project):
+    project.write({"train.py": GUARD, "helper.py": PLAIN, "other.py": project.hazard, "third.py": project.hazard})
+    assert project.check("--touching", "helper.py").found == []
+    project.write({"helper.py": COLLECTIVE})
+    assert project.check("helper.py").found == []
+    outcome = project.check("--touching", "helper.py")
+    assert (outcome.status, outcome.found) == (1, [("train.py", 6, "SPMD301")])
+    others = "2 other findings elsewhere in the project, which these files do not touch; 'spmdlint check' shows all."
+    assert outcome.err == f"spmdlint: {others}\n"
+    assert project.check("--touching", "helper.py", "other.py").found == [
+        ("other.py", 7, "SPMD301"),
+        ("train.py", 6, "SPMD301"),
+    ]
+    assert project.check("--touching").err == ""
+
+
+def test_touching_fixes_only_the_files_that_were_passed(project):
+    losses = "import jax\n\n\ndef mean(x):\n    return jax.lax.pmean(x, 'bacth')\n"
+    train = "import jax\nimport losses\n\nstep = jax.pmap(losses.mean, axis_name='batch')\n"
+    project.write({"losses.py": losses, "train.py": train})
+    outcome = project.check("--touching", "--fix", "--unsafe-fixes", "train.py")
+    assert outcome.found == [("losses.py", 5, "SPMD101")]
+    assert outcome.json[0]["fix"] is None
+    assert (project.root / "losses.py").read_text() == losses
+    assert project.check("--touching", "--fix", "--unsafe-fixes", "losses.py").found == []
+    assert "'batch'" in (project.root / "losses.py").read_text().replace('"', "'")
+
+
+def test_touching_with_a_baseline(project):
+    project.write({"train.py": GUARD, "helper.py": COLLECTIVE, "other.py": project.hazard})
+    project.run("check", "--baseline", "known.json", "--write-baseline")
+    known = (project.root / "known.json").read_text()
+    outcome = project.run("check", "--touching", "helper.py", "--baseline", "known.json", "--prune-baseline")
+    assert (outcome.status, outcome.out) == (0, "All checks passed! (2 more in the baseline.)\n")
+    assert "0 findings removed" in outcome.err
+    assert "other finding" not in outcome.err
+    assert (project.root / "known.json").read_text() == known

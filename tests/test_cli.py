@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,11 +46,11 @@ def test_version_is_quick(project):
     assert min(taken) < 0.25
 
 
-def test_linting_a_file_imports_no_jax_and_no_rich(project):
+def test_linting_a_file_imports_nothing_that_it_does_not_need(project):
     project.write({"a.py": project.hazard})
     code = (
         "import sys; from spmdlint.cli import main; main(['check', 'a.py']); "
-        "print(sorted({'rich', 'jax', 'numpy'} & set(sys.modules)))"
+        "print(sorted({'rich', 'jax', 'numpy', 'argcomplete'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=project.root)
     assert done.stdout.splitlines()[-1] == "[]"
@@ -66,13 +70,115 @@ def test_no_arguments_show_the_help_and_fail(project):
 
 
 @pytest.mark.parametrize(
-    "argv", [["chekc"], ["check", "--unknown"], ["check", "--output-format", "xml"], ["rule", "SPMD101", "--all"]]
+    ("argv", "answer"),
+    [
+        ("chekc", "There is no command 'chekc'. Did you mean 'check'?"),
+        ("spmdlint.toml", "There is no command 'spmdlint.toml'. 'spmdlint check spmdlint.toml' lints it."),
+        ("--versoin", "spmdlint has no option --versoin. Did you mean --version?"),
+        ("check --unknown", "spmdlint check has no option --unknown. 'spmdlint check --help' lists the options."),
+        ("check --output-formt=json", "spmdlint check has no option --output-formt. Did you mean --output-format?"),
+        ("check --output-format sarfi", "--output-format does not take 'sarfi'. Did you mean 'sarif'?"),
+        ("check --output-format xml", "--output-format does not take 'xml'. It takes concise, full, github,"),
+        ("check --baseline", "--baseline needs a value."),
+        ("check -j none", "Argument -j/--jobs: 'none' is not an integer of at least 1."),
+        ("rule SPMD101 --all", "Argument --all: not allowed with argument RULE."),
+        ("rule SPMD101 SPMD102", "spmdlint rule has no use for the word 'SPMD102'."),
+        ("ledger dif logs", "diff|trace does not take 'dif'. Did you mean 'diff'?"),
+        ("run", "spmdlint run needs -n/--processes."),
+        ("run --proceses 2 train.py", "spmdlint run has no option --proceses. Did you mean --processes?"),
+        ("run train.py --steps 3", "spmdlint run needs -n/--processes."),
+        ("run -n 2 --timeot 3 train.py", "spmdlint run has no option --timeot. Did you mean --timeout?"),
+        ("completion tcsh", "SHELL does not take 'tcsh'."),
+    ],
 )
-def test_wrong_usage_exits_with_2(project, argv):
-    outcome = project.run(*argv)
+def test_wrong_usage_is_answered_in_one_line(project, argv, answer):
+    outcome = project.run(*argv.split())
     assert outcome.status == 2
-    assert "usage:" in outcome.err
+    assert outcome.err.startswith(f"spmdlint: {answer}")
+    assert outcome.err.count("\n") == 1
     assert outcome.out == ""
+
+
+def completions(project, line, shell="bash"):
+    """What a shell is answered at Tab: its script calls us in this way, and reads file descriptor 8."""
+    environment = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_SHELL": shell,
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "COMP_TYPE": "9",
+    }
+    command = f"{shlex.quote(sys.executable)} -m spmdlint 8>&1 9>&2 1>/dev/null 2>/dev/null"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        capture_output=True,
+        text=True,
+        cwd=project.root,
+        env={**os.environ, **environment},
+        check=True,
+    )
+    return {word.partition("\t")[0].strip() for word in done.stdout.splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("spmdlint che", {"check"}),
+        ("spmdlint check --no-c", {"--no-cache"}),
+        ("spmdlint check --output-format sa", {"sarif"}),
+        ("spmdlint check --select SPMD301,varying-c", {"SPMD301,varying-condition"}),
+        ("spmdlint rule SPMD60", {f"SPMD60{number}" for number in range(1, 7)}),
+        ("spmdlint ledger d", {"diff"}),
+        ("spmdlint completion ", {"bash", "zsh", "fish"}),
+        ("spmdlint check spmdl", {"spmdlint.toml"}),
+    ],
+)
+def test_a_shell_completes(project, line, offered):
+    assert completions(project, line) == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_loads_the_script_of_completion(project, shell):
+    outcome = project.run("completion", shell)
+    assert outcome.status == 0
+    if shutil.which(shell):
+        (project.root / "script").write_text(outcome.out)
+        start = ["-f"] if shell == "zsh" else []
+        ready = "autoload -U compinit && compinit -D && " if shell == "zsh" else ""
+        subprocess.run([shell, *start, "-c", f"{ready}. ./script"], cwd=project.root, check=True, capture_output=True)
+    assert "spmdlint" in outcome.out
+    assert "_ARGCOMPLETE" in outcome.out
+
+
+def on_a_terminal(project, *argv):
+    """What a terminal of 80 columns is shown."""
+    parent, child = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spmdlint", *argv], stdout=child, cwd=project.root, env=environment
+    )
+    os.close(child)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal's output is an error
+        while piece := os.read(parent, 100_000):
+            shown += piece
+    os.close(parent)
+    assert process.wait() == 0
+    return shown.decode()
+
+
+def test_a_rule_is_laid_out_on_a_terminal_and_raw_in_a_pipe(project):
+    piped = project.spawn("rule", "SPMD301").out
+    assert piped.startswith("# SPMD301 varying-condition\n")
+    assert "```python" in piped
+    shown = on_a_terminal(project, "rule", "SPMD301")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert "```" not in plain
+    assert not re.search(r"^#", plain, re.MULTILINE)
+    assert "jax.process_index()" in plain
+    assert "\x1b[" in shown
+    assert max(len(line) for line in plain.splitlines()) <= 80
 
 
 SLEEPING = '''

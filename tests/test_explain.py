@@ -61,12 +61,12 @@ def test_a_guarded_call(explain):
     assert outcome.status == 0
     for words in (
         "in train: it runs on the host",
-        "if lead and debug (train.py:16): its content varies (identity)",
-        "(train.py:7) jax.process_index() differs between processes",
+        "if lead and debug (job/train.py:16): its content varies (identity)",
+        "(job/train.py:7) jax.process_index() differs between processes",
         "leads() returns it",
         "save(state): save (line 10 of train.py)",
         "extent: not a parallel call itself",
-        "makes sync_global_devices (strong), (train.py:11) through (train.py:17)",
+        "makes sync_global_devices (strong), (job/train.py:11) through (job/train.py:17)",
         "SPMD301 varying-condition",
     ):
         assert words in outcome.out
@@ -235,6 +235,22 @@ def test_what_only_a_preview_finds(project, configured, shown):
     assert ("--preview" in told) == (not configured)
     found = json.loads(project.run("explain", "saves.py:7", "--output-format", "json").out)["findings"]
     assert {each["preview"] for each in found} == {not configured}
+    asked = project.run("explain", "--preview", "saves.py:7").out
+    assert "SPMD308" in asked
+    assert "--preview" not in asked
+    assert "(with --preview only)" in project.run("explain", "--no-preview", "saves.py:7").out
+
+
+def test_two_files_of_one_name_are_told_apart(project):
+    lead = "import jax\n\n\ndef is_lead():\n    return jax.process_index() == 0\n"
+    train = (
+        "from jax.experimental.multihost_utils import sync_global_devices\nfrom pack.a.hosts import is_lead\n\n"
+        "if is_lead():\n    sync_global_devices('x')\n"
+    )
+    project.write({"pack/a/hosts.py": lead, "pack/b/hosts.py": train})
+    told = project.run("explain", "pack/b/hosts.py:5").out
+    assert "(pack/a/hosts.py:5) jax.process_index() differs" in told
+    assert "SPMD301 varying-condition (pack/b/hosts.py:5)" in told
 
 
 ORDERED = """\

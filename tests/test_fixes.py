@@ -180,7 +180,18 @@ def test_exit_non_zero_on_fix(project):
 def test_fix_only_shows_nothing_of_what_remains(project):
     project.write({"a.py": MISSPELLED, "b.py": OLD})
     outcome = project.run("check", "--fix-only")
-    assert (outcome.status, outcome.out, outcome.err) == (0, "", "spmdlint: Fixed 1 problem.\n")
+    said = "spmdlint: Fixed 1 problem (1 more with '--unsafe-fixes').\n"
+    assert (outcome.status, outcome.out, outcome.err) == (0, "", said)
+    assert project.run("check", "--fix-only", "--unsafe-fixes").err == "spmdlint: Fixed 1 problem.\n"
+
+
+def test_diff_tells_of_unsafe_fixes(project):
+    project.write({"a.py": MISSPELLED})
+    outcome = project.run("check", "--diff")
+    said = "spmdlint: Would fix 0 problems (1 more with '--unsafe-fixes').\n"
+    assert (outcome.status, outcome.out, outcome.err) == (0, "", said)
+    outcome = project.run("check", "--diff", "--unsafe-fixes")
+    assert (outcome.status, outcome.err) == (1, "spmdlint: Would fix 1 problem.\n")
 
 
 def test_diff_changes_nothing(project):

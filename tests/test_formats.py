@@ -59,13 +59,19 @@ def test_sarif_of_a_chain_over_two_files(project):
     assert str(project.root) not in json.dumps(run)
 
 
-def test_sarif_declares_every_rule_with_its_help(project):
-    project.write({"a.py": "x = 1\n"})
+def test_sarif_declares_every_rule_and_has_the_page_of_those_with_a_finding(project):
+    project.write({"a.py": project.hazard})
     run = sarif(project)
     declared = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
     assert set(declared) == {rule.code for rule in load_rules()}
-    assert all("## Use instead" in rule["help"]["markdown"] for rule in declared.values())
-    assert run["results"] == []
+    assert {rule["id"] for rule in declared.values() if "help" in rule} == {"SPMD301"}
+    assert "## Use instead" in declared["SPMD301"]["help"]["markdown"]
+    assert all(rule["name"] and rule["shortDescription"]["text"] for rule in declared.values())
+    (project.root / "a.py").write_text("x = 1\n")
+    without = sarif(project)
+    assert without["results"] == []
+    assert {rule["id"] for rule in without["tool"]["driver"]["rules"]} == set(declared)
+    assert len(json.dumps(without)) < 20_000
 
 
 def test_sarif_holds_the_fix(project):

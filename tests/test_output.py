@@ -142,11 +142,13 @@ def test_json_has_the_shape_of_ruff():
             "help": "Don't.",
             "url": None,
             "filename": "/home/me/project/a.py",
+            "cell": None,
             "location": {"row": 1, "column": 1},
             "end_location": {"row": 1, "column": 2},
             "related": [
                 {
                     "filename": "/home/me/project/b.py",
+                    "cell": None,
                     "location": {"row": 3, "column": 1},
                     "end_location": {"row": 4, "column": 2},
                     "message": "There.",

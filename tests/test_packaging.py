@@ -146,10 +146,35 @@ def test_the_hook_of_pre_commit(clone, tmp_path):
     assert done.returncode == 1, done.stdout + done.stderr
     assert "losses.py:5:12" in done.stdout
     assert "excluded.py" not in done.stdout.partition("hook id")[2]
-    done = hook_on("train.py", "excluded.py")
+    done = hook_on("train.py", "excluded.py")  # its call is why losses.py is wrong
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "losses.py:5:12" in done.stdout
+    (work / "apart.py").write_text("x = 1\n")
+    done = hook_on("apart.py", "excluded.py")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 other finding elsewhere in the project" in done.stdout
     told = [line for line in hook_on("losses.py", "train.py").stdout.splitlines() if "SPMD101" in line]
     assert told == [line for line in alone.stdout.splitlines() if "SPMD101" in line] != []
+
+    # The guard is committed first; later its helper becomes a collective, and only that file is committed.
+    guard = "import jax\nimport helper\n\nif jax.process_index() == 0:\n    helper.save(1)\n"
+    (work / "guard.py").write_text(guard)
+    (work / "helper.py").write_text("def save(x):\n    print(x)\n")
+    checked(*git, "add", "guard.py", "helper.py", cwd=work)
+    done = pre_commit("run", "spmdlint", "--files", "guard.py", "helper.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    checked(*git, "commit", "-q", "-m", "x", cwd=work)
+    (work / "helper.py").write_text(
+        "from jax.experimental import multihost_utils\n\n\ndef save(x):\n"
+        "    multihost_utils.sync_global_devices('saved')\n"
+    )
+    checked(*git, "add", "helper.py", cwd=work)
+    done = pre_commit("run", "spmdlint")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "guard.py:5:5" in done.stdout
+    assert "losses.py" not in done.stdout
+    assert "1 other finding elsewhere in the project" in done.stdout
+    checked(*git, "commit", "-q", "--no-verify", "-m", "x", cwd=work)
 
     (work / "old.py").write_text("import jax\n\ny = jax.tree_map(abs, [])\n")
     checked(*git, "add", "-A", cwd=work)

@@ -19,6 +19,7 @@ LIMIT = 280
 def run_pytest(folder: Path, *argv: str) -> tuple[int | None, str]:
     """Run pytest in a folder, in a session of its own that does not outlive the limit."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
+    kept["COLUMNS"] = "200"
     started = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *argv],
         cwd=folder,
@@ -136,6 +137,9 @@ def test_each_process_says_how_it_went(tmp_path):
     assert "written by 1" in fails
     assert "written by 0" not in fails
     assert "spmdlint: diverged (missing)" in parts
+    summary = text[text.index("short test summary") :]
+    assert "test_one_fails - process 1: AssertionError: not the first" in summary
+    assert "test_they_part - diverged: process 1 finished after 0 parallel calls" in summary
     assert "test_spmd.py:" in parts
 
 

@@ -19,12 +19,15 @@ from spmdlint.files.write import line_end, rewrite
 from spmdlint.identity import Mark, marks, relative
 from spmdlint.rule import load_rules
 
+USUAL = "spmdlint-baseline.json"
+"""The name of the file in messages and pages."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     group = parser.add_argument_group("adoption")
     group.add_argument("--baseline", type=Path, metavar="FILE", help="do not show the findings in this file")
-    group.add_argument("--write-baseline", action="store_true", help="write all findings to the baseline")
+    group.add_argument("--write-baseline", action="store_true", help="write all findings to the file of --baseline")
     group.add_argument(
         "--prune-baseline", action="store_true", help="remove entries that are no longer found from the baseline"
     )
@@ -44,7 +47,11 @@ def file_of(options: argparse.Namespace, config: Config) -> Path | None:
     """
     path: Path | None = options.baseline.absolute() if options.baseline is not None else config.baseline
     if path is None and (options.write_baseline or options.prune_baseline):
-        raise UsageError("Name the baseline file with --baseline FILE or the setting 'baseline'.")
+        asked = "--write-baseline" if options.write_baseline else "--prune-baseline"
+        raise UsageError(
+            f"{asked} needs to know the file: add '--baseline {USUAL}', or set 'baseline = \"{USUAL}\"' in the "
+            "configuration, where later runs find it too."
+        )
     return path
 
 
@@ -80,11 +87,14 @@ class Known:
         self._checked = checked
         # A file that could not be read is not a finding to live with.
         always = {rule.code for rule in load_rules() if rule.always}
-        self._findings = [finding for finding in checked.diagnostics if finding.code not in always]
+        found = (*checked.diagnostics, *(checked.elsewhere or ()))
+        self._findings = [finding for finding in found if finding.code not in always]
         self._marks = marks(self._findings, checked.sources, root)
         entries = [] if anew and not path.exists() else baseline.read(path)
         sources = {relative(source, root) for source in checked.sources}
         judged = {relative(asked, root) for asked in checked.asked}
+        if checked.elsewhere is not None:
+            judged |= sources
         if sources <= judged:  # only a run over all files can tell that one no longer has a finding
             judged |= {entry.path for entry in entries if not (root / entry.path).exists()}
         inside = [entry for entry in entries if entry.path in judged and entry.code in checked.ran]
@@ -103,8 +113,11 @@ class Known:
     def remaining(self) -> Checked:
         """The run without the known findings."""
         known = {self._findings[number] for number in self._matched.known}
+        elsewhere = self._checked.elsewhere
         return replace(
-            self._checked, diagnostics=tuple(each for each in self._checked.diagnostics if each not in known)
+            self._checked,
+            diagnostics=tuple(each for each in self._checked.diagnostics if each not in known),
+            elsewhere=None if elsewhere is None else tuple(each for each in elsewhere if each not in known),
         )
 
     def write(self) -> None:

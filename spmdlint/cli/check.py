@@ -70,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="apply exclusions even to files named on the command line",
     )
+    files.add_argument(
+        "--touching",
+        action="store_true",
+        help="also show the findings in other files that come about through these, and count the others",
+    )
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
     keeping.add_arguments(parser)
     parser.add_argument(
@@ -120,6 +125,7 @@ def main(options: argparse.Namespace) -> int:
                 cache=cache,
                 jobs=options.jobs,
                 timings=timings,
+                touching=options.touching,
             )
 
     def look_past(edited: Mapping[Path, str]) -> Checked:
@@ -130,7 +136,7 @@ def main(options: argparse.Namespace) -> int:
     for note in checked.notes:
         complain(note)
     if not checked.asked and not checked.notes:
-        complain("There is no Python file to lint here; name a different path, or check 'exclude'.")
+        complain("There is no Python file and no notebook to lint here; name a different path, or check 'exclude'.")
     known = 0
     if baseline is not None:
         checked, known = adoption.apply_baseline(baseline, checked, config, options)
@@ -139,13 +145,23 @@ def main(options: argparse.Namespace) -> int:
         checked = look_past({})
     fixed = Fixed(checked)
     if fixing.wanted(options):
-        fixed = fixing.fix(checked, look_past, options, lambda path: relative(path, Path.cwd()))
+        typed = b"" if stdin is None else stdin.data
+        fixed = fixing.fix(checked, look_past, options, lambda path: relative(path, Path.cwd()), typed)
     if not (options.fix_only or options.diff):
         with timings.phase("write"):
             _write(fixed, known, config, options)
+    _mention(fixed.checked)
     if options.timings:
         sys.stderr.writelines(f"{line}\n" for line in timings.lines())
     return _status(fixed, config, options)
+
+
+def _mention(checked: Checked) -> None:
+    """Say how many findings the rest of the project has, if the run was to tell what touches some files."""
+    if checked.elsewhere:
+        number = len(checked.elsewhere)
+        other = "1 other finding" if number == 1 else f"{number} other findings"
+        complain(f"{other} elsewhere in the project, which these files do not touch; 'spmdlint check' shows all.")
 
 
 def _write(fixed: Fixed, known: int, config: Config, options: argparse.Namespace) -> None:

@@ -12,10 +12,12 @@ import importlib.util
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 from spmdlint._version import __version__
+from spmdlint.cli.parsing import Parser, nearest
 from spmdlint.errors import UsageError
 
 SUCCESS = 0
@@ -41,6 +43,12 @@ class Command(NamedTuple):
         """The module of this subcommand."""
         return importlib.import_module(self.module)
 
+    def parser(self, module: ModuleType) -> Parser:
+        """The parser of its options."""
+        parser = Parser(prog=f"spmdlint {self.name}", description=self.summary, allow_abbrev=False)
+        module.add_arguments(parser)
+        return parser
+
 
 COMMANDS = (
     Command("check", "spmdlint.cli.check", "Find SPMD hazards in files and folders."),
@@ -49,6 +57,7 @@ COMMANDS = (
     Command("clean", "spmdlint.cli.clean", "Delete the cache of earlier runs."),
     Command("run", "spmdlint.cli.run", "Rehearse a program on several processes on this machine."),
     Command("ledger", "spmdlint.cli.ledger", "Compare the recordings of a job, or export them as a trace."),
+    Command("completion", "spmdlint.cli.completion", "Print a script that completes commands in a shell."),
 )
 
 
@@ -101,35 +110,47 @@ def wants_traceback() -> bool:
 
 
 def _dispatch(argv: Sequence[str]) -> int:
+    if "_ARGCOMPLETE" in os.environ:
+        from spmdlint.cli.completion import answer
+
+        answer()
     top = _top_parser()
     if not argv:
         top.print_help(sys.stderr)
         return FAILURE
     command = next((c for c in COMMANDS if c.name == argv[0] and c.exists()), None)
     if command is None:
-        top.parse_args(argv)
-        raise AssertionError("argparse accepts only a known command, and those are dispatched above")
-    parser = argparse.ArgumentParser(prog=f"spmdlint {command.name}", description=command.summary, allow_abbrev=False)
+        if argv[0].startswith("-"):
+            top.read([argv[0]])  # which prints the help or the version, or refuses the option
+        raise UsageError(_no_command(argv[0]))
     module = command.load()
-    module.add_arguments(parser)
-    status: int = module.main(parser.parse_args(argv[1:]))
+    status: int = module.main(command.parser(module).read(argv[1:]))
     sys.stdout.flush()
     return status
 
 
-def _top_parser() -> argparse.ArgumentParser:
+def _no_command(word: str) -> str:
+    names = [command.name for command in COMMANDS if command.exists()]
+    near = nearest(word, names)
+    hint = f" Did you mean {near!r}?" if near else ""
+    if near is None and Path(word).exists():
+        hint = f" 'spmdlint check {word}' lints it."
+    return f"There is no command {word!r}.{hint} The commands are {', '.join(names)}."
+
+
+def _top_parser() -> Parser:
     commands = [command for command in COMMANDS if command.exists()]
     width = max(len(command.name) for command in commands)
     listing = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in commands)
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="spmdlint",
+        usage="spmdlint [-h] [--version] COMMAND ...",
         description="A linter and a runtime checker for SPMD correctness hazards in JAX programs.",
         epilog=f"commands:\n{listing}\n\n'spmdlint COMMAND --help' lists the options of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"spmdlint {__version__}")
-    parser.add_argument("command", metavar="COMMAND", choices=[command.name for command in commands])
     return parser
 
 

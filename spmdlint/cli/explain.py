@@ -10,26 +10,37 @@ from pathlib import Path
 
 from spmdlint.cli import keeping
 from spmdlint.cli.commands import SUCCESS
+from spmdlint.config import override
 from spmdlint.engine import explain
 from spmdlint.errors import UsageError
+from spmdlint.files.read import Source, is_notebook, read
 from spmdlint.files.root import configure
 from spmdlint.output.explanation import Writer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("line", metavar="FILE:LINE", help="a file and a line in it, counted from 1: train.py:31")
+    parser.add_argument(
+        "line",
+        metavar="FILE:LINE",
+        help="a file and a line in it, counted from 1: train.py:31, or 'train.ipynb:cell 3:2'",
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="read the configuration from this file")
+    parser.add_argument(
+        "--preview",
+        action=argparse.BooleanOptionalAction,
+        help="as in check: count the findings of preview rules among the usual ones",
+    )
     keeping.add_arguments(parser)
     parser.add_argument("--output-format", choices=["text", "json"], default="text", help="text is the default")
 
 
 def main(options: argparse.Namespace) -> int:
     """Explain the line, including findings of preview rules."""
-    path, row = _parse(options.line)
-    config = configure([path], options.config, force_exclude=False)
+    path, row = _in_cell(options.line) or _parse(options.line)
+    config = override(configure([path], options.config, force_exclude=False), {"preview": options.preview})
     known = explain(config, path, row, cache=keeping.folder(options, config))
-    writer = Writer(known.program, known.texts, known.on_trial)
+    writer = Writer(known.program, known.texts, config.root, known.on_trial)
     if options.output_format == "json":
         sys.stdout.write(json.dumps(writer.as_object(known.explanation, known.findings), indent=2) + "\n")
     else:
@@ -37,9 +48,28 @@ def main(options: argparse.Namespace) -> int:
     return SUCCESS
 
 
+def _in_cell(argument: str) -> tuple[Path, int] | None:
+    """The notebook, and the row of its module, for ``train.ipynb:cell 3:2``; None for another argument."""
+    match = re.fullmatch(r"(?P<path>.+\.ipynb):cell ?(?P<cell>\d+):(?P<row>\d+)(?::\d+)?", argument)
+    if match is None or not Path(match["path"]).is_file():
+        return None
+    from spmdlint.files.notebooks import Cell, Cells
+
+    path = Path(match["path"]).absolute()
+    source = read(path)
+    row = None
+    if isinstance(source, Source):
+        row = Cells(source.text).row_of(Cell(int(match["cell"]), int(match["row"])))
+    if row is None:
+        raise UsageError(f"{match['path']} has no line {match['row']} in a code cell {match['cell']}.")
+    return path, row
+
+
 def _parse(argument: str) -> tuple[Path, int]:
     """The file and the line; a column after them, as copied from an editor, is accepted and ignored."""
     match = re.fullmatch(r"(?P<path>.+?):(?P<row>\d+)(?::\d+)?", argument)
+    if match is not None and is_notebook(Path(match["path"])):
+        raise UsageError(f"{match['path']} is a notebook; name the cell too, such as '{match['path']}:cell 3:2'.")
     if match is None:
         raise UsageError(f"{argument!r} does not name a line; write the file and the line, such as train.py:31.")
     path = Path(match["path"]).absolute()

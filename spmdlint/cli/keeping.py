@@ -23,4 +23,4 @@ def folder(options: argparse.Namespace, config: Config) -> Path | None:
     if options.cache_dir is not None:
         return Path(options.cache_dir).absolute()
     # If nothing defines the project, its folder may be a home folder, which the linter must not write to.
-    return None if config.flat else config.root / FOLDER
+    return config.root / FOLDER if config.marked else None

@@ -39,5 +39,12 @@ def main(options: argparse.Namespace) -> int:
                 "'spmdlint rule --all' lists the rules."
             )
         as_json, text = as_object(found), page(found)
-    sys.stdout.write(text if options.output_format == "text" else json.dumps(as_json, indent=2) + "\n")
+    if options.output_format == "json":
+        sys.stdout.write(json.dumps(as_json, indent=2) + "\n")
+    elif text.startswith("#") and sys.stdout.isatty():
+        from spmdlint.output.terminal import show  # rich, which nothing else needs
+
+        show(text)
+    else:
+        sys.stdout.write(text)
     return SUCCESS

@@ -87,6 +87,10 @@ def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:
         fixed=wanted.fixed,
         unsafe_fixes=wanted.unsafe_fixes,
     )
+    if report.has_notebooks():
+        from spmdlint.output.cells import by_cell
+
+        report = by_cell(report, wanted.form)
     if wanted.statistics:
         from spmdlint.output import statistics
 

@@ -11,8 +11,9 @@ from msgspec import Struct
 from spmdlint.config import Config
 from spmdlint.errors import UsageError
 from spmdlint.files.ignore import Ignores, Patterns, at, configured_patterns, ignored
+from spmdlint.files.read import NOTEBOOK
 
-SUFFIX = ".py"
+SUFFIXES = (".py", NOTEBOOK)
 
 
 class Found(Struct, frozen=True):
@@ -44,8 +45,8 @@ def find(config: Config, paths: Sequence[Path], typed: Path | None = None) -> Fo
             asked.update(_in_folder(path, config, configured, project))
         elif path != typed and not path.exists():
             raise UsageError(f"There is no file or folder {path}; fix the path, or leave it out.")
-        elif path != typed and path.suffix not in (SUFFIX, ""):
-            notes.append(f"{path} is not linted: it is not a {SUFFIX} file.")
+        elif path != typed and path.suffix not in (*SUFFIXES, ""):
+            notes.append(f"{path} is not linted: it is neither a .py file nor a notebook.")
         else:
             path = _own_name(path, project)
             if path in project or not (config.force_exclude and ignored(path, configured)):
@@ -54,7 +55,7 @@ def find(config: Config, paths: Sequence[Path], typed: Path | None = None) -> Fo
 
 
 def walk(folder: Path, ignores: Ignores, *, descend: bool = True, linked_from: Path | None = None) -> Iterator[Path]:
-    """The Python files in a folder and its sub-folders; without ``descend``, only in those that are packages.
+    """The Python files and notebooks in a folder and those below; without ``descend``, only in those that are packages.
 
     ``ignores`` are the patterns of the folders above; they may include those of this folder. Links to folders are not
     followed: a link upwards would never end. A link to a file below ``linked_from`` is left out, because the file is
@@ -70,7 +71,7 @@ def walk(folder: Path, ignores: Ignores, *, descend: bool = True, linked_from: P
             wanted = descend or os.path.isfile(os.path.join(entry.path, "__init__.py"))  # noqa: PTH113, PTH118
             if wanted and not ignores.ignores(entry.path, is_folder=True):
                 yield from walk(folder / entry.name, ignores, descend=descend, linked_from=linked_from)
-        elif entry.name.endswith(SUFFIX) and _is_file(entry) and not ignores.ignores(entry.path, is_folder=False):
+        elif entry.name.endswith(SUFFIXES) and _is_file(entry) and not ignores.ignores(entry.path, is_folder=False):
             linked = entry.is_symlink() and linked_from in Path(os.path.realpath(entry.path)).parents
             if not linked:
                 yield folder / entry.name

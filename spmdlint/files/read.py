@@ -12,6 +12,9 @@ from msgspec import Struct
 _NEWLINE = re.compile("\r\n|\r|\n")
 
 
+NOTEBOOK = ".ipynb"
+
+
 class Source(Struct, frozen=True):
     """A file's text without a byte order mark; line ends are unchanged."""
 
@@ -37,6 +40,11 @@ def split_rows(text: str) -> list[str]:
     return _NEWLINE.split(text)
 
 
+def is_notebook(path: Path) -> bool:
+    """Whether a file is a notebook, by its name."""
+    return path.suffix == NOTEBOOK
+
+
 def read(path: Path) -> Source | Unreadable:
     """Read one file."""
     try:
@@ -50,7 +58,9 @@ def read(path: Path) -> Source | Unreadable:
 
 
 def decode(path: Path, data: bytes) -> Source | Unreadable:
-    """Decode a file's bytes, honouring a byte order mark and a coding comment."""
+    """Decode a file's bytes, honouring a byte order mark and a coding comment; a notebook becomes a module."""
+    if is_notebook(path):
+        return _decode_notebook(path, data)
     if not data.startswith(codecs.BOM_UTF8) and b"coding" not in b"\n".join(data.split(b"\n", 2)[:2]):
         try:
             return Source(path, data.decode("utf-8"))
@@ -75,6 +85,15 @@ def decode(path: Path, data: bytes) -> Source | Unreadable:
     except (UnicodeError, LookupError, ValueError) as error:
         # Codecs that are not text encodings (rot13, zlib) and broken ones (idna) raise different errors.
         return Unreadable(path, 1, 1, f"It does not decode as {encoding} ({error}); fix its coding comment.")
+
+
+def _decode_notebook(path: Path, data: bytes) -> Source | Unreadable:
+    from spmdlint.files.notebooks import NotebookError, module_of
+
+    try:
+        return Source(path, module_of(data))
+    except NotebookError as error:
+        return Unreadable(path, 1, 1, str(error))
 
 
 def _undecodable(data: bytes) -> tuple[int, int]:

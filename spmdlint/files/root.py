@@ -40,7 +40,7 @@ def configure(paths: Sequence[Path], file: Path | None = None, *, force_exclude:
     # Nothing says where the project ends. Files given by name then include only their neighbours and packages: the
     # common folder may well be a home directory.
     flat = not any(path.is_dir() for path in paths)
-    return replace(read_config(common, file), flat=flat)
+    return replace(read_config(common, file), flat=flat, marked=False)
 
 
 def _candidates(common: Path) -> Iterator[tuple[Path, Path | None]]:

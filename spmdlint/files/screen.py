@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spmdlint.files.read import is_notebook
+
 if TYPE_CHECKING:
     from spmdlint.knowledge.load import Knowledge
 
@@ -31,7 +33,9 @@ def modules_of(paths: Iterable[Path]) -> dict[str, list[Path]]:
 
 
 def module_name(path: Path) -> str:
-    """The last part of the name of the module in a file."""
+    """The last part of the name of the module in a file; that of a notebook is none that code can name."""
+    if is_notebook(path):
+        return path.name
     return path.parent.name if path.stem == "__init__" else path.stem
 
 

@@ -6,10 +6,15 @@ import io
 from pathlib import Path
 
 from spmdlint.errors import UsageError
+from spmdlint.files.read import is_notebook
 
 
-def encoded(data: bytes, text: str) -> bytes:
-    """``text`` in the encoding of the file that contains ``data``."""
+def encoded(path: Path, data: bytes, text: str) -> bytes:
+    """``text`` in the encoding of the file that contains ``data``; the text of a notebook's module in the notebook."""
+    if is_notebook(path):
+        from spmdlint.files.notebooks import rewritten
+
+        return rewritten(data, text)
     import tokenize  # which a run that writes nothing does not need
 
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
@@ -24,7 +29,7 @@ def rewrite(path: Path, text: str) -> None:
 
     """
     try:
-        path.write_bytes(encoded(path.read_bytes(), text))
+        path.write_bytes(encoded(path, path.read_bytes(), text))
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
     except (UnicodeError, SyntaxError):

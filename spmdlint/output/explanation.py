@@ -10,6 +10,8 @@ from spmdlint.analysis.explanation import CallNote, Explanation, Guard, Part, Va
 from spmdlint.analysis.program import Program
 from spmdlint.analysis.variance.origins import Reason
 from spmdlint.diagnostics import Diagnostic
+from spmdlint.files.read import Source, is_notebook
+from spmdlint.identity import relative
 
 MAX_SHOWN = 8
 """How many parallel calls of a call the text shows; JSON has all that are known."""
@@ -18,11 +20,15 @@ MAX_SHOWN = 8
 class Writer:
     """Turns an explanation into words.
 
-    ``texts`` holds the source of each file; ``on_trial`` are findings that only ``--preview`` shows.
+    ``texts`` holds the source of each file; paths are shown relative to ``root``, so that they are unique in the
+    project; ``on_trial`` are findings that only ``--preview`` shows.
     """
 
-    def __init__(self, program: Program, texts: Mapping[Path, str], on_trial: Collection[Diagnostic] = ()) -> None:
+    def __init__(
+        self, program: Program, texts: Mapping[Path, str], root: Path, on_trial: Collection[Diagnostic] = ()
+    ) -> None:
         self.program = program
+        self.root = root
         self.on_trial = on_trial
         self.texts = texts
 
@@ -33,7 +39,7 @@ class Writer:
 
     def _lines(self, explained: Explanation, findings: Sequence[Diagnostic]) -> Iterator[str]:
         source = self._source_line(explained.path, explained.row)
-        yield f"{explained.path.name}:{explained.row}: {source}"
+        yield f"{self._spot(explained.path, explained.row)}: {source}"
         if not explained.read:
             yield ""
             yield "The file was not analysed: nothing in it leads to code that the linter knows about."
@@ -47,8 +53,8 @@ class Writer:
         yield "findings"
         for finding in findings:
             trial = " (with --preview only)" if finding in self.on_trial else ""
-            at = f"{finding.place.path.name}:{finding.place.start.row}"
-            yield f"  {finding.code} {finding.name}{trial} ({at}): {finding.message}"
+            at = self._spot(finding.place.path, finding.place.start.row)
+            yield f"  {finding.code} {finding.name}{trial} ({at}): {self._words(finding.message, finding.place.path)}"
         if not findings:
             yield "  none on this line"
 
@@ -99,7 +105,7 @@ class Writer:
             yield f"  {name}{where}: no source of variance is known; it counts as uniform"
 
     def _call(self, call: CallNote) -> Iterator[str]:
-        what = ", ".join(call.callees)
+        what = self._words(", ".join(call.callees), call.site.ref.path)
         if call.unknown:
             what = f"{what or 'unknown'}; its effect is not known, so it counts as making no parallel call"
         yield f"  {self._code(call.site)}: {what}"
@@ -182,7 +188,26 @@ class Writer:
 
     def _at(self, site: Site) -> str:
         place = self.program.place(site)
-        return f" ({place.path.name}:{place.start.row})"
+        return f" ({self._spot(place.path, place.start.row)})"
+
+    def _words(self, text: str, home: Path) -> str:
+        """A text with its lines of notebooks as lines of cells."""
+        notebooks = {path: Source(path, text) for path, text in self.texts.items() if is_notebook(path)}
+        if not notebooks:
+            return text
+        from spmdlint.output.cells import Notebooks
+
+        return Notebooks(notebooks).words(text, home)
+
+    def _spot(self, path: Path, row: int) -> str:
+        """A line as `explain` takes it: the file relative to the root, the cell of a notebook, and the row."""
+        name = relative(path, self.root)
+        if not is_notebook(path):
+            return f"{name}:{row}"
+        from spmdlint.files.notebooks import Cells
+
+        cell = Cells(self.texts.get(path, "")).at(row)
+        return f"{name}:cell {cell.number}:{cell.row}"
 
     def _code(self, site: Site) -> str:
         """The source of an operation, on one line."""

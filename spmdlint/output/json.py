@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from spmdlint.diagnostics import Diagnostic, Edit, Fix, Location, Place, Related
-from spmdlint.output.report import Report
+from spmdlint.output.report import Report, split_cell
 
 
 def render(report: Report) -> Iterator[str]:
@@ -30,8 +30,10 @@ def as_object(finding: Diagnostic, url: str | None) -> dict[str, object]:
 
 
 def _place(place: Place) -> dict[str, object]:
+    filename, cell = split_cell(place.path)
     return {
-        "filename": str(place.path),
+        "filename": filename,
+        "cell": cell,
         "location": _location(place.start),
         "end_location": _location(place.end),
     }

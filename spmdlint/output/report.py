@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from spmdlint.diagnostics import Diagnostic, Severity, fixable
-from spmdlint.files.read import Source
+from spmdlint.files.read import Source, is_notebook
+
+_OF_CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)")
 
 
 class Description(Struct, frozen=True):
@@ -46,12 +49,26 @@ class Report(Struct, frozen=True):
     unsafe_fixes: bool = False
     """Whether unsafe fixes count."""
 
+    def has_notebooks(self) -> bool:
+        """Whether a finding is in a notebook, or its explanation is."""
+        return any(
+            is_notebook(place.path)
+            for finding in self.diagnostics
+            for place in (finding.place, *(related.place for related in finding.related))
+        )
+
     def shown(self, path: Path) -> str:
         """A path for a person: relative if it is below the base."""
         try:
             return str(path.relative_to(self.base))
         except ValueError:
             return str(path)
+
+
+def split_cell(path: Path) -> tuple[str, int | None]:
+    """The file that a path names, and the number of the cell; None for what is not a cell."""
+    found = _OF_CELL.fullmatch(str(path))
+    return (str(path), None) if found is None else (found["path"], int(found["number"]))
 
 
 def summary(report: Report) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from spmdlint.files.read import is_notebook
 from spmdlint.program.summary import Attribute, Call, Const, Function, Import, Load, StoreAttribute, Summary
 
 
@@ -221,7 +222,8 @@ def link(
         folder = path.parent
         while folder in packages and folder.parent != folder:
             folder = folder.parent
-        parts = list(path.relative_to(folder).with_suffix("").parts)
+        own = path.relative_to(folder)
+        parts = list(own.with_suffix("").parts if not is_notebook(path) else own.parts)  # nothing imports a notebook
         is_package = path.name == "__init__.py"
         if is_package:
             parts = parts[:-1]

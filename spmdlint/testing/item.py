@@ -65,7 +65,11 @@ class JobItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The reports of the processes, without the stack of this plugin."""
         if isinstance(excinfo.value, JobFailedError):
-            return str(excinfo.value)
+            shown = excinfo.getrepr(style="value")
+            crash = getattr(shown, "reprcrash", None)
+            if crash is not None:  # the line in pytest's summary
+                crash.message = excinfo.value.summary
+            return shown
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:

@@ -25,7 +25,11 @@ _SECTION = "-" * 10
 
 
 class JobFailedError(Exception):
-    """The test failed; the text is the report of each process."""
+    """The test failed; the text is the report of each process, and ``summary`` the line that says it in short."""
+
+    def __init__(self, text: str, summary: str = "") -> None:
+        super().__init__(text)
+        self.summary = summary or text
 
 
 class JobSkippedError(Exception):
@@ -128,13 +132,25 @@ def _judge(processes: int, results: Path, output: str) -> None:
     if report.verdict in ("clean", "unchecked") and not failed and not silent:
         _judge_alike(phases)
         return
+    summary = _summary(phases) if failed else f"{report.verdict}: {report.message}"
     parts = [f"{_SECTION} {name_processes(numbers)} {_SECTION}\n{text}" for text, numbers in _together(failed)]
     if report.verdict in ("diverged", "late"):
         parts.append(as_text(report))
     if not parts:
         parts = [f"{report.message}\n"]
         parts += [f"{_SECTION} {name_processes([n])}, output {_SECTION}\n{_log(results, n)}" for n in silent]
-    raise JobFailedError("\n".join(parts))
+    raise JobFailedError("\n".join(parts), summary)
+
+
+def _summary(phases: Mapping[int, Sequence[Mapping[str, Any]]]) -> str:
+    """The assertion that failed, and the processes in which it did; the first one, if they differ."""
+    crashes = {
+        number: next((phase["crash"] for phase in found if phase["outcome"] == "failed"), "")
+        for number, found in phases.items()
+        if _failure(found)
+    }
+    text, numbers = _together(crashes)[0]
+    return f"{name_processes(numbers)}: {text}"
 
 
 def _judge_alike(phases: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:

@@ -11,6 +11,12 @@ import pytest
 from spmdlint.runtime_checks.options import PROCESS_VARIABLE
 
 
+def _crash(report: pytest.TestReport) -> str:
+    """The assertion or exception of a failed phase, as pytest's summary shows it; empty if there is none."""
+    crash = getattr(report.longrepr, "reprcrash", None) if report.failed else None
+    return str(getattr(crash, "message", "") or "")
+
+
 class Process:
     """The plugin in the processes of a job."""
 
@@ -39,6 +45,7 @@ class Process:
             "when": report.when,
             "outcome": "xfailed" if report.skipped and expected is not None else report.outcome,
             "text": report.longreprtext if report.failed else "",
+            "crash": _crash(report),
             "reason": reason.removeprefix("Skipped: ").removeprefix("reason: "),
             "sections": [list(section) for section in report.sections],
         }

@@ -1,0 +1,87 @@
+"""A parser of the command line that answers a mistake in one sentence, with what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
+
+from spmdlint.errors import UsageError
+
+_CHOICE = re.compile(r"argument (?P<name>[^:]+): invalid choice: (?P<quote>['\"])(?P<word>.*?)(?P=quote) ")
+_REQUIRED = "the following arguments are required: "
+_EXPECTED = re.compile(r"argument (?P<name>[^:]+): expected (?P<what>.*)")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are :class:`UsageError`, and not a page of usage."""
+
+    _words: Sequence[str] = ()
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """Read the words of a command.
+
+        Raises:
+            UsageError: they are not what the command takes.
+
+        """
+        self._words = words
+        options, unknown = self.parse_known_args(list(words))
+        if unknown:
+            self._refuse(unknown[0])
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse."""
+        if message.startswith(_REQUIRED):
+            for word in self._unknown_options():
+                self._refuse(word)
+            raise UsageError(f"{self.prog} needs {message.removeprefix(_REQUIRED)}. {self._more()}")
+        if choice := _CHOICE.match(message):
+            choices = self._choices(choice["name"])
+            near = nearest(choice["word"], choices)
+            way_out = f"Did you mean {near!r}?" if near else f"It takes {', '.join(choices)}."
+            raise UsageError(f"{choice['name']} does not take {choice['word']!r}. {way_out}")
+        if expected := _EXPECTED.match(message):
+            what = expected["what"].replace("one argument", "a value")
+            raise UsageError(f"{expected['name']} needs {what}. {self._more()}")
+        raise UsageError(f"{message[:1].upper()}{message[1:]}. {self._more()}")
+
+    def _refuse(self, word: str) -> NoReturn:
+        name = word.partition("=")[0]
+        if not word.startswith("-"):
+            raise UsageError(f"{self.prog} has no use for the word {word!r}. {self._more()}")
+        near = nearest(name, [known for known in self._option_string_actions if known.startswith("--")])
+        hint = f" Did you mean {near}?" if near else ""
+        raise UsageError(f"{self.prog} has no option {name}.{hint} {self._more()}")
+
+    def _more(self) -> str:
+        return f"'{self.prog} --help' lists the options."
+
+    def _choices(self, name: str) -> list[str]:
+        for action in self._actions:
+            if name in (argparse._get_action_name(action), action.metavar, action.dest) and action.choices:
+                return [str(each) for each in action.choices]
+        return []
+
+    def _unknown_options(self) -> Iterator[str]:
+        """The options before the first word that is not one: what follows may belong to a script."""
+        words = iter(self._words)
+        for word in words:
+            if not word.startswith("-") or word in ("-", "--"):
+                return
+            name, _, value = word.partition("=")
+            action = self._option_string_actions.get(name)
+            if action is None and word.startswith("--"):
+                yield word
+                return
+            if action is not None and action.nargs is None and not value:
+                next(words, None)
+
+
+def nearest(word: str, candidates: Sequence[str]) -> str | None:
+    """The candidate that ``word`` most likely stands for."""
+    from spmdlint import selection  # only needed after a mistake
+
+    return selection.nearest(word, candidates)
