@@ -190,10 +190,13 @@ def _collect(session: Session, ended: dict[int, dict[str, Any]]) -> None:
 def _longest(session: Session, outcome: Outcome) -> float:
     """How long to hold: JAX's own barrier has a bound, and background mode must not exceed it."""
     if session.background is not None and not session.options.rehearsal:
-        jax = sys.modules.get("jax")
-        elastic = getattr(getattr(jax, "config", None), "jax_enable_recoverability", False)
-        return ELASTIC_HOLD if elastic else LONGEST_HOLD
+        return ELASTIC_HOLD if is_elastic() else LONGEST_HOLD
     return LONGEST_HOLD if outcome.state == "raised" else math.inf
+
+
+def is_elastic() -> bool:
+    """Whether the job goes on without processes that have died."""
+    return bool(getattr(getattr(sys.modules.get("jax"), "config", None), "jax_enable_recoverability", False))
 
 
 def _closes(session: Session) -> bool:

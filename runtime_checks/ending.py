@@ -19,6 +19,7 @@ from typing import Any
 from spmdlint.runtime_checks.errors import DivergenceError
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.printable import plain
+from spmdlint.runtime_checks.records import State, UnknownRecordError
 from spmdlint.runtime_checks.report import Report, as_text, from_data
 from spmdlint.runtime_checks.reportfile import write_report_file
 from spmdlint.runtime_checks.runfolder import RunFolder
@@ -155,10 +156,15 @@ class Ending:
             return
         limit = time.monotonic() + LAST_WAIT
         try:
-            while time.monotonic() < limit and len(self._store.texts("left")) < self._count:
+            while time.monotonic() < limit and len(self._left()) < self._count:
                 time.sleep(0.05)
-        except StoreLostError:
+        except (StoreLostError, UnknownRecordError):
             return
+
+    def _left(self) -> set[str]:
+        """The processes that exit, or that their backend has aborted."""
+        states = self._store.children("state", State)
+        return set(self._store.texts("left")) | {name for name, told in states.items() if told.get("state") == "died"}
 
 
 def hosts_service() -> bool:

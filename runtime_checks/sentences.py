@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
+from spmdlint.runtime_checks.printable import plain
+
 MAX_DETAIL = 100
 
 Records = Mapping[int, Mapping[str, Any]]
@@ -91,8 +93,7 @@ def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[i
 
 def shortened(detail: str) -> str:
     """A message of the program for a sentence: not too long, and without what a terminal would act on."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in detail)
-    return shown if len(shown) <= MAX_DETAIL else shown[:MAX_DETAIL] + "..."
+    return plain(detail, MAX_DETAIL + len("..."))
 
 
 def made_without(short: Mapping[int, Mapping[str, Any]], function: str | None) -> Iterator[str]:

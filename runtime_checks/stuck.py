@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from spmdlint.runtime_checks.closing import is_elastic
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.listener import wake_many
 from spmdlint.runtime_checks.sentences import name_processes
@@ -34,6 +35,7 @@ def end_if_stuck(session: Session, state: Mapping[str, Any]) -> None:
             session.ending.leave()
         running = [p for p in range(session.count) if p != session.me and exchange.state(p) is None][:ASKED]
         if not running:
+            _end_if_died(session)
             return
         now = {process: _place(session.whereabouts(process)) for process in running}
         if None in now.values():
@@ -49,6 +51,17 @@ def _place(where: Mapping[str, Any] | None) -> tuple[Any, ...] | None:
     if where is None:
         return None
     return tuple(where.get("stack") or ()), tuple(sorted((where.get("counts") or {}).items()))
+
+
+def _end_if_died(session: Session) -> None:
+    """All have ended; JAX's shutdown barrier would still wait for one that its backend has aborted."""
+    states = session.exchange.states()
+    died = [process for process, told in states.items() if told.get("state") == "died" and process != session.me]
+    if died and not is_elastic():
+        ended = "did not end by itself" if len(died) == 1 else "did not end by themselves"
+        why = f"{name_processes(died)} {ended}, so that JAX's shutdown barrier cannot complete"
+        write_error(f"spmdlint: {why}: process {session.me} ends with status {session.options.exit_status}.\n")
+        session.ending.leave()
 
 
 def _end(session: Session, running: list[int]) -> None:

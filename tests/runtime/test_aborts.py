@@ -75,6 +75,13 @@ def test_an_evaluation_on_one_process_is_reported_though_the_backend_aborts(who:
     assert path.stat().st_mode & 0o077 == path.parent.stat().st_mode & 0o077 == 0
 
 
+def test_after_an_abort_with_a_verdict_nobody_waits_in_the_shutdown_barrier(tmp_path: Path) -> None:
+    source = EVALUATION.replace("{who}", "0").replace("    os._exit(5)\n", "")
+    ends = alone(tmp_path, source, environment={"TMPDIR": str(tmp_path)})
+    assert [status for status, _ in ends] == [3, -6], ends
+    assert "process 1 did not end by itself" in ends[0][1]
+
+
 AGREEING = (
     BEGIN
     + """

@@ -132,7 +132,8 @@ def test_a_script_that_fails_alike_everywhere_is_told_by_its_exception(tmp_path:
     )
     assert (run.status, run.verdict) == (1, ("failed", None)), run.output
     line = run.marked("raised")
-    words = f"processes 0-1 raised an exception at program.py:{line} (FileNotFoundError: no ?[31mdata in /data)."
+    told = "FileNotFoundError: no \N{REPLACEMENT CHARACTER}[31mdata in /data"
+    words = f"processes 0-1 raised an exception at program.py:{line} ({told})."
     assert run.report["message"] == words
     assert f"spmdlint: failed: {words}" in run.output
     assert run.line(0) == run.line(1) == line
