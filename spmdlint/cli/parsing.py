@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from spmdlint.errors import UsageError
 
-_CHOICE = re.compile(r"argument (?P<name>[^:]+): invalid choice: (?P<quote>['\"])(?P<word>.*?)(?P=quote) ")
+_CHOICE = re.compile(r"argument (?P<name>[^:]+): invalid choice: (?P<quote>['\"])(?P<word>.*?)(?P=quote)(?= \(|,)")
 _REQUIRED = "the following arguments are required: "
 _EXPECTED = re.compile(r"argument (?P<name>[^:]+): expected (?P<what>.*)")
 
