@@ -249,11 +249,6 @@ def depth_of(alternative: Alternative | None) -> int:
     return alternative.depth if isinstance(alternative, NESTED) else 0
 
 
-def is_closed(value: Value) -> bool:
-    """Whether something is known and nothing else is possible."""
-    return bool(value) and OPEN not in value
-
-
 def only(value: Value) -> Alternative | None:
     """The single alternative of a value; None if there are others, or none."""
     if len(value) != 1:

@@ -8,7 +8,6 @@ arm that always raises stops the job and is no choice, a loop without calls is n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Literal as OneOf
@@ -44,6 +43,7 @@ from spmdlint.core.values import (
 )
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
+from spmdlint.program.labels import may_be_one, template
 from spmdlint.program.link import FunctionRef
 
 Strength = OneOf["strong", "weak"]
@@ -600,7 +600,7 @@ class Effects:
         plain = [a.value for a in call.arguments if not a.keyword and not a.star]
         named = [a.value for a in call.arguments if a.keyword == known.label]
         given = named or ([plain[position]] if position is not None and position < len(plain) else [])
-        return template(function, given[0]) if given else None
+        return template(function.operations, given[0]) if given else None
 
     def _by_argument(
         self, ref: FunctionRef, n: int, arguments: Arguments, path: tuple[Site, ...]
@@ -1269,30 +1269,6 @@ def calls_in(term: Term) -> list[ParallelCall]:
     if isinstance(term, Choice):
         return calls_in(term.yes) + calls_in(term.no)
     return calls_in(term.body) if isinstance(term, Star) else []
-
-
-_HOLES = re.compile(r"\{[^}]*\}")
-
-
-def template(function: s.Function, number: int) -> str | None:
-    """The text of an f-string of constants and names, with the names in braces; None for anything else."""
-    written = function.operations[number]
-    if not isinstance(written, s.FString):
-        return None
-    text = ""
-    for part in (function.operations[each] for each in written.parts):
-        if isinstance(part, s.Const) and isinstance(part.value, str) and not {"{", "}"} & set(part.value):
-            text += part.value
-        elif isinstance(part, s.Load):
-            text += f"{{{part.name}}}"
-        else:
-            return None
-    return text
-
-
-def may_be_one(one: str | None, other: str | None) -> bool:
-    """Whether two names may be the same: if they have different variables in braces, they may."""
-    return one is None or other is None or one == other or _HOLES.findall(one) != _HOLES.findall(other)
 
 
 def carries(function: s.Function, number: int) -> bool:

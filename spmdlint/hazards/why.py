@@ -46,11 +46,6 @@ class Reason(Struct, frozen=True):
     def source(self) -> Reason:
         return self.chain()[0]
 
-    @property
-    def cause(self) -> Reason:
-        """What a message names as the reason: the source."""
-        return self.source
-
 
 class Why:
     """Rebuilds reasons. One per run."""

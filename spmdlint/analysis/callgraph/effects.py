@@ -20,7 +20,6 @@ from spmdlint.analysis.callgraph.bydevices import unknown_map
 from spmdlint.analysis.callgraph.calls import Calls
 from spmdlint.analysis.callgraph.eager import computes_everywhere
 from spmdlint.analysis.callgraph.getters import Getters
-from spmdlint.analysis.callgraph.labels import may_be_one, template
 from spmdlint.analysis.callgraph.localdata import LocalData
 from spmdlint.analysis.callgraph.locality import global_data, on_local_devices, sharded
 from spmdlint.analysis.callgraph.participants import pretends_to_be_one, told_who_takes_part
@@ -46,6 +45,7 @@ from spmdlint.analysis.evaluation.values import (
 from spmdlint.heuristics.spreading import Spreading
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
+from spmdlint.program.labels import may_be_one, template
 
 Strength = Literal["strong", "weak"]
 _LAYING_OUT = frozenset(("with_sharding_constraint",))
@@ -307,7 +307,7 @@ class Effects:
         name = constant(values) if values is not None else None
         if name is not None:
             return name.value if isinstance(name.value, str) else None
-        return template(frame.code, passed(operation, known.label, known.positional))
+        return template(frame.code.operations, passed(operation, known.label, known.positional))
 
     def _name(self, callee: Applied) -> str:
         """The name of the function that a map or jit runs, as written in the source."""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from spmdlint.analysis.evaluation.code import Code
 from spmdlint.program import summary as s
 
 _HOLES = re.compile(r"\{[^}]*\}")
 
 
-def template(code: Code, number: int | None) -> str | None:
+def template(operations: Sequence[s.Operation], number: int | None) -> str | None:
     """The text of an f-string of constants and names; None for anything else."""
-    written = code.operations[number] if number is not None else None
+    written = operations[number] if number is not None else None
     if not isinstance(written, s.FString):
         return None
     text = ""
-    for part in (code.operations[each] for each in written.parts):
+    for part in (operations[each] for each in written.parts):
         if isinstance(part, s.Const) and isinstance(part.value, str) and not {"{", "}"} & set(part.value):
             text += part.value
         elif isinstance(part, s.Load):
