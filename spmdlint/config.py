@@ -67,6 +67,8 @@ class Config(Struct, frozen=True):
     select: tuple[str, ...] = (selection.ALL,)
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
+    rules: tuple[Path, ...] = ()
+    """Files and folders with rules of the project's own."""
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     severity: Mapping[str, Severity] = field(default_factory=dict)
     fail_on: Severity = "info"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,17 +88,24 @@ def check(
     with uncollected():
         clock = timings or Timings(samples=False)
         with clock.phase("find"):
-            rules = load_rules()
+            rules = load_rules(config.rules)
             found = find(config, paths, typed=None if stdin is None else stdin.path)
         enabled = config.enabled(rules)
         policy = Policy(config, rules)
         notes = (*_without_effect(config, rules), *found.notes)
         if not found.asked:
             return Checked((), {}, found.asked, notes=notes)
-        survey = Surveyor(config, store, clock).look(found.project, given, progress, jobs=jobs)
-        crashes: list[Crash] = []
         active = [rule for rule in rules if rule.code in enabled]
-        outcome = _outcome(survey, config, active, store, crashes, clock, jobs)
+        visitors = [rule for rule in active if rule.by_file]
+        # A rule of one's own may find something in any file, whatever it names.
+        survey = Surveyor(config, store, clock).look(found.project, given, progress, screen=not visitors, jobs=jobs)
+        crashes: list[Crash] = []
+        linked = _Linked(survey, config, clock)
+        outcome = _outcome(linked, [rule for rule in active if not rule.by_file], store, crashes, clock, jobs)
+        if visitors:
+            visited = survey.lowered().keys() if touching else found.asked
+            own = _visited(visitors, linked, visited, store, crashes, clock)
+            outcome = Outcome(outcome.findings + own.findings, outcome.notes + own.notes)
         with clock.phase("judge"):
             shown = _shown(outcome.findings, survey, active, rules, crashes)
             told, elsewhere = _told(policy.applied(shown), found.asked, touching=touching)
@@ -125,9 +133,43 @@ def _without_effect(config: Config, rules: Sequence[Rule]) -> Iterator[str]:
         yield f"{word} selects only preview rules, which need --preview. Add --preview, or remove the selector."
 
 
+class _Linked:
+    """The program, which is linked when it is first needed.
+
+    The analyses are imported then, because that takes half a second, which a run with nothing new does not need.
+    """
+
+    def __init__(self, survey: Survey, config: Config, timings: Timings) -> None:
+        self.survey = survey
+        self.config = config
+        self._timings = timings
+
+    @cached_property
+    def program(self) -> Program:
+        with self._timings.phase("link"):
+            from spmdlint.analysis.load import load
+
+            return load(self.survey, self.config)
+
+
+def _visited(
+    rules: Sequence[Rule],
+    linked: _Linked,
+    paths: Collection[Path],
+    store: Store | None,
+    crashes: list[Crash],
+    timings: Timings,
+) -> Outcome:
+    """The findings of the rules that visit files."""
+    from spmdlint.visiting import visit_all  # LibCST, which few runs need
+
+    found = visit_all(rules, linked.survey, paths, linked.config, lambda: linked.program, store, timings)
+    crashes += found.crashes
+    return Outcome(tuple(found.findings), tuple(found.notes))
+
+
 def _outcome(
-    survey: Survey,
-    config: Config,
+    linked: _Linked,
     rules: Sequence[Rule],
     store: Store | None,
     crashes: list[Crash],
@@ -135,6 +177,7 @@ def _outcome(
     jobs: int | None,
 ) -> Outcome:
     """The findings of the rules about the program, or cached ones of a program with the same meaning."""
+    survey, config = linked.survey, linked.config
     if not survey.lowered():
         return Outcome(())
     results = None if store is None else Results(store, config, rules, [rule.code for rule in rules])
@@ -142,12 +185,9 @@ def _outcome(
         kept = None if results is None else results.look_up(survey)
     if kept is not None:
         return kept
-    # The analyses are imported here because that takes half a second, which a run with nothing new does not need.
-    with timings.phase("link"):
-        from spmdlint.analysis.load import load
-        from spmdlint.analysis.sampling import analysed
+    program = linked.program
+    from spmdlint.analysis.sampling import analysed
 
-        program = load(survey, config)
     with timings.sampled(analysed):
         outcome = Outcome(tuple(run(rules, program, crashes, timings, jobs=jobs or cores())), tuple(program.notes))
     if results is not None and not crashes:
@@ -203,7 +243,9 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
     asked, config = config, override(config, {"preview": True})
     with uncollected():
         found = find(config, [path])
-        survey = Surveyor(config, None if cache is None else Store(cache)).look(found.project, {})
+        rules = load_rules(config.rules)
+        visited = any(rule.by_file for rule in rules)
+        survey = Surveyor(config, None if cache is None else Store(cache)).look(found.project, {}, screen=not visited)
         for where, trouble in survey.troubles():
             if where == path:
                 raise UsageError(f"{path}, line {trouble.row}: {trouble.message}")
@@ -214,16 +256,22 @@ def explain(config: Config, path: Path, row: int, *, cache: Path | None = None) 
         program = load(survey, config)
         with deep():
             explanation = program.explain(path, row)
-        about = in_order(_about(path, row, program, config))
-        usual = about if asked.preview or not about else _about(path, row, load(survey, asked), asked)
+        about = in_order(_about(path, row, program, survey, config))
+        usual = about if asked.preview or not about else _about(path, row, load(survey, asked), survey, asked)
     return Explained(explanation, about, frozenset(about) - frozenset(usual), program, texts)
 
 
-def _about(path: Path, row: int, program: Program, config: Config) -> list[Diagnostic]:
+def _about(path: Path, row: int, program: Program, survey: Survey, config: Config) -> list[Diagnostic]:
     """The findings of a program that are on a line or point to it."""
-    rules = load_rules()
+    rules = load_rules(config.rules)
     enabled = config.enabled(rules)
-    findings = run([rule for rule in rules if rule.code in enabled], program, [], Timings())
+    active = [rule for rule in rules if rule.code in enabled]
+    findings = run(active, program, [], Timings())
+    visitors = [rule for rule in active if rule.by_file]
+    if visitors:
+        from spmdlint.visiting import visit_all
+
+        findings += visit_all(visitors, survey, [path], config, lambda: program, None, Timings()).findings
     return [finding for finding in findings if _speaks_of(finding, path, row)]
 
 

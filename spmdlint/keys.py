@@ -49,6 +49,16 @@ def _folders(value: object, root: Path) -> tuple[Path, ...]:
     return folders
 
 
+def _inside(value: object, root: Path) -> tuple[Path, ...]:
+    """Files and folders of the project: code from elsewhere must not run because a configuration says so."""
+    top = root.resolve()
+    found = tuple((root / name).resolve() for name in _strings(value, root))
+    missing = [str(path) for path in found if not path.exists() or top not in path.parents]
+    if missing:
+        raise ValueError(f"there is no {missing[0]} in the project {root}")
+    return found
+
+
 def _version(value: object, _root: Path) -> tuple[int, ...] | None:
     if value == "newest":
         return None
@@ -113,6 +123,14 @@ KEYS = (
     Key("select", _SELECTORS, '["ALL"]', "The rules that run. Preview rules also need `preview`.", _strings),
     Key("ignore", _SELECTORS, "[]", "Rules that do not run. The more specific selector wins.", _strings),
     Key("extend-select", _SELECTORS, "[]", "Rules that run in addition to those of `select`.", _strings),
+    Key(
+        "rules",
+        "a list of strings: Python files, or folders of them, that exist in the project, relative to its root",
+        "[]",
+        "Rules of your own, which the linter runs; see [rules of your own](own-rules.md). Rules from elsewhere are "
+        "installed as a package.",
+        _inside,
+    ),
     Key(
         "per-file-ignores",
         "a table of lists: patterns as in a .gitignore, relative to the project's root, each with rules",

@@ -32,6 +32,19 @@ class Outcome(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+def settings(config: Config) -> tuple[object, ...]:
+    """The settings that findings depend on, besides the rules that run."""
+    return (
+        config.root,
+        config.src,
+        config.preview,
+        config.jax_version,
+        config.multi_process,
+        config.expected_failures,
+        config.knowledge,
+    )
+
+
 class Results:
     """The findings of the rules over a program, before anything is suppressed or filtered."""
 
@@ -39,17 +52,7 @@ class Results:
         self._store = store
         self._rules = rules
         self._extended = bool(config.knowledge)
-        self._made_by = (
-            tool(),
-            sorted(enabled),
-            config.root,
-            config.src,
-            config.preview,
-            config.jax_version,
-            config.multi_process,
-            config.expected_failures,
-            config.knowledge,
-        )
+        self._made_by = (tool(), sorted(enabled), *settings(config))
 
     def look_up(self, survey: Survey) -> Outcome | None:
         """The results for a program with the same meaning; None if there are none."""

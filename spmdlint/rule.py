@@ -1,17 +1,21 @@
 """The base classes of rules, and how rules are discovered.
 
-A rule is one module with one subclass of :class:`Rule`, or of :class:`RunRule` if it checks the run instead of the
-program. A package registers its rules with an entry point in the group ``spmdlint.rules``, which names a package (every
-module in it is searched) or a module. The built-in rules are discovered in the same way as third-party rules.
+A rule is one module with one subclass of :class:`Rule`, of :class:`RunRule` if it checks the run instead of the
+program, or of :class:`spmdlint.visitor_rule.VisitorRule` if it looks at one file at a time. A package registers its
+rules with an entry point in the group ``spmdlint.rules``, which names a package (every module in it is searched) or a
+module. The built-in rules are discovered in the same way as third-party rules. A project names the files of its own
+rules in its configuration.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
@@ -68,6 +72,8 @@ class Rule(ABC):
     """The URL of the rule's documentation, if it has one."""
     always: ClassVar[bool] = False
     """Whether the rule runs even if it is not selected. Ignoring it still switches it off."""
+    by_file: ClassVar[bool] = False
+    """Whether the rule visits the syntax tree of one file at a time, and its :meth:`check` does nothing."""
 
     @abstractmethod
     def check(self, program: Program) -> Iterator[Diagnostic]:
@@ -148,16 +154,34 @@ class RuleError(UsageError):
     """A package of rules cannot be loaded, or two rules claim the same code or name."""
 
 
-@lru_cache(maxsize=1)
-def load_rules() -> tuple[Rule, ...]:
-    """All installed rules, sorted by code.
+def load_rules(files: Sequence[Path] = ()) -> tuple[Rule, ...]:
+    """All installed rules, and those in ``files``, which may be folders, sorted by code.
 
     Raises:
-        RuleError: if an entry point does not load, or if a code or name is claimed twice.
+        RuleError: if rules do not load, are not complete, or claim a code or name that is taken.
 
     """
-    found: dict[str, Rule] = {}
-    names: dict[str, str] = {}
+    installed = _installed()
+    if not files:
+        return installed
+    from spmdlint.rulefiles import load
+
+    known = _Known(installed)
+    for path in files:
+        try:
+            rules = list(_rules_of(load(path)))
+        except Exception as error:
+            raise RuleError(f"The rules in {path} cannot be loaded: {_told(error)}. Fix the file.") from error
+        if not rules:
+            raise RuleError(f"There is no rule in {path}: no class there derives from VisitorRule or another rule.")
+        for rule in rules:
+            known.add(rule)
+    return known.all()
+
+
+@lru_cache(maxsize=1)
+def _installed() -> tuple[Rule, ...]:
+    known = _Known(())
     for point in announced(GROUP):
         try:
             loaded = point.load()
@@ -167,16 +191,67 @@ def load_rules() -> tuple[Rule, ...]:
                 "Fix or uninstall the package that provides them."
             ) from error
         for rule in _rules_of(loaded):
-            if type(found.get(rule.code)) is type(rule):
-                continue
-            if rule.code in found or rule.name in names:
-                raise RuleError(
-                    f"Two rules claim {rule.code} {rule.name}; "
-                    f"the second is {type(rule).__module__}.{type(rule).__qualname__}."
-                )
-            found[rule.code] = rule
-            names[rule.name] = rule.code
-    return tuple(found[code] for code in sorted(found))
+            known.add(rule)
+    return known.all()
+
+
+def is_built_in(rule: Rule) -> bool:
+    """Whether a rule comes with the linter."""
+    return type(rule).__module__.startswith(_BUILT_IN)
+
+
+_BUILT_IN = "spmdlint.rules."
+_RESERVED = "SPMD"
+_CODE = re.compile(r"[A-Z]+[0-9]+")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class _Known:
+    """The rules that have been found, each code and name once."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._found = {rule.code: rule for rule in rules}
+        self._names = {rule.name for rule in self._found.values()}
+
+    def add(self, rule: Rule) -> None:
+        """Add a rule; one that is found again is the same.
+
+        Raises:
+            RuleError: the rule has no valid code or name, or its code or name is taken.
+
+        """
+        where = f"{type(rule).__module__}.{type(rule).__qualname__}" if is_built_in(rule) else type(rule).__qualname__
+        code, name = getattr(rule, "code", ""), getattr(rule, "name", "")
+        if not _CODE.fullmatch(code) or not _NAME.fullmatch(name):
+            raise RuleError(
+                f"The rule {where} has the code {code!r} and the name {name!r}. It needs a code of capital letters and "
+                "a number, such as ACME101, and a name of words with hyphens, such as flush-on-main."
+            )
+        if code.startswith(_RESERVED) and not is_built_in(rule):
+            raise RuleError(
+                f"The rule {where} claims {code}, but codes that begin with {_RESERVED} are the linter's: use letters "
+                "of your own, such as ACME101."
+            )
+        if type(self._found.get(code)) is type(rule):
+            return
+        if code in self._found or name in self._names:
+            raise RuleError(f"Two rules claim {code} {name}; the second is {type(rule).__module__}.{where}.")
+        self._found[code] = rule
+        self._names.add(name)
+
+    def all(self) -> tuple[Rule, ...]:
+        """The rules, sorted by code."""
+        return tuple(self._found[code] for code in sorted(self._found))
+
+
+def _told(error: Exception) -> str:
+    """What went wrong, and where."""
+    import traceback  # needed only here
+
+    if isinstance(error, SyntaxError):
+        return f"{error.msg} (line {error.lineno} of {error.filename})"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} (line {last.lineno} of {last.filename})"
 
 
 def _rules_of(place: ModuleType) -> Iterator[Rule]:

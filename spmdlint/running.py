@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,10 +41,21 @@ class Crash(Struct, frozen=True):
     def sentence(self) -> str:
         """What happened, for the user."""
         where = f" in {self.path}" if self.path else ""
+        own = f" ({self._own_line()})" if self.rule.by_file else ""
         return (
             f"The rule {self.rule.code} ({self.rule.name}) failed{where} and its findings are incomplete: "
-            f"{type(self.error).__name__}: {self.error}. This is a bug; --verbose shows the traceback."
+            f"{type(self.error).__name__}: {self.error}{own}. This is a bug{' in the rule' if own else ''}; "
+            "--verbose shows the traceback."
         )
+
+    def _own_line(self) -> str:
+        """The last line of the rule's own file that led to the failure."""
+        import traceback
+
+        file = getattr(sys.modules.get(type(self.rule).__module__), "__file__", None)
+        frames = traceback.extract_tb(self.error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == file]
+        return f"line {lines[-1]} of {file}" if lines else f"in {type(self.rule).__qualname__}"
 
     def trace(self) -> str:
         """The traceback."""

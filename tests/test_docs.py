@@ -21,6 +21,15 @@ DOCS = REPOSITORY / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"])
 _BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
+RULE = """\
+from spmdlint.visitor_rule import VisitorRule
+
+
+class Own(VisitorRule):
+    code = "ACME101"
+    name = "own"
+"""
+
 
 def blocks(*languages: str) -> Any:
     """The blocks of code in these languages, each with its page."""
@@ -60,7 +69,8 @@ def test_settings_are_settings(text, project):
     """Those of ours are accepted; where they name files and folders, these are there."""
     if "[tool.spmdlint" not in text:
         pytest.skip("another tool's")
-    project.write({"pyproject.toml": text, "src/a.py": "x = 1\n", "../shared/spmdlint.toml": ""})
+    files = {"src/a.py": "x = 1\n", "../shared/spmdlint.toml": "", "lint_rules/own.py": RULE}
+    project.write({"pyproject.toml": text, **files})
     (project.root / "spmdlint.toml").unlink()
     outcome = project.run("check", "src")
     assert outcome.status == 0, outcome.err

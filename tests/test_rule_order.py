@@ -37,7 +37,7 @@ def ordered(monkeypatch):
     """Make the linter run its rules in another order, in one process."""
 
     def order(how: Order) -> None:
-        monkeypatch.setattr(spmdlint.engine, "load_rules", lambda: tuple(how(RULES)))
+        monkeypatch.setattr(spmdlint.engine, "load_rules", lambda _: tuple(how(RULES)))
 
     return order
 

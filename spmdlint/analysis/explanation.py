@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.analysis.callgraph.effects import MAX_CALLS, Effects, ParallelCall
 from spmdlint.analysis.callgraph.locality import on_local_devices
@@ -146,9 +147,9 @@ class Explainer:
             self._runs(ref),
             tuple(sorted(axes.names)),
             axes.open,
-            tuple(self._guards(frame, block)),
+            tuple(self._with_silence(frame, guard) for guard in self.guards(frame, block)),
             tuple(self._values(frame, numbers)),
-            tuple(self._call(frame, n, o) for n in numbers if isinstance(o := function.operations[n], s.Call)),
+            tuple(self.call(frame, n, o) for n in numbers if isinstance(o := function.operations[n], s.Call)),
         )
 
     def _runs(self, ref: FunctionRef) -> str:
@@ -160,15 +161,20 @@ class Explainer:
             return "it runs on the host, and while JAX traces it"
         return "it runs while JAX traces it" if traced else "it runs on the host"
 
-    def _guards(self, frame: Frame, block: int) -> Iterator[Guard]:
+    def _with_silence(self, frame: Frame, guard: Guard) -> Guard:
+        """The guard, with why no rule reports it."""
+        if guard.answer is None or not guard.variation.facets or guard.site in self.told:
+            return guard
+        branch = next(each for each in self.control.branches(frame.ref) if each.test == guard.site.number)
+        return replace(guard, silence=self.divergences.why_none(frame, branch.block))
+
+    def guards(self, frame: Frame, block: int) -> Iterator[Guard]:
+        """What decides whether a block of a function runs, without the silence of the rules."""
         function = self.ev.function(frame)
         for branch in self.control.branches(frame.ref):
             if block in branch.yes | branch.no:
-                varies = self._variation(frame, branch.test)
                 site = Site(frame.ref, branch.test)
-                asked = varies.facets and site not in self.told
-                silence = self.divergences.why_none(frame, branch.block) if asked else None
-                yield Guard(site, block in branch.yes, varies, silence)
+                yield Guard(site, block in branch.yes, self.variation(frame, branch.test))
         for number, each in enumerate(function.blocks):
             test = function.operations[each.test] if each.test is not None else None
             if isinstance(test, s.Next) and block in self.ev.flow(frame.ref).loop_body(number) and block != number:
@@ -190,7 +196,7 @@ class Explainer:
                 if key in told or key[0] == "self" or self._names_code(frame, number):
                     continue
                 told.add(key)
-                yield self._variation(frame, number)
+                yield self.variation(frame, number)
 
     def _names_code(self, frame: Frame, number: int) -> bool:
         """Whether a name refers to a module, a class or a function, which is the same on every process."""
@@ -198,7 +204,8 @@ class Explainer:
         code = (External, ModuleValue, Namespace, FunctionValue, ClassValue)
         return bool(values) and all(isinstance(value, code) for value in values)
 
-    def _variation(self, frame: Frame, number: int) -> Variation:
+    def variation(self, frame: Frame, number: int) -> Variation:
+        """Whether a value differs between processes."""
         found: list[tuple[str, Reason]] = []
         cut = False
         for name, walk in self._walks():
@@ -219,7 +226,8 @@ class Explainer:
         for order in self.orders:
             yield "order", order
 
-    def _call(self, frame: Frame, number: int, operation: s.Call) -> CallNote:
+    def call(self, frame: Frame, number: int, operation: s.Call) -> CallNote:
+        """What is known about a call."""
         values = self.ev.value(frame, operation.function)
         effect = tuple(self.effects.of_call(frame, number, operation))
         return CallNote(

@@ -73,7 +73,7 @@ def _nothing(checked: Checked, rules: Sequence[Rule]) -> str:
 
 
 def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:
-    rules = load_rules()
+    rules = load_rules(config.rules)
     report = Report(
         checked.diagnostics,
         checked.sources,

@@ -52,7 +52,7 @@ _FIRST: dict[Key, bool] = {
     ("<", _NUMBER, ("constant", "1")): True,
     ("==", _ZERO, _NUMBER): True,
 }
-_IS_FIRST: Key = ("==", _NUMBER, _ZERO)
+IS_FIRST: Key = ("==", _NUMBER, _ZERO)
 _ARITHMETIC = {"+": op.add, "-": op.sub, "*": op.mul, "//": op.floordiv, "%": op.mod}
 
 
@@ -74,7 +74,7 @@ class Conditions:
         if found[0] == "not":
             return found[1], False  # type: ignore[return-value]
         if found == _NUMBER:
-            return _IS_FIRST, False
+            return IS_FIRST, False
         return found, True
 
     def same(self, frame: Frame, one: int, other: int) -> bool:
@@ -126,7 +126,7 @@ class Conditions:
         operator, swapped, negated = _NORMAL[operation.operators[0]]
         key: Key = (operator, *(reversed(sides) if swapped else sides))
         if key in _FIRST:
-            key, negated = _IS_FIRST, negated == _FIRST[key]
+            key, negated = IS_FIRST, negated == _FIRST[key]
         return ("not", key) if negated else key
 
     def _name(self, frame: Frame, number: int, operation: s.Load, depth: int) -> Key | None:
@@ -297,7 +297,7 @@ class Conditions:
         if key is None:
             return None
         known = assumptions.get(key[0])
-        if known is None and first and assumptions.get(_IS_FIRST):
+        if known is None and first and assumptions.get(IS_FIRST):
             known = _on_first(key[0])
         return None if known is None else known == key[1]
 

@@ -1,0 +1,57 @@
+"""From a node of LibCST's tree to the facts about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import libcst as cst
+
+from spmdlint.analysis.nodefacts import FileFacts
+from spmdlint.facts import Facts
+from spmdlint.program.layout import Span
+
+# Nodes that stand for another one: the value in an argument, the target in an assignment, and so on.
+_WRAPPING: Mapping[type[cst.CSTNode], str] = {
+    cst.Arg: "value",
+    cst.AsName: "name",
+    cst.AssignTarget: "target",
+    cst.Decorator: "decorator",
+    cst.DictElement: "value",
+    cst.Element: "value",
+    cst.Expr: "value",
+    cst.FormattedStringExpression: "expression",
+    cst.Index: "value",
+    cst.NamedExpr: "value",
+    cst.Param: "name",
+    cst.StarredDictElement: "value",
+    cst.StarredElement: "value",
+    cst.SubscriptElement: "slice",
+    cst.WithItem: "item",
+}
+
+
+def facts_of(node: cst.CSTNode, spans: Mapping[int, Span], file: FileFacts) -> Facts:
+    """The facts about a node of a file, by the recorded spans.
+
+    Raises:
+        ValueError: it is not a node of the file.
+
+    """
+    while type(node) in _WRAPPING:
+        node = getattr(node, _WRAPPING[type(node)])
+    return file.of(span_of(node, spans, file.path), is_call=isinstance(node, cst.Call))
+
+
+def span_of(node: cst.CSTNode, spans: Mapping[int, Span], path: Path) -> Span:
+    """The span of a node, as a summary has it: without the parentheses around it.
+
+    Raises:
+        ValueError: it is not a node of the file.
+
+    """
+    if id(node) not in spans:
+        raise ValueError(f"The {type(node).__name__} is not a node of {path}: ask only about nodes that are visited.")
+    if isinstance(node, (cst.Tuple, cst.GeneratorExp)) and node.lpar:
+        return spans[id(node.lpar[-1])][1], spans[id(node.rpar[0])][0]
+    return spans[id(node)]
