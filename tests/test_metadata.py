@@ -174,6 +174,7 @@ class PrintOnMain(LintRule):
 
 
 def test_a_rule_of_fixit_asks_for_facts(project):
+    pytest.importorskip("fixit")  # its click is older than that of check-jsonschema, which other tests need
     settings = "[tool.fixit]\nroot = true\nenable = ['.rules']\n"
     project.write({"a.py": PROGRAM, "rules.py": FIXIT, "pyproject.toml": settings})
     command = [sys.executable, "-m", "fixit", "fix", "--automatic", "a.py"]
