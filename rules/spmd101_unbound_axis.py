@@ -130,6 +130,6 @@ class UnboundAxis(Rule):
             edits = program.edits.renamed_axis(need.site, need.axis, near)
             return Fix("unsafe", f"Rename the axis to {near!r}.", edits) if edits else None
         if found.way in ("pmap", "vmap") and found.root.ref.path == need.site.ref.path:
-            edits = program.edits.added_keyword(found.root, f'axis_name="{need.axis}"')
-            return Fix("unsafe", f"Pass axis_name to the {found.way}.", edits) if edits else None
+            change = program.edits.added_keyword(found.root, "axis_name", f'"{need.axis}"')
+            return Fix("unsafe", f"Pass axis_name to the {found.way}.", change=change) if change is not None else None
         return None

@@ -68,5 +68,5 @@ class MapNeedsFunction(Rule):
             )
 
     def _fix(self, program: Program, found: MissingFunction) -> Fix | None:
-        edits = program.edits.as_partial(found.site)
-        return Fix("unsafe", "Use functools.partial.", edits) if edits else None
+        change = program.edits.as_partial(found.site)
+        return Fix("unsafe", "Use functools.partial.", change=change) if change is not None else None

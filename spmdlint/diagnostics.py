@@ -8,6 +8,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from spmdlint.changes import Change
+
 Severity = Literal["error", "warning", "info"]
 Applicability = Literal["safe", "unsafe"]
 
@@ -43,11 +45,16 @@ class Edit(Struct, frozen=True):
 
 
 class Fix(Struct, frozen=True):
-    """An automatic fix: a *safe* one keeps the program's meaning, an *unsafe* one needs review."""
+    """An automatic fix: a *safe* one keeps the program's meaning, an *unsafe* one needs review.
+
+    It is a set of edits or, if more than a token changes, a ``change`` of the syntax tree, of which the edits are made
+    when they are needed.
+    """
 
     applicability: Applicability
     message: str
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = ()
+    change: Change | None = None
 
 
 class Diagnostic(Struct, frozen=True):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import libcst as cst
 
 from spmdlint.analysis.nodefacts import FileFacts
 from spmdlint.facts import Facts
 from spmdlint.program.layout import Span
+from spmdlint.program.spans import span_of
 
 # Nodes that stand for another one: the value in an argument, the target in an assignment, and so on.
 _WRAPPING: Mapping[type[cst.CSTNode], str] = {
@@ -40,18 +40,4 @@ def facts_of(node: cst.CSTNode, spans: Mapping[int, Span], file: FileFacts) -> F
     """
     while type(node) in _WRAPPING:
         node = getattr(node, _WRAPPING[type(node)])
-    return file.of(span_of(node, spans, file.path), is_call=isinstance(node, cst.Call))
-
-
-def span_of(node: cst.CSTNode, spans: Mapping[int, Span], path: Path) -> Span:
-    """The span of a node, as a summary has it: without the parentheses around it.
-
-    Raises:
-        ValueError: it is not a node of the file.
-
-    """
-    if id(node) not in spans:
-        raise ValueError(f"The {type(node).__name__} is not a node of {path}: ask only about nodes that are visited.")
-    if isinstance(node, (cst.Tuple, cst.GeneratorExp)) and node.lpar:
-        return spans[id(node.lpar[-1])][1], spans[id(node.rpar[0])][0]
-    return spans[id(node)]
+    return file.of(span_of(node, spans), is_call=isinstance(node, cst.Call))

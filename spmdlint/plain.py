@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from spmdlint.changes import Change
 from spmdlint.diagnostics import Applicability, Diagnostic, Edit, Fix, Location, Place, Related, Severity
 
 
@@ -20,7 +21,7 @@ class PlainFinding(Struct, array_like=True):
     place: _Span
     help: str
     related: list[tuple[_Span, str]]
-    fix: tuple[Applicability, str, list[tuple[int, int, int, int, str]]] | None
+    fix: tuple[Applicability, str, list[tuple[int, int, int, int, str]], Change | None] | None
 
 
 _Span = tuple[bytes, int, int, int, int]
@@ -37,7 +38,9 @@ def plain(finding: Diagnostic) -> PlainFinding:
         _span(finding.place),
         finding.help,
         [(_span(related.place), related.message) for related in finding.related],
-        None if fix is None else (fix.applicability, fix.message, [(*_ends(e), e.content) for e in fix.edits]),
+        None
+        if fix is None
+        else (fix.applicability, fix.message, [(*_ends(e), e.content) for e in fix.edits], fix.change),
     )
 
 
@@ -45,8 +48,8 @@ def diagnostic(kept: PlainFinding) -> Diagnostic:
     """The finding for plain data."""
     fix = None
     if kept.fix is not None:
-        applicability, message, edits = kept.fix
-        fix = Fix(applicability, message, tuple(_edit(edit) for edit in edits))
+        applicability, message, edits, change = kept.fix
+        fix = Fix(applicability, message, tuple(_edit(edit) for edit in edits), change)
     related = tuple(Related(_place(span), text) for span, text in kept.related)
     return Diagnostic(kept.code, kept.name, kept.severity, kept.message, _place(kept.place), kept.help, related, fix)
 

@@ -25,10 +25,10 @@ from spmdlint.files.read import Source
 from spmdlint.files.store import Store
 from spmdlint.installed import digest_of, packages, tool
 from spmdlint.interpreter import deep
-from spmdlint.nodes import facts_of, span_of
+from spmdlint.nodes import facts_of
 from spmdlint.plain import PlainFinding, diagnostic, plain
 from spmdlint.program.layout import Span
-from spmdlint.program.spans import record_spans
+from spmdlint.program.spans import record_spans, span_of
 from spmdlint.program.survey import Survey
 from spmdlint.replacing import Replacement, replacing
 from spmdlint.results import settings
@@ -93,7 +93,7 @@ class Visit:
             ValueError: it is not a node of this file.
 
         """
-        return span_of(node, self._spans, self.path)
+        return span_of(node, self._spans)
 
     def report(
         self,

@@ -27,6 +27,7 @@ total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
 
 
 """
+SUM = "def f(x):\n    return jax.lax.psum(x, 'k')\n\n\n"
 # What is written, what --fix makes of it, and what --unsafe-fixes does.
 CASES = {
     "a set of known strings": (
@@ -64,6 +65,16 @@ CASES = {
         None,
         "def f(x):\n    for y in [x[n] for n in sorted(set(x))]:\n        total(y)\n",
     ),
+    "a set without a space before it": (
+        "def f(x):\n    for n in{'a', 'b'}:\n        total(x[n])\n",
+        "def f(x):\n    for n in(sorted({'a', 'b'})):\n        total(x[n])\n",
+        None,
+    ),
+    "a set over several rows": (
+        "def f(x, y):\n    for n in (\n        set(x)\n        | set(y)  # and\n    ):\n        total(x[n])\n",
+        None,
+        "def f(x, y):\n    for n in (\n        sorted(set(x)\n        | set(y))  # and\n    ):\n        total(x[n])\n",
+    ),
     "a listing of strings": (
         "def f(d):\n    names = os.listdir(d)\n    return names[jax.process_index() :: jax.process_count()]\n",
         "def f(d):\n    names = sorted(os.listdir(d))\n    return names[jax.process_index() :: jax.process_count()]\n",
@@ -83,6 +94,36 @@ CASES = {
         "def f(x):\n    for n in sorted(x, key=id):\n        total(n)\n",
         None,
         "def f(x):\n    for n in sorted(x):\n        total(n)\n",
+    ),
+    "a key that differs, over several rows": (
+        "def f(x):\n    for n in sorted(\n        x,  # all\n        key=id,\n    ):\n        total(n)\n",
+        None,
+        "def f(x):\n    for n in sorted(\n        x,  # all\n    ):\n        total(n)\n",
+    ),
+    "a key that differs, with a comment": (
+        "def f(x):\n    for n in sorted(x, key=(id)  # why\n                    ):\n        total(n)\n",
+        None,
+        "def f(x):\n    for n in sorted(x  # why\n                    ):\n        total(n)\n",
+    ),
+    "a map without a name": (
+        SUM + "g = jax.pmap( (f) )\n",
+        None,
+        SUM + 'g = jax.pmap( (f), axis_name="k" )\n',
+    ),
+    "a map without a name, over several rows": (
+        SUM + "g = jax.pmap(\n    f,\n    in_axes=0,  # rows\n    # end\n)\n",
+        None,
+        SUM + 'g = jax.pmap(\n    f,\n    in_axes=0,  # rows\n    axis_name="k",\n    # end\n)\n',
+    ),
+    "a map without a name, with a comment": (
+        SUM + "g = jax.pmap(f, in_axes=0  # rows\n             )\n",
+        None,
+        SUM + 'g = jax.pmap(f, in_axes=0, axis_name="k"  # rows\n             )\n',
+    ),
+    "a map without its function": (
+        "import functools\n\ng = jax.pmap(\n    axis_name='k',  # the name\n)\n",
+        None,
+        "import functools\n\ng = functools.partial(\n    jax.pmap,\n    axis_name='k',  # the name\n)\n",
     ),
     "an axis that the mesh lacks": (
         "mesh = jax.make_mesh((4,), ('data',))\nrows = jax.NamedSharding(mesh, jax.P(('date',), None))\n",
@@ -302,7 +343,7 @@ def test_edits_outside_of_the_text_spoil_nothing():
 
 def test_fixes_over_the_fixtures_touch_nothing_but_what_was_found(project):
     """Files with findings on purpose: what comes out parses, and lines without an edit stay."""
-    for code in ("SPMD202", "SPMD508", "SPMD602"):
+    for code in ("SPMD101", "SPMD108", "SPMD201", "SPMD202", "SPMD508", "SPMD602"):
         shutil.copytree(FIXTURES / code, project.root / code)
     before = {path: path.read_text() for path in project.root.rglob("*.py")}
     rows: dict[str, set[int]] = {}

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TextIO
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from spmdlint.config import Config
+from spmdlint.diagnostics import Diagnostic
 from spmdlint.engine import Checked
 from spmdlint.errors import UsageError
 from spmdlint.files.ignore import git_root
-from spmdlint.output import renderer
+from spmdlint.output import SHOWING_EDITS, renderer
 from spmdlint.output.colors import wants_color
 from spmdlint.output.report import Description, Report
 from spmdlint.rule import Rule, load_rules
@@ -72,10 +74,28 @@ def _nothing(checked: Checked, rules: Sequence[Rule]) -> str:
     return "" if checked.ran - always or checked.crashes else "No rules ran."
 
 
+def _with_edits(checked: Checked) -> tuple[Diagnostic, ...]:
+    """The findings, with the edits of all fixes."""
+    if all(each.fix is None or each.fix.change is None for each in checked.diagnostics):
+        return checked.diagnostics
+    from spmdlint.fixes.transformations import Transformer  # LibCST's tree, which few findings need
+
+    transformers: dict[Path, Transformer] = {}
+    found: list[Diagnostic] = []
+    for finding in checked.diagnostics:
+        path = finding.place.path
+        if finding.fix is not None and finding.fix.change is not None:
+            if path not in transformers:
+                transformers[path] = Transformer(checked.sources[path].text)
+            finding = replace(finding, fix=transformers[path].made(finding.fix))
+        found.append(finding)
+    return tuple(found)
+
+
 def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:
     rules = load_rules(config.rules)
     report = Report(
-        checked.diagnostics,
+        _with_edits(checked) if wanted.form in SHOWING_EDITS else checked.diagnostics,
         checked.sources,
         {rule.code: rule.url for rule in rules if rule.url is not None},
         top=git_root(config.root) or config.root,

@@ -7,7 +7,7 @@ that a diff shows exactly what would be written.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -41,8 +41,8 @@ def fix_all(checked: Checked, again: Callable[[Mapping[Path, str]], Checked], *,
             if path in spoiled:
                 continue
             old = checked.sources[path].text
-            applied = apply(old, fixes)
-            if applied.text == old:
+            applied = apply(old, _made(old, fixes))
+            if applied.text == old and (not _transforms(fixes) or _exact(old)):
                 continue
             if not _exact(old):
                 spoiled[path] = f"{path} was not changed: its line starts are uncertain (it may contain a form feed)."
@@ -66,6 +66,22 @@ def _by_file(checked: Checked, *, unsafe: bool) -> dict[Path, list[Fix]]:
         if finding.fix is not None and fixable(finding, unsafe=unsafe):
             found[finding.place.path].append(finding.fix)
     return found
+
+
+def _transforms(fixes: Sequence[Fix]) -> bool:
+    """Whether a fix is a change of the syntax tree."""
+    return any(fix.change is not None for fix in fixes)
+
+
+def _made(text: str, fixes: Sequence[Fix]) -> Iterator[Fix]:
+    """The fixes, with their edits."""
+    if not _transforms(fixes):
+        yield from fixes
+        return
+    from spmdlint.fixes.transformations import Transformer  # LibCST's tree, which few fixes need
+
+    transformer = Transformer(text)
+    yield from (made for fix in fixes if (made := transformer.made(fix)) is not None)
 
 
 def _exact(text: str) -> bool:

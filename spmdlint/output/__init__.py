@@ -20,6 +20,8 @@ FORMATS = {
     "junit": "spmdlint.output.junit",
     "sarif": "spmdlint.output.sarif",
 }
+SHOWING_EDITS = frozenset(("json", "json-lines", "sarif"))
+"""The formats that show the edits of fixes, and not only that there are fixes."""
 
 
 def renderer(name: str) -> Callable[[Report], Iterator[str]]:

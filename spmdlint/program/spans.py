@@ -6,6 +6,8 @@ addition per token, and rows are looked up for the few nodes that end up in a su
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
@@ -84,3 +86,17 @@ def record_spans(module: cst.Module) -> SpanRecorder:
     recorder = SpanRecorder(module)
     module._codegen(recorder)
     return recorder
+
+
+def span_of(node: cst.CSTNode, spans: Mapping[int, Span]) -> Span:
+    """The span of a node, as a summary has it: without the parentheses around it.
+
+    Raises:
+        ValueError: the node is not in the tree.
+
+    """
+    if id(node) not in spans:
+        raise ValueError(f"The {type(node).__name__} is not a node of the file: ask only about nodes that are visited.")
+    if isinstance(node, (cst.Tuple, cst.GeneratorExp)) and node.lpar:
+        return spans[id(node.lpar[-1])][1], spans[id(node.rpar[0])][0]
+    return spans[id(node)]

@@ -1,10 +1,11 @@
-"""Edits that fix findings about axis names, if the source shows that they are possible."""
+"""What fixes findings about axis names, if the source shows that it is possible."""
 
 from __future__ import annotations
 
 from spmdlint.analysis.evaluation.bindings import passed
 from spmdlint.analysis.evaluation.evaluate import Evaluator
 from spmdlint.analysis.evaluation.values import External, Site, certain
+from spmdlint.changes import AddKeyword, Change, Curry
 from spmdlint.diagnostics import Edit, Location
 from spmdlint.program import summary as s
 
@@ -36,38 +37,20 @@ class Edits:
         spelled = (n for argument in call.arguments for n in self._spelled(site, argument.value, old))
         return tuple(self._replace(site, number, repr_of(new)) for number in spelled)
 
-    def added_keyword(self, site: Site, text: str) -> tuple[Edit, ...]:
-        """An edit that appends a keyword argument to a call; none if the last argument may be in parentheses."""
+    def added_keyword(self, site: Site, name: str, value: str) -> Change | None:
+        """The change that passes one more keyword in a call; None if starred arguments may pass it already."""
         call = self._call(site)
         if call is None or call.decorator or not call.arguments or any(a.star for a in call.arguments):
-            return ()
-        spans = self._function(site).spans
-        before = [spans[call.function][1] + 1, *(spans[argument.value][1] + 2 for argument in call.arguments)]
-        start, last = spans[call.arguments[-1].value]
-        if start != before[-2] + _named(call.arguments[-1]):
-            return ()
-        return (Edit(self._location(site, last), self._location(site, last), f", {text}"),)
+            return None
+        return AddKeyword(*self._ends(site), name, value)
 
-    def as_partial(self, site: Site) -> tuple[Edit, ...]:
-        """Edits that turn a map call without its function into a `functools.partial`, if the file imports that."""
+    def as_partial(self, site: Site) -> Change | None:
+        """The change of a map call without its function to a `functools.partial`, if the file imports that."""
         call = self._call(site)
         partial = self._partial(site)
         if call is None or partial is None or call.decorator:
-            return ()
-        start, end = self._function(site).spans[call.function]
-        if not self._opens_at(site, call, end):
-            return ()
-        at = self._location(site, start)
-        opening = self._location(site, end), self._location(site, end + 1)
-        return (Edit(at, at, f"{partial}("), Edit(*opening, ", " if call.arguments else ""))
-
-    def _opens_at(self, site: Site, call: s.Call, end: int) -> bool:
-        """Whether the parenthesis of a call directly follows the function, and the first keyword the parenthesis."""
-        spans = self._function(site).spans
-        if not call.arguments:
-            return spans[site.number][1] == end + 2
-        first = call.arguments[0]
-        return first.keyword is not None and spans[first.value][0] == end + 1 + _named(first)
+            return None
+        return Curry(*self._ends(site), partial)
 
     def _partial(self, site: Site) -> str | None:
         """The name of `functools.partial` in a file; None if it is not imported."""
@@ -102,13 +85,13 @@ class Edits:
         start, end = self._function(site).spans[number]
         return Edit(self._location(site, start), self._location(site, end), text)
 
+    def _ends(self, site: Site) -> tuple[tuple[int, int], tuple[int, int]]:
+        summary = self.ev.project.modules[site.ref.path].summary
+        start, end = self._function(site).spans[site.number]
+        return summary.position(start), summary.position(end)
+
     def _location(self, site: Site, offset: int) -> Location:
         return Location(*self.ev.project.modules[site.ref.path].summary.position(offset))
-
-
-def _named(argument: s.Argument) -> int:
-    """The length of `name=` before an argument."""
-    return len(argument.keyword) + 1 if argument.keyword is not None else 0
 
 
 def repr_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Edits that fix an order: ``sorted(...)`` around what has none, if the source text shows where it belongs."""
+"""What fixes an order: ``sorted(...)`` around what has none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from spmdlint.analysis.evaluation.ordering import ordered
 from spmdlint.analysis.evaluation.values import Collection, Constant, External, Frame, Site, Values
 from spmdlint.analysis.order.sets import LISTERS
 from spmdlint.analysis.variance.origins import Origins
-from spmdlint.diagnostics import Edit, Fix, Place
+from spmdlint.changes import RemoveKeyword, Wrap
+from spmdlint.diagnostics import Applicability, Edit, Fix, Place
 from spmdlint.program import summary as s
 
 _SORTED = "sorted"
@@ -35,10 +36,9 @@ class Mending:
         inner = self._only_argument(frame, call, "builtins.list")
         safe = self._orderable(frame, number)
         if isinstance(call, s.Call) and inner is not None:  # list(x) becomes sorted(x), and no list within a list
-            edits: tuple[Edit, ...] = (self._edit(frame, call.function, _SORTED),)
-        else:
-            edits = self._wrapped(frame, number)
-        return Fix("safe" if safe else "unsafe", _MESSAGE, edits)
+            at = self._place(frame, call.function)
+            return Fix("safe" if safe else "unsafe", _MESSAGE, (Edit(at.start, at.end, _SORTED),))
+        return self._sorted(frame, number, "safe" if safe else "unsafe")
 
     def of_listing(self, source: Site) -> Fix | None:
         """The fix that sorts a listing where it is made: safe if it is a list of strings."""
@@ -48,11 +48,11 @@ class Mending:
             return None
         names = [value.name for value in ordered(self.ev.value(frame, call.function)) if isinstance(value, External)]
         if not names:  # a method of a path, which yields paths one by one
-            return Fix("unsafe", _MESSAGE, self._wrapped(frame, source.number))
+            return self._sorted(frame, source.number, "unsafe")
         known = self.ev.knowledge.get(names[0])
         if known is None or not known.gives_strings:
             return None
-        return Fix("safe", _MESSAGE, self._wrapped(frame, source.number))
+        return self._sorted(frame, source.number, "safe")
 
     def without_key(self, source: Site) -> Fix | None:
         """The fix that drops the key of ``sorted(x, key=id)``: the elements must be comparable themselves."""
@@ -61,11 +61,8 @@ class Mending:
         call = function.operations[source.number]
         if not isinstance(call, s.Call) or len(call.arguments) != 2 or call.arguments[1].keyword != "key":
             return None
-        start, end = function.spans[call.arguments[0].value][1], function.spans[call.arguments[1].value][1]
-        if function.spans[call.arguments[1].value][0] != start + len(", key="):
-            return None  # parentheses or a comment between the two
-        cut = Edit(self._place(frame, call.arguments[0].value).end, self._place(frame, call.arguments[1].value).end, "")
-        return Fix("unsafe", "Sort by the elements themselves.", (cut,)) if end > start else None
+        change = RemoveKeyword(*_ends(self._place(frame, source.number)), "key")
+        return Fix("unsafe", "Sort by the elements themselves.", change=change)
 
     def _target(self, frame: Frame, number: int, depth: int = _DEPTH) -> int | None:
         """The value to sort: inside everything that passes elements on in the order in which it gets them."""
@@ -122,16 +119,15 @@ class Mending:
         """Whether the file defines its own ``sorted``."""
         return _SORTED in self.ev.project.modules[frame.ref.path].top.stores or self.ev.function(frame).binds(_SORTED)
 
-    def _wrapped(self, frame: Frame, number: int) -> tuple[Edit, ...]:
-        at = self._place(frame, number)
-        return Edit(at.start, at.start, f"{_SORTED}("), Edit(at.end, at.end, ")")
-
-    def _edit(self, frame: Frame, number: int, text: str) -> Edit:
-        at = self._place(frame, number)
-        return Edit(at.start, at.end, text)
+    def _sorted(self, frame: Frame, number: int, applicability: Applicability) -> Fix:
+        return Fix(applicability, _MESSAGE, change=Wrap(*_ends(self._place(frame, number)), _SORTED))
 
     def _place(self, frame: Frame, number: int) -> Place:
         return self.place(Site(frame.ref, number))
+
+
+def _ends(place: Place) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (place.start.row, place.start.column), (place.end.row, place.end.column)
 
 
 def _closed(values: Values) -> bool:
