@@ -78,16 +78,16 @@ def _with_edits(checked: Checked) -> tuple[Diagnostic, ...]:
     """The findings, with the edits of all fixes."""
     if all(each.fix is None or each.fix.change is None for each in checked.diagnostics):
         return checked.diagnostics
-    from spmdlint.fixes.transformations import Transformer  # LibCST's tree, which few findings need
+    from spmdlint.fixes.making import EditMaker  # which few findings need
 
-    transformers: dict[Path, Transformer] = {}
+    makers: dict[Path, EditMaker] = {}
     found: list[Diagnostic] = []
     for finding in checked.diagnostics:
         path = finding.place.path
         if finding.fix is not None and finding.fix.change is not None:
-            if path not in transformers:
-                transformers[path] = Transformer(checked.sources[path].text)
-            finding = replace(finding, fix=transformers[path].made(finding.fix))
+            if path not in makers:
+                makers[path] = EditMaker(checked.sources[path].text)
+            finding = replace(finding, fix=makers[path].made(finding.fix))
         found.append(finding)
     return tuple(found)
 

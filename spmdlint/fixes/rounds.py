@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from spmdlint.diagnostics import Fix, fixable
 from spmdlint.engine import Checked
 from spmdlint.fixes.apply import apply
+from spmdlint.fixes.making import EditMaker
 
 MOST_ROUNDS = 20
 
@@ -75,13 +76,8 @@ def _transforms(fixes: Sequence[Fix]) -> bool:
 
 def _made(text: str, fixes: Sequence[Fix]) -> Iterator[Fix]:
     """The fixes, with their edits."""
-    if not _transforms(fixes):
-        yield from fixes
-        return
-    from spmdlint.fixes.transformations import Transformer  # LibCST's tree, which few fixes need
-
-    transformer = Transformer(text)
-    yield from (made for fix in fixes if (made := transformer.made(fix)) is not None)
+    maker = EditMaker(text)
+    return (made for fix in fixes if (made := maker.made(fix)) is not None)
 
 
 def _exact(text: str) -> bool:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import libcst as cst
-from msgspec.structs import replace
 
 from spmdlint.changes import AddKeyword, Change, Curry, RemoveKeyword, Wrap
-from spmdlint.diagnostics import Edit, Fix
+from spmdlint.diagnostics import Edit
 from spmdlint.program.layout import Span
 from spmdlint.program.positions import line_starts
 from spmdlint.program.spans import record_spans, span_of
@@ -20,24 +19,23 @@ _NOWHERE = cst.SimpleWhitespace("")
 
 
 class Transformer:
-    """Makes the edits of fixes in one text, which is parsed when that is first needed."""
+    """Makes the edits for changes of one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._module: cst.Module | None = None
         self._expressions: dict[Span, cst.BaseExpression] = {}
+        try:
+            self._module = cst.parse_module(text)
+        except cst.ParserSyntaxError:
+            return
+        if self._module.code == text:
+            spans = record_spans(self._module).spans
+            for node in _expressions(self._module):
+                if id(node) in spans:
+                    self._expressions.setdefault(span_of(node, spans), node)
 
-    def made(self, fix: Fix) -> Fix | None:
-        """A fix whose edits are made; None if the text has no such expression, or LibCST cannot parse it exactly."""
-        if fix.change is None:
-            return fix
-        edits = self._edits(fix.change)
-        return replace(fix, edits=edits, change=None) if edits else None
-
-    def _edits(self, change: Change) -> tuple[Edit, ...]:
-        if self._module is None:
-            self._parse()
-        assert self._module is not None
+    def edits(self, change: Change) -> tuple[Edit, ...]:
+        """The edits; none if the text has no such expression, or LibCST cannot parse it exactly."""
         node = self._expressions.get(self._span(change))
         make = _MAKING[type(change)]
         new = make(node, change) if node is not None else None
@@ -49,18 +47,6 @@ class Transformer:
             except ReplacementError:
                 continue
         return ()
-
-    def _parse(self) -> None:
-        try:
-            self._module = cst.parse_module(self._text)
-        except cst.ParserSyntaxError:
-            self._module = cst.Module([])
-        if self._module.code != self._text:
-            return
-        spans = record_spans(self._module).spans
-        for node in _expressions(self._module):
-            if id(node) in spans:
-                self._expressions.setdefault(span_of(node, spans), node)
 
     def _span(self, change: Change) -> Span:
         starts = line_starts(self._text)
