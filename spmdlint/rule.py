@@ -170,7 +170,7 @@ def load_rules(files: Sequence[Path] = ()) -> tuple[Rule, ...]:
     for path in files:
         try:
             rules = list(_rules_of(load(path)))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise RuleError(f"The rules in {path} cannot be loaded: {_told(error)}. Fix the file.") from error
         if not rules:
             raise RuleError(f"There is no rule in {path}: no class there derives from VisitorRule or another rule.")
@@ -244,7 +244,7 @@ class _Known:
         return tuple(self._found[code] for code in sorted(self._found))
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """What went wrong, and where."""
     import traceback  # needed only here
 

@@ -36,7 +36,7 @@ class Crash(Struct, frozen=True):
 
     rule: Rule
     path: Path | None
-    error: Exception
+    error: BaseException
 
     def sentence(self) -> str:
         """What happened, for the user."""

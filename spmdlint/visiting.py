@@ -162,7 +162,7 @@ def _guarded(rule: Rule, visit: Visit, crashes: list[Crash]) -> None:
     try:
         with deep():
             visit.run(rule)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a rule must not end the run as if all were well
         crashes.append(Crash(rule, visit.path, error))
 
 

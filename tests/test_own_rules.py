@@ -379,6 +379,15 @@ def test_what_guards_a_call_in_callers_too(own):
     assert told[5]["ways"] == [["function", [], []]]
 
 
+def test_functions_that_call_one_another_have_too_many_ways(own):
+    calls = "".join(f"    f{number}(x)\n" for number in range(16))
+    text = "".join(f"def f{number}(x):\n    if x:\n        ask()\n{calls}\n\n" for number in range(16))
+    told = asked(own, f"import jax\n{text}f0(jax.process_index() == 0)\n")
+    assert len(told) == 16
+    assert {each["first"] for each in told} == {"unknown"}
+    assert all(0 < len(each["ways"]) <= 64 for each in told)
+
+
 def test_a_fact_is_neither_true_nor_false(own):
     own.write(
         {"own.py": PLAIN.replace('if "sleep" in', 'if self.facts(node).difference or "sleep" in'), "a.py": SLEEPS}
@@ -579,11 +588,20 @@ def test_a_rule_that_raises_loses_one_file(own):
     assert own.check("a.py").status == 1
 
 
+def test_a_rule_that_ends_python_does_not_end_the_run(own):
+    own.write({"own.py": PLAIN.replace("self.report(node", "raise SystemExit(0)\n                self.report(node")})
+    own.write({"a.py": SLEEPS, "b.py": own.hazard})
+    outcome = own.check()
+    assert (outcome.status, outcome.found) == (2, [("b.py", 7, "SPMD301")])
+    assert "SystemExit: 0 (line " in outcome.err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("def (:\n", "invalid syntax (line 1 of "),
         ("import nowhere\n", "No module named 'nowhere' (line 1 of "),
+        ("raise SystemExit(0)\n", "SystemExit: 0 (line 1 of "),
         ("x = 1\n", "There is no rule in "),
         (PLAIN.replace("ACME101", "SPMD999"), "claims SPMD999, but codes that begin with SPMD are the linter's"),
         (PLAIN.replace("ACME101", "acme"), "has the code 'acme' and the name 'no-sleep'"),

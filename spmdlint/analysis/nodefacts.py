@@ -100,11 +100,11 @@ class NodeFacts:
     @cached_property
     def axes(self) -> Axes:
         answers, _ = self._asked()
-        inside = self._inside
-        if answers is None or not inside:
+        sites = self._exact or self._inside
+        if answers is None or not sites:
             return Axes()
         with deep():
-            return answers.axes(inside[0].ref)
+            return answers.axes(sites[0].ref)
 
     @cached_property
     def parallel(self) -> Parallel:

@@ -21,6 +21,8 @@ from spmdlint.program.link import FunctionRef
 
 MAX_CALLERS = 12
 """The most calls on one way."""
+MAX_STEPS = 1_000
+"""The most calls that are followed for one operation: functions that call one another have many ways."""
 
 
 class Ways:
@@ -37,8 +39,16 @@ class Ways:
         self._guarding: dict[tuple[FunctionRef, int], tuple[Guard, ...]] = {}
         self._made = {use.site for use in self.reach.uses}
 
-    def to(self, ref: FunctionRef, number: int, above: tuple[FunctionRef, ...] = ()) -> Iterator[Way | None]:
+    def to(self, ref: FunctionRef, number: int) -> Iterator[Way | None]:
         """The ways to an operation; None stands for those that are not known."""
+        return self._to(ref, number, (), iter(range(MAX_STEPS)))
+
+    def _to(
+        self, ref: FunctionRef, number: int, above: tuple[FunctionRef, ...], steps: Iterator[int]
+    ) -> Iterator[Way | None]:
+        if next(steps, None) is None:
+            yield None
+            return
         frame = self.ev.free_frame(ref)
         function = frame.code.function
         block = function.block_of[number]
@@ -59,7 +69,7 @@ class Ways:
             if caller in (ref, *above):
                 continue
             called = () if function.kind == "class" else (self.words.place(Site(caller, call)),)
-            for way in self.to(caller, call, (*above, ref)):
+            for way in self._to(caller, call, (*above, ref), steps):
                 yield None if way is None else Way((*own, *way.guards), (*way.calls, *called), way.begins)
 
     def escapes(self, ref: FunctionRef) -> bool:

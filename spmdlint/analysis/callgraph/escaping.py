@@ -15,6 +15,8 @@ def escapes(ev: Evaluator, ref: FunctionRef) -> bool:
     for other in ev.project.functions():
         if own and other.path != ref.path:
             continue
+        if not own and name not in ev.project.modules[other.path].words:
+            continue
         function = ev.project.function(other)
         named = [n for n, o in enumerate(function.operations) if isinstance(o, _NAMING[own]) and o.name == name]
         if any(_is_handed_on(ev, other, function, number) for number in named):
