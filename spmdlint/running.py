@@ -42,20 +42,26 @@ class Crash(Struct, frozen=True):
         """What happened, for the user."""
         where = f" in {self.path}" if self.path else ""
         own = f" ({self._own_line()})" if self.rule.by_file else ""
+        whose = " in the rule" if own and not self._in_analysis() else ""
         return (
             f"The rule {self.rule.code} ({self.rule.name}) failed{where} and its findings are incomplete: "
-            f"{type(self.error).__name__}: {self.error}{own}. This is a bug{' in the rule' if own else ''}; "
-            "--verbose shows the traceback."
+            f"{type(self.error).__name__}: {self.error}{own}. This is a bug{whose}; --verbose shows the traceback."
         )
 
     def _own_line(self) -> str:
         """The last line of the rule's own file that led to the failure."""
+        file = getattr(sys.modules.get(type(self.rule).__module__), "__file__", None)
+        rows = [row for name, row in self._lines() if name == file]
+        return f"line {rows[-1]} of {file}" if rows else f"in {type(self.rule).__qualname__}"
+
+    def _in_analysis(self) -> bool:
+        """Whether an analysis failed that the rule asked."""
+        return Path(__file__).parent / "analysis" in Path(self._lines()[-1][0]).parents
+
+    def _lines(self) -> list[tuple[str, int | None]]:
         import traceback
 
-        file = getattr(sys.modules.get(type(self.rule).__module__), "__file__", None)
-        frames = traceback.extract_tb(self.error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == file]
-        return f"line {lines[-1]} of {file}" if lines else f"in {type(self.rule).__qualname__}"
+        return [(frame.filename, frame.lineno) for frame in traceback.extract_tb(self.error.__traceback__)]
 
     def trace(self) -> str:
         """The traceback."""

@@ -349,6 +349,11 @@ def other(flag):
         ask()
     if is_main() or flag:
         ask()
+    try:
+        open("x")
+        ask()
+    except OSError:
+        ask()
 
 
 def passed_on():
@@ -369,13 +374,13 @@ ACME = "import jax\n\nIS_MAIN = jax.process_index() == 0\n\n\ndef is_main():\n  
 def test_what_guards_a_call_in_callers_too(own):
     told = asked(own, GUARDS, acme=ACME)
     assert [each["first"] for each in told] == [
-        "yes", "yes", "yes", "no", "yes", "unknown", "unknown", "no", "no", "unknown", "unknown"
+        "yes", "yes", "yes", "no", "yes", "unknown", "unknown", "no", "no", "unknown", "no", "unknown", "unknown"
     ]  # fmt: skip
     below = told[3]["ways"]
     assert [way[0] for way in below] == ["module", "module"]
     assert [guards for _, guards, _ in below] == [["range(3)"], ["is_main() and IS_MAIN"]]
-    assert [calls for _, _, calls in below] == [[66, 29], [66, 31]]
-    assert told[2]["ways"] == [["module", ["quiet", "not self.main"], [65]]]
+    assert [calls for _, _, calls in below] == [[71, 29], [71, 31]]
+    assert told[2]["ways"] == [["module", ["quiet", "not self.main"], [70]]]
     assert told[5]["ways"] == [["function", [], []]]
 
 
@@ -586,6 +591,33 @@ def test_a_rule_that_raises_loses_one_file(own):
     assert outcome.err.count("failed") == 1
     assert own.check("--exit-zero").status == 2
     assert own.check("a.py").status == 1
+
+
+WITH_METADATA = '''\
+import libcst as cst
+import libcst.matchers as m
+from libcst.metadata import ParentNodeProvider, QualifiedNameProvider
+
+from spmdlint.visitor_rule import VisitorRule
+
+
+class Waiting(VisitorRule, m.MatcherDecoratableVisitor):
+    """It asks LibCST's own providers, and has patterns for what it visits."""
+
+    code = "ACME101"
+    name = "waiting"
+    METADATA_DEPENDENCIES = (ParentNodeProvider, QualifiedNameProvider)
+
+    @m.visit(m.Call(func=m.Attribute(attr=m.Name("sleep"))))
+    def waits(self, node: cst.Call) -> None:
+        names = {each.name for each in self.get_metadata(QualifiedNameProvider, node.func)}
+        self.report(self.get_metadata(ParentNodeProvider, node), f"{names}")
+'''
+
+
+def test_metadata_and_matchers_of_libcst(own):
+    own.write({"own.py": WITH_METADATA, "a.py": "import time as t\n\nx = t.sleep(1), 2\n"})
+    assert [each["message"] for each in own.check().json] == ["{'time.sleep'}"]
 
 
 def test_a_rule_that_ends_python_does_not_end_the_run(own):

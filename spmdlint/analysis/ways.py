@@ -138,8 +138,9 @@ class Ways:
         """Whether code that a guard lets through runs on process 0 only."""
         test = found.site.number
         if found.answer is None or isinstance(frame.code.operations[test], s.Caught):
-            # A loop repeats its body, and a handler handles: neither is written to choose a process.
-            return "unknown" if difference.answer == "yes" else "no"
+            # A loop repeats its body, and a handler handles: neither is written to choose a process. Without an
+            # exception, code goes on as usual.
+            return "unknown" if difference.answer == "yes" and found.answer is not False else "no"
         return "no" if difference.answer == "no" else self.first.chosen(frame, test, holds=found.answer)
 
     def _code(self, place: Place) -> str:
