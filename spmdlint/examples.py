@@ -16,6 +16,10 @@ from spmdlint.visitor_rule import EXAMPLE, Invalid, Valid, VisitorRule
 
 def failures(rule: VisitorRule, files: Sequence[Path]) -> Iterator[str]:
     """What is wrong with the examples of a rule, one sentence each; rules are loaded from ``files``."""
+    for name, examples in (("VALID", rule.VALID), ("INVALID", rule.INVALID)):
+        if isinstance(examples, str):
+            yield f"{name} is one text; write a tuple of examples."
+            return
     if not rule.INVALID:
         yield "INVALID is empty, so nothing shows that the rule finds anything; add an example."
     for number, example in enumerate(rule.VALID):

@@ -33,14 +33,14 @@ class {kind}(VisitorRule):
     name = "{name}"
     severity = "warning"
 
-    VALID = ["import jax\\n\\njax.debug.callback(print, 1)\\n"]
-    INVALID = [
+    VALID = ("import jax\\n\\njax.debug.callback(print, 1)\\n",)
+    INVALID = (
         Invalid(
             "import jax\\n\\njax.debug.print('x')\\n",
             row=3,
             replacement="import jax\\n\\nprint('x')\\n",
-        )
-    ]
+        ),
+    )
 
     def visit_Call(self, node: cst.Call) -> None:
         if self.facts(node).callees.includes("jax.debug.print") == "yes":

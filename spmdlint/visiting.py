@@ -1,13 +1,14 @@
 """Runs rules of one's own over the files that findings are asked for, and keeps what they find.
 
-A rule that visits a file depends on the file's text and, if it asks for facts, on the files of the same component. What
-it finds is kept by file: after an edit, rules that ask for nothing visit the edited file alone.
+A rule that visits a file depends on the file's text and, if it asks for facts, on the whole program. What it finds is
+kept by file: after an edit, rules that ask for nothing visit the edited file alone.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import libcst as cst
@@ -185,10 +186,10 @@ class _Once:
 
 
 class _Entry(Struct, array_like=True):
-    """What was found in a file with this text; ``around`` is a digest of its component, if facts were asked for."""
+    """What was found in a file with this text; ``program`` is a digest of all files, if facts were asked for."""
 
     text: bytes
-    around: str
+    program: str
     findings: list[PlainFinding]
 
 
@@ -198,7 +199,6 @@ class _Kept:
     def __init__(self, rules: Sequence[Rule], survey: Survey, config: Config, store: Store | None) -> None:
         self._survey = survey
         self._store = store
-        self._around: dict[int, str] = {}
         self._changed = False
         self._entries: dict[bytes, _Entry] = {}
         if store is None:
@@ -217,13 +217,13 @@ class _Kept:
         entry = self._entries.get(os.fsencode(path))
         if entry is None or entry.text != self._survey.facts[path].digest:
             return None
-        return list(map(diagnostic, entry.findings)) if entry.around in ("", self._digest(path)) else None
+        return list(map(diagnostic, entry.findings)) if entry.program in ("", self._program) else None
 
     def keep(self, path: Path, findings: Sequence[Diagnostic], *, asked: bool) -> None:
         """Keep the findings in a file."""
         if self._store is not None:
-            around = self._digest(path) if asked else ""
-            entry = _Entry(self._survey.facts[path].digest, around, list(map(plain, findings)))
+            program = self._program if asked else ""
+            entry = _Entry(self._survey.facts[path].digest, program, list(map(plain, findings)))
             self._entries[os.fsencode(path)] = entry
             self._changed = True
 
@@ -234,14 +234,11 @@ class _Kept:
             entries = {path: entry for path, entry in self._entries.items() if path in project}
             self._store.write(self._name, msgspec.msgpack.encode(entries))
 
-    def _digest(self, path: Path) -> str:
-        """A digest of the texts of all files in the component of a file."""
-        component = self._survey.component
-        number = component[path]
-        if number not in self._around:
-            files = sorted(each for each in component if component[each] == number)
-            self._around[number] = digest_of((each, self._survey.facts[each].digest.hex()) for each in files)
-        return self._around[number]
+    @cached_property
+    def _program(self) -> str:
+        """A digest of the texts of all files: what is known about one may depend on any."""
+        facts = self._survey.facts
+        return digest_of((path, facts[path].digest.hex()) for path in sorted(self._survey.lowered()))
 
 
 _decoder = msgspec.msgpack.Decoder(dict[bytes, _Entry])

@@ -704,7 +704,7 @@ FILES = {"a.py": "import b\n" + SLEEPS, "b.py": SLEEPS, "c.py": SLEEPS}
 FOUND = [("a.py", 4, "ACME101"), ("b.py", 3, "ACME101"), ("c.py", 3, "ACME101")]
 
 
-@pytest.mark.parametrize(("rule", "again"), [(TEXT_ALONE, ["b.py"]), (ASKS, ["a.py", "b.py"])])
+@pytest.mark.parametrize(("rule", "again"), [(TEXT_ALONE, ["b.py"]), (ASKS, ["a.py", "b.py", "c.py"])])
 def test_what_is_visited_again_after_an_edit(own, visited, rule, again):
     own.write({"own.py": rule, **FILES})
     assert own.check().found == FOUND
@@ -783,6 +783,7 @@ def test_names_that_a_new_rule_cannot_have(own, name):
         ('["import time\\n"]', '["import (\\n"]', "VALID[0]: It cannot be linted: "),
         ("import time\\ntime.sleep(1)", "import time\\n1", "INVALID[0]: The rule finds nothing."),
         ("INVALID = [Inv", "NOTHING = [Inv", "INVALID is empty, so nothing shows that the rule finds anything"),
+        ('VALID = ["import time\\n"]', 'VALID = "import time\\n"', "VALID is one text; write a tuple of examples."),
         ('"It waits."', "[][0]", "IndexError: list index out of range"),
     ],
 )
