@@ -384,6 +384,49 @@ def test_what_guards_a_call_in_callers_too(own):
     assert told[5]["ways"] == [["function", [], []]]
 
 
+PASSED = """\
+class Log:
+    def flush(self): pass
+
+
+class Report:
+    def flush(self): pass
+
+
+def one(report):
+    ask(report.flush)
+
+
+def two(thing):
+    ask(thing.flush)
+
+
+def three(thing):
+    ask(thing.flush)
+
+
+def four(thing):
+    ask(thing.flush)
+
+
+one(Report())
+one(Report())
+two(Report())
+two(Log())
+three(Report())
+three(unheard)
+four(Report())
+unheard(four)
+"""
+
+
+def test_what_callers_pass_says_what_is_called(own):
+    told = asked(own, PASSED)
+    both = ["a.Log.flush", "a.Report.flush"]
+    assert [each["names"] for each in told[:2]] == [["a.Report.flush"], both]
+    assert [each["complete"] for each in told] == [True, True, False, False]
+
+
 def test_functions_that_call_one_another_have_too_many_ways(own):
     calls = "".join(f"    f{number}(x)\n" for number in range(16))
     text = "".join(f"def f{number}(x):\n    if x:\n        ask()\n{calls}\n\n" for number in range(16))

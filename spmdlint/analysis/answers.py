@@ -11,10 +11,16 @@ from spmdlint.analysis.explanation import Explainer
 from spmdlint.analysis.uniformity import GLOBAL, PURE_MODULES
 from spmdlint.analysis.ways import Ways
 from spmdlint.analysis.words import Words
-from spmdlint.facts import Answer, Axes, Parallel, any_of
+from spmdlint.facts import Answer, Axes, Callees, Parallel, any_of
 from spmdlint.files.read import Source
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
+
+
+def joined(callees: Sequence[Callees]) -> Callees:
+    """What is one of several."""
+    names = frozenset[str]().union(*(each.names for each in callees))
+    return Callees(names, all(each.complete for each in callees))
 
 
 class Answers:
@@ -26,6 +32,17 @@ class Answers:
         self.reach = explainer.reach
         self.words = Words(explainer, calls)
         self.ways = Ways(explainer, self.words, texts)
+
+    def callees(self, frame: Frame, number: int) -> Callees:
+        """The names of what a value may be; where a parameter decides, by what the known callers pass."""
+        found = self.words.names(self.ev.value(frame, number))
+        if found.complete:
+            return found
+        callers = self.reach.callers.get(frame.ref, ())
+        entered = dict.fromkeys(edge.target.frame for edge in callers)
+        if not entered or frame in entered or self.ways.escapes(frame.ref):
+            return found
+        return joined([self.words.names(self.ev.value(each, number)) for each in entered])
 
     def axes(self, ref: FunctionRef) -> Axes:
         """The axes that may be bound around a function."""

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from spmdlint.analysis.answers import Answers
-from spmdlint.analysis.evaluation.values import Frame, Site, Value
+from spmdlint.analysis.answers import Answers, joined
+from spmdlint.analysis.evaluation.values import Frame, Site
 from spmdlint.diagnostics import Location, Place
 from spmdlint.facts import Axes, Callees, Difference, Facts, Guards, Parallel, Way, any_of
 from spmdlint.interpreter import deep
@@ -122,13 +122,13 @@ class NodeFacts:
         answers, frames = self._asked()
         if answers is None or not frames:
             return Callees()
-        values: frozenset[Value] = frozenset()
+        found: list[Callees] = []
         with deep():
             for frame, number in frames:
                 operation = frame.code.operations[number]
                 asked = operation.function if self._is_call and isinstance(operation, s.Call) else number
-                values |= answers.ev.value(frame, asked)
-            return answers.words.names(values)
+                found.append(answers.callees(frame, asked))
+        return joined(found)
 
     @cached_property
     def guards(self) -> Guards:
