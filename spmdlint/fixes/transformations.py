@@ -83,7 +83,7 @@ def _wrapped(node: cst.BaseExpression, change: Wrap) -> cst.BaseExpression:
 def _with_keyword(node: cst.BaseExpression, change: AddKeyword) -> cst.BaseExpression | None:
     if not isinstance(node, cst.Call) or not node.args:
         return None
-    *before, last = node.args
+    *before, last = map(_beside_others, node.args)
     between: cst.BaseParenthesizableWhitespace = _SPACE
     if before and isinstance(before[-1].comma, cst.Comma):
         between = _plain(before[-1].comma.whitespace_after)
@@ -131,7 +131,15 @@ def _curried(node: cst.BaseExpression, change: Curry) -> cst.BaseExpression | No
         breaks = _breaks(node.whitespace_before_args)
         after = _plain(node.whitespace_before_args) if breaks else _SPACE
         first = first.with_changes(comma=cst.Comma(whitespace_after=after))
-    return node.with_changes(func=cst.parse_expression(change.partial), args=[first, *node.args])
+    return node.with_changes(func=cst.parse_expression(change.partial), args=[first, *map(_beside_others, node.args)])
+
+
+def _beside_others(argument: cst.Arg) -> cst.Arg:
+    """An argument that need not be the only one: a generator is then in parentheses of its own."""
+    value = argument.value
+    if isinstance(value, cst.GeneratorExp) and not value.lpar:
+        return argument.with_changes(value=_enclosed(value))
+    return argument
 
 
 def _keyword(name: str, value: str) -> cst.Arg:
