@@ -226,6 +226,44 @@ def test_every_node_is_found_wherever_it_stands(own):
     assert [each["place"] for each in told][:3] == [[6, 6, 10], [8, 6, 10], [10, 17, 24]]
 
 
+TARGETS = '''\
+import libcst as cst
+
+from spmdlint.visitor_rule import VisitorRule
+
+
+class Assigned(VisitorRule):
+    """It says what is known about what is assigned."""
+
+    code = "ACME101"
+    name = "assigned"
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self.report(node, self.facts(node).difference.answer)
+
+    def visit_Param(self, node: cst.Param) -> None:
+        self.report(node, self.facts(node).difference.answer)
+'''
+ASSIGNING = """\
+import jax
+
+
+def f(self, other):
+    self.rank = name = other["rank"] = jax.process_index()
+    self.one = 1
+    a, b = jax.process_index(), 1
+
+
+f(object(), jax.process_index())
+"""
+
+
+def test_the_targets_of_assignments_and_parameters(own):
+    own.write({"own.py": TARGETS, "a.py": ASSIGNING})
+    told = [(each["location"]["row"], each["message"]) for each in own.check("--select", "ACME101").json]
+    assert told == [(4, "unknown"), (4, "yes"), (5, "yes"), (5, "yes"), (5, "yes"), (6, "no"), (7, "unknown")]
+
+
 CALLS = """\
 import jax
 import jax.numpy as np

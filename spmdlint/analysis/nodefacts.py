@@ -154,7 +154,12 @@ class NodeFacts:
         answers = self._file.answers
         if answers is None:
             return None, []
-        return answers, [(answers.ev.free_frame(site.ref), site.number) for site in self._exact]
+        return answers, [(answers.ev.free_frame(site.ref), self._value_of(site)) for site in self._exact]
+
+    def _value_of(self, site: Site) -> int:
+        """The operation that makes the value: of a field or an element that is assigned, what is stored there."""
+        operation = self._operation(site)
+        return operation.value if isinstance(operation, (s.StoreAttribute, s.StoreSubscript)) else site.number
 
     @cached_property
     def _exact(self) -> list[Site]:
