@@ -263,4 +263,6 @@ def _rules_of(place: ModuleType) -> Iterator[Rule]:
 
 
 def _is_rule(found: object) -> TypeGuard[type[Rule]]:
-    return isinstance(found, ABCMeta) and issubclass(found, Rule) and not found.__abstractmethods__
+    if not isinstance(found, ABCMeta) or not issubclass(found, Rule):
+        return False
+    return not found.__abstractmethods__ and not found.__name__.startswith("_")  # what other rules derive from

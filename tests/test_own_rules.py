@@ -556,6 +556,7 @@ def test_files_in_a_folder_import_one_another(own):
         {
             "pyproject.toml": '[tool.spmdlint]\nrules = ["lint"]\nexclude = ["lint", "own.py"]\n',
             "lint/words.py": 'WORD = "It waits, and waits."\n',
+            "lint/base.py": "from spmdlint.visitor_rule import VisitorRule\n\n\nclass _Base(VisitorRule): ...\n",
             "lint/sleep.py": "from .words import WORD\n" + PLAIN.replace('"It waits."', "WORD"),
             "a.py": SLEEPS,
         }
