@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from spmdlint.core.cells import Cells
 from spmdlint.core.conditions import Conditions
 from spmdlint.core.evaluation import ANY, Call, Evaluated, Evaluation
-from spmdlint.core.ssa import NOTHING, Definition, Phi, Ssa
+from spmdlint.core.ssa import NOTHING, Clause, Definition, Phi, Ssa
 from spmdlint.core.values import (
     JUST_NONE,
     NONE,
@@ -39,6 +39,8 @@ from spmdlint.core.values import (
     Value,
     only,
 )
+from spmdlint.domains.exceptions import OUTSIDE, READ, Exceptions
+from spmdlint.domains.exceptions import Kind as ExceptionKind
 from spmdlint.knowledge.load import Known
 from spmdlint.knowledge.rows import Row
 from spmdlint.program import summary as s
@@ -236,14 +238,19 @@ def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
     return found
 
 
+Raised: TypeAlias = "dict[ExceptionKind, Mask]"
+"""By kind of exception, what decides whether it is raised."""
+
+
 class Facts:
-    """What is known of one function: the facts of each operation and phi."""
+    """What is known of one function: the facts of each operation and phi, and what operations raise."""
 
-    __slots__ = ("masks", "phis")
+    __slots__ = ("masks", "phis", "raised")
 
-    def __init__(self, masks: list[Mask], phis: list[Mask]) -> None:
+    def __init__(self, masks: list[Mask], phis: list[Mask], raised: dict[int, Raised]) -> None:
         self.masks = masks
         self.phis = phis
+        self.raised = raised
 
 
 class Content:
@@ -261,6 +268,9 @@ class Content:
         self.seeded = self._seeding()
         self.uniform = Uniform(evaluation.project)
         self.conditions = Conditions(evaluation)
+        self.exceptions = Exceptions(evaluation)
+        self.exception_kinds: dict[ExceptionKind, int] = {}
+        """Each kind of exception with its position in the sets of them that cells hold."""
         self._demanded: set[Hashable] = set()
         self._setters = evaluation.project.fields_of_others
         self.cells.schedule(order if order is not None else evaluation.called_first())
@@ -301,7 +311,7 @@ class Content:
     def _writers(self, key: tuple[Hashable, ...]) -> Iterable[FunctionRef]:
         """The functions that may write a cell: those that wrote the value there."""
         kind = key[0]
-        if kind == "result":
+        if kind in ("result", "raises", "raised kinds"):
             return (key[1],)  # type: ignore[return-value]
         if kind == "runs":
             return self.ev.callers.get(key[1], ())  # type: ignore[call-overload,no-any-return]
@@ -355,6 +365,15 @@ class Content:
         """The concrete facts of an operation; of one that nothing asked about they may be anything."""
         facts = self.functions.get(ref)
         return self.concrete(ref, facts.masks[number]) if facts is not None else CAUSES
+
+    def raised(self, ref: FunctionRef, n: int) -> frozenset[ExceptionKind]:
+        """The exceptions that an operation may raise in one process and not in another."""
+        facts = self.functions.get(ref)
+        return frozenset(facts.raised.get(n, ())) if facts is not None else frozenset()
+
+    def catching(self, ref: FunctionRef, block: int, kind: ExceptionKind) -> Clause | None:
+        """The clause of a function that catches what is raised in a block."""
+        return self.exceptions.caught(ref, block, kind)
 
     def imports(self, ref: FunctionRef) -> frozenset[str]:
         """The top-level packages that a function's file imports."""
@@ -411,6 +430,8 @@ class _Visit:
         # What a constructor sets is its own object's, wherever it is made.
         self._runs_at = 0 if self.function.name == "__init__" else content.read(("runs", ref))
         self._yields: Mask = 0
+        self._raised: dict[int, Raised] = {}
+        self._is_watched = ref in content.exceptions.watched
 
     def run(self) -> Facts:
         plan = self._plan()
@@ -425,7 +446,8 @@ class _Visit:
             if before == self.phis or not self.ssa.goes_back:
                 break
         self._publish()
-        return Facts(self.masks, self.phis)
+        self._publish_raised()
+        return Facts(self.masks, self.phis, self._raised)
 
     def _plan(self) -> list[tuple[int, Any, Callable[[_Visit, int, Any], Mask]]]:
         """The operations that have facts, in the order in which they run, with what computes these."""
@@ -902,6 +924,8 @@ class _Visit:
         return found
 
     def next(self, n: int, o: s.Next) -> Mask:
+        if self._is_watched:
+            self._raise_from_elements(n, self.values[o.iterable])
         return self._iterated(o.iterable) & ~(_TO_SIZE | _TO_PRESENCE)
 
     def item(self, n: int, o: s.Item) -> Mask:
@@ -913,15 +937,79 @@ class _Visit:
     def same(self, n: int, o: s.Await | s.Enter | s.Captured) -> Mask:
         return self.masks[o.value if isinstance(o, s.Await) else o.manager if isinstance(o, s.Enter) else o.subject]
 
+    # -- exceptions
+
+    def raise_(self, n: int, o: s.Raise) -> Mask:
+        """A ``raise`` that leaves the function: whatever decides whether it runs."""
+        if self._is_watched and self._leaves(self.function.block_of[n]):
+            mask = self._around(self.function.block_of[n])
+            if mask:
+                self._raised[n] = dict.fromkeys(self.c.exceptions.raised_by(self.ref, n, o), mask)
+        return 0
+
+    def _leaves(self, block: int) -> bool:
+        """Whether a block that raises leads out of the function, and to no clause of its own."""
+        return all(target == s.FAILURE for target in self.ssa.usual(block))
+
+    def _raise(self, n: int, kind: ExceptionKind, mask: Mask) -> None:
+        if mask:
+            found = self._raised.setdefault(n, {})
+            found[kind] = found.get(kind, 0) | mask
+
+    def _raise_from(self, n: int, ref: FunctionRef, arguments: Callable[[int], Mask]) -> None:
+        """What a call of a project's function raises, by its relations."""
+        kinds = self.c.read(("raised kinds", ref))
+        if kinds:
+            for kind, position in list(self.c.exception_kinds.items()):
+                if kinds >> position & 1:
+                    self._raise(n, kind, composed(self.c.read(("raises", ref, kind)), arguments))
+
+    def _raise_from_elements(self, n: int, value: Value) -> None:
+        """What taking an element from an iterator raises."""
+        for a in self.ev.resolved(value):
+            if self.ev.is_generator(a):
+                ref = a.kind
+                assert isinstance(ref, FunctionRef)
+                formals = self.ev.project.function(ref).formals
+                self._raise_from(n, ref, lambda k: self.c.concrete(ref, parameter(k)) if k < len(formals) else 0)
+
+    def _raise_from_library(self, n: int, o: s.Call, a: Any, given: Mask) -> None:
+        kind = self.c.exceptions.raised_by_library(a)
+        method = self.operations[o.function]
+        if kind != READ and isinstance(method, s.Attribute):
+            bare = self.ev.knowledge.methods.get(method.name)
+            if bare is not None and bare.reads:
+                kind = READ
+        if kind is not None:
+            self._raise(n, kind, BIT["files"] | (data(given | self._receiver(o)) if kind == READ else 0))
+
     def caught(self, n: int, o: s.Caught) -> Mask:
+        """Whether a clause is entered: what decides whether something is raised that it catches."""
         found = 0
-        for a in self.ev.resolved(self.values[o.kind]) if o.kind is not None else ():
-            each = [x for part in a.elements for x in part] if isinstance(a, Sequence) else [a]
-            for exception in each:
-                known = self.ev.knowledge.get(exception.name) if isinstance(exception, External) else None
-                if known is not None and known.raised is not None:
-                    found |= BIT[known.raised]
+        for at, raised in self._raised.items():
+            for kind, mask in raised.items():
+                clause = self.c.exceptions.caught(self.ref, self.function.block_of[at], kind)
+                if clause is not None and clause.number == n:
+                    found |= mask if kind not in (READ, OUTSIDE) else mask & ~BIT["files"] | self._outside(n, o)
         return found
+
+    def _outside(self, n: int, o: s.Caught) -> Mask:
+        """The causes of the failures outside the program that a clause names."""
+        found = 0
+        if o.kind is None:
+            return BIT["files"]
+        for clause in (c for each in self.ssa.tries for c in each.clauses if c.number == n):
+            for a in self.c.exceptions.kinds(self.ref, clause) or ():
+                found |= BIT[self.c.exceptions.cause(a) or "files"]
+        return found
+
+    def _publish_raised(self) -> None:
+        for at, raised in self._raised.items():
+            for kind, mask in raised.items():
+                if self.c.exceptions.caught(self.ref, self.function.block_of[at], kind) is None:
+                    position = self.c.exception_kinds.setdefault(kind, len(self.c.exception_kinds))
+                    self.c.cells.write(("raised kinds", self.ref), 1 << position)
+                    self.c.cells.write(("raises", self.ref, kind), mask)
 
     def matches(self, n: int, o: s.Matches) -> Mask:
         return data(self.masks[o.subject]) | self._all(o.values)
@@ -987,7 +1075,22 @@ class _Visit:
         found = decides(choice_as_content(callee))
         for each in self.ev.callees(call.callees):
             found |= self._called(n, o, each, call, positional, keywords, rest)
+            if self._is_watched:
+                self._raise_from_call(n, o, each, positional, keywords, rest)
         return found
+
+    def _raise_from_call(
+        self, n: int, o: s.Call, a: Any, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
+    ) -> None:
+        if isinstance(a, Function):
+            if self.c.read(("raised kinds", a.ref)) and not self.ev.project.function(a.ref).generator:
+                masks = self._argument_masks(a, positional, keywords, rest, self._receiver(o))
+                self._raise_from(n, a.ref, lambda k: masks[k] if k < len(masks) else 0)
+        elif not isinstance(a, (Class, Constant)):
+            row = self.ev.row(a.name) if isinstance(a, External) else None
+            if row is not None and row.element is not None and o.arguments:
+                self._raise_from_elements(n, self.values[o.arguments[0].value])
+            self._raise_from_library(n, o, a, self._union(positional) | self._union(keywords.values()) | rest)
 
     def _called(
         self, n: int, o: s.Call, a: Any, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
@@ -1298,6 +1401,7 @@ _HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {
     s.Item: _Visit.item, s.Enter: _Visit.same, s.Await: _Visit.same, s.Captured: _Visit.same, s.Caught: _Visit.caught,
     s.Matches: _Visit.matches, s.Yield: _Visit.yielded, s.Return: _Visit.returned,
     s.StoreAttribute: _Visit.store_attribute, s.StoreSubscript: _Visit.store_subscript, s.Call: _Visit.call,
+    s.Raise: _Visit.raise_,
 }  # fmt: skip
 _ROLES: Mapping[str, Callable[[_Visit, s.Call, list[Mask], Mask], Mask]] = {
     "environment": _Visit._from_environment, "getattr": _Visit._from_getattr, "hash": _Visit._from_hash,

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from spmdlint.core.conditions import Conditions, Expression, decided_in, normal, simplified, substituted
 from spmdlint.core.evaluation import Evaluation
-from spmdlint.core.ssa import Ssa
+from spmdlint.core.ssa import Clause, Ssa, Try
 from spmdlint.core.values import (
     NONE,
     OPEN,
@@ -41,6 +41,7 @@ from spmdlint.core.values import (
 from spmdlint.core.values import (
     Sequence as Elements,
 )
+from spmdlint.domains.exceptions import Kind as ExceptionKind
 from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.labels import may_be_one, template
@@ -135,7 +136,14 @@ class Pause(Struct, frozen=True, cache_hash=True):
     """A generator gives an element: the block of a context manager runs here."""
 
 
-Term: TypeAlias = Call | Invoke | Series | Choice | Star | Leave | Fail | Quit | Unknown | Pause
+class Raising(Struct, frozen=True, cache_hash=True):
+    """An exception of one of some kinds may be raised here, in one process and not in another."""
+
+    kinds: frozenset[ExceptionKind]
+    path: tuple[Site, ...]
+
+
+Term: TypeAlias = Call | Invoke | Series | Choice | Star | Leave | Fail | Quit | Unknown | Pause | Raising
 Decide: TypeAlias = Callable[[Expression], "bool | None"]
 NOTHING = Series()
 
@@ -150,6 +158,12 @@ class Effects:
         self._active: set[FunctionRef] = set()
         self.is_local_call: Callable[[Site, frozenset[int]], bool] = lambda site, statics: False
         """Whether all arguments of a call are certainly in this process's memory or on its devices."""
+        self.raised: Callable[[FunctionRef, int], frozenset[ExceptionKind]] = lambda ref, n: frozenset()
+        """The exceptions that an operation may raise in one process and not in another."""
+        self.catching: Callable[[FunctionRef, int, ExceptionKind], Clause | None] = lambda ref, block, kind: None
+        """The clause that catches an exception that is raised in a block."""
+        self.is_entered: Callable[[FunctionRef, int], bool] = lambda ref, n: False
+        """Whether a clause is entered in one process and not in another."""
         self._is_searching = True
         """Before the speaking functions are known, a compiled function counts as one that speaks."""
         self.host, self.callers = self._reached()
@@ -326,7 +340,9 @@ class Effects:
         """The term of one operation."""
         kind = type(o)
         if kind is s.Call:
-            return self.of_call(ref, n, o)  # type: ignore[arg-type]
+            return self._with_exceptions(ref, n, self.of_call(ref, n, o))  # type: ignore[arg-type]
+        if kind is s.Raise or kind is s.Next:
+            return self._with_exceptions(ref, n, NOTHING)
         if kind is s.Attribute:
             return self._of_read(ref, n, o)  # type: ignore[arg-type]
         if kind is s.Enter:
@@ -336,6 +352,13 @@ class Effects:
         if kind is s.Yield:
             return Pause()
         return NOTHING
+
+    def _with_exceptions(self, ref: FunctionRef, n: int, term: Term) -> Term:
+        """The term of an operation with the exceptions that it may raise: where the callee's term has them, there."""
+        kinds = self.raised(ref, n)
+        left = kinds - {kind for each in raisings_in(term) for kind in each.kinds}
+        term = without_raisings(term, lambda each: not each.kinds & kinds)
+        return series(Raising(left, (Site(ref, n),)), term) if left else term
 
     def _of_read(self, ref: FunctionRef, n: int, o: s.Attribute) -> Term:
         base = self.ev.functions[ref].values[o.base]
@@ -850,7 +873,7 @@ class _Instance:
             return star(self.term(term.body))
         if isinstance(term, Invoke):
             return self._invoke(term)
-        return term
+        return replace(term, path=(*self.path, *term.path)) if isinstance(term, Raising) else term
 
     def _invoke(self, term: Invoke) -> Term:
         arguments = term.arguments.mapped(self.values.value)
@@ -909,6 +932,8 @@ class _Walk:
         """The headers of the loops around, innermost last."""
         self.behind: list[frozenset[int]] = []
         """Where each of these loops leads when it ends."""
+        self.tried: list[Try] = []
+        """The try statements around."""
 
     def region(self, start: int, until: int, within: frozenset[int] | None) -> Term:
         """The term of the blocks from ``start`` to ``until``, leaving early if control leaves ``within``."""
@@ -936,14 +961,52 @@ class _Walk:
                 return series(*parts, Leave())
             if within is not None and block not in within:
                 return series(*parts, self._on_the_way_out(block))
-            seen.add(block)
-            parts.append(self._of_block(block))
-            last = block
-            following = self.after(block, parts, until, within)
+            guarded = self._entered(block)
+            if guarded is not None:
+                following = self._tried(guarded, block, parts, within)
+            else:
+                seen.add(block)
+                parts.append(self._of_block(block))
+                last = block
+                following = self.after(block, parts, until, within)
             if following is None:
                 return series(*parts)
             block = following
         return series(*parts)
+
+    def _entered(self, block: int) -> Try | None:
+        """The outermost try statement that begins here and some of whose handlers only some processes enter."""
+        for each in reversed(self.ssa.tries):
+            if block in each.blocks and each not in self.tried:
+                for clause in each.clauses:
+                    if clause.block in self.live and self.effects.is_entered(self.ref, clause.number):
+                        return each
+        return None
+
+    def _tried(self, guarded: Try, block: int, parts: list[Term], within: frozenset[int] | None) -> int | None:
+        """A try statement: what it does if nothing is raised, or what it does until then and the handler."""
+        join = self.ssa.meeting(block, guarded.clauses[0].target)
+        self.tried.append(guarded)
+        usual = self.region(block, join, within)
+        self.tried.pop()
+        block_of = self.function.block_of
+        caught = {
+            each: clause
+            for each in raisings_in(usual)
+            if block_of[each.path[0].number] in guarded.blocks
+            for kind in each.kinds
+            if (clause := self.effects.catching(self.ref, block_of[each.path[0].number], kind)) in guarded.clauses
+        }
+        found = without_raisings(usual, caught.__contains__)
+        for clause in reversed(guarded.clauses):
+            cut = interrupted(usual, lambda each, clause=clause: caught.get(each) == clause)  # type: ignore[misc]
+            if cut is not None:
+                handler = self.region(clause.target, join, within)
+                condition, holds = self.effects.conditions.literal(self.ref, clause.number)
+                arms = (series(cut, handler), found)
+                found = select(condition, *(arms if holds else reversed(arms)))
+        parts.append(found)
+        return None if within is not None and join not in within else join
 
     def _quits(self, block: int) -> bool:
         """Whether a block ends the process without an error."""
@@ -1067,7 +1130,7 @@ class _Walk:
         return select(condition, *arms)
 
 
-_SPEAKING = frozenset((s.Call, s.Attribute, s.Enter, s.Leave, s.Yield))
+_SPEAKING = frozenset((s.Call, s.Attribute, s.Enter, s.Leave, s.Yield, s.Raise, s.Next))
 
 
 # -- the normal form
@@ -1113,9 +1176,9 @@ def select(condition: Expression | None, yes: Term, no: Term) -> Term:
     if yes == no:
         return yes
     if _only_fails(yes) and not _only_fails(no):
-        return no
+        return series(*raisings_in(yes), no)
     if _only_fails(no):
-        return yes
+        return series(*raisings_in(no), yes)
     if condition is not None and _same_calls(yes, no):
         return yes
     return Choice(condition, yes, no)
@@ -1153,12 +1216,54 @@ def _does_something(term: Term) -> bool:
         return any(map(_does_something, term.parts))
     if isinstance(term, Choice):
         return _does_something(term.yes) or _does_something(term.no)
-    return isinstance(term, (Call, Invoke, Star, Unknown, Pause))
+    return isinstance(term, (Call, Invoke, Star, Unknown, Pause, Raising))
 
 
 def _only_fails(term: Term) -> bool:
     """Whether a term ends in an exception before it calls anything."""
-    return isinstance(term, Fail)
+    parts = parts_of(term)
+    return bool(parts) and isinstance(parts[-1], Fail) and all(isinstance(part, Raising) for part in parts[:-1])
+
+
+def raisings_in(term: Term) -> list[Raising]:
+    """The exceptions that a term may raise."""
+    if isinstance(term, Raising):
+        return [term]
+    if isinstance(term, Series):
+        return [each for part in term.parts for each in raisings_in(part)]
+    if isinstance(term, Choice):
+        return raisings_in(term.yes) + raisings_in(term.no)
+    return raisings_in(term.body) if isinstance(term, Star) else []
+
+
+def without_raisings(term: Term, gone: Callable[[Raising], bool] = lambda each: True) -> Term:
+    """A term without some of the exceptions that it may raise."""
+    if isinstance(term, Raising):
+        return NOTHING if gone(term) else term
+    if isinstance(term, Series):
+        return series(*(without_raisings(part, gone) for part in term.parts))
+    if isinstance(term, Choice):
+        return select(term.condition, without_raisings(term.yes, gone), without_raisings(term.no, gone))
+    return star(without_raisings(term.body, gone)) if isinstance(term, Star) else term
+
+
+def interrupted(term: Term, ends: Callable[[Raising], bool]) -> Term | None:
+    """What a term does until the first exception of some kind; None if it raises none.
+
+    A loop is interrupted in its first round, and what decides about an arm that raises is taken to hold.
+    """
+    if isinstance(term, Raising):
+        return NOTHING if ends(term) else None
+    if isinstance(term, Series):
+        for position, part in enumerate(term.parts):
+            found = interrupted(part, ends)
+            if found is not None:
+                return series(*term.parts[:position], found)
+        return None
+    if isinstance(term, Choice):
+        yes, no = interrupted(term.yes, ends), interrupted(term.no, ends)
+        return no if yes is None else yes if no is None else select(term.condition, yes, no)
+    return interrupted(term.body, ends) if isinstance(term, Star) else None
 
 
 def returned(term: Term) -> Term:

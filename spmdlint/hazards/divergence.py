@@ -25,7 +25,7 @@ from spmdlint.core.conditions import (
     simplified,
 )
 from spmdlint.core.evaluation import Evaluation
-from spmdlint.core.ssa import NOTHING, Loop, Ssa
+from spmdlint.core.ssa import NOTHING, Loop, Ssa, Try
 from spmdlint.core.values import Alternative, External, Site, in_order, only
 from spmdlint.domains.content import (
     BIT,
@@ -58,6 +58,7 @@ from spmdlint.domains.effects import (
     series,
     specialised,
     without_pauses,
+    without_raisings,
 )
 from spmdlint.hazards.why import Why
 from spmdlint.heuristics.extent import Extent
@@ -65,7 +66,7 @@ from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.operands import inputs
 
-Hazard = OneOf["condition", "loop", "data", "unsteady", "checkpoint"]
+Hazard = OneOf["condition", "loop", "data", "unsteady", "checkpoint", "exception"]
 REPORTED: Mask = CAUSES & ~(BIT["thread"] | BIT["callback"])
 """The causes of default findings: what another thread has stored is mostly there on all processes in the end."""
 LARGEST = 1 << 16
@@ -75,7 +76,10 @@ EXPANSIONS = 7
 
 
 class Divergence(Struct, frozen=True):
-    """A condition that varies, the kind of its cause, and the first parallel call that only some processes make."""
+    """A condition that varies, the kind of its cause, and the first parallel call that only some processes make.
+
+    ``handler``: the condition is that an exception is raised, and the call is in the handler or what this interrupts.
+    """
 
     branch: Site
     kind: str
@@ -90,6 +94,8 @@ class Divergence(Struct, frozen=True):
         """The hazard, so that one fault has one code: what the call does takes precedence over the cause."""
         if self.call.checkpoint:
             return "checkpoint"
+        if self.handler:
+            return "exception"
         if self.kind in ("identity", "group"):
             return "loop" if self.loop else "condition"
         return "unsteady"
@@ -121,13 +127,12 @@ class Divergences:
                 yield from self._in_function(ref)
 
     def _in_function(self, ref: FunctionRef) -> Iterator[Divergence]:
-        term = without_pauses(self.effects.expanded(self.effects.term(ref)))
+        term = without_raisings(without_pauses(self.effects.expanded(self.effects.term(ref))))
         function, ssa = self.ev.project.function(ref), self.ev.structure.ssa(ref)
         found: list[tuple[int, Divergence]] = []
         for block in sorted(self.ev.functions[ref].live):
-            arms = ssa.arms(block)
             test = function.blocks[block].test
-            if arms is None or test is None:
+            if test is None or (ssa.arms(block) is None and ssa.guarded_by(block) is None):
                 continue
             mask = self._causes(ref, block, test)
             if mask and not self.intended(ref, test):
@@ -270,7 +275,8 @@ class Divergences:
             kind = kinds(mask)[0]
             if kind == "files" and (ssa.iterates(loop.header) is not None or self._changes_in(ref, iterable, loop, 10)):
                 continue  # a finding about the order of the listing says more
-            body = filtered(self.effects.expanded(self.effects.of_loop(ref, loop.header)), self._counts(ref, kind))
+            body = self.effects.expanded(self.effects.of_loop(ref, loop.header))
+            body = filtered(without_raisings(body), self._counts(ref, kind))
             calls = calls_in(body)
             if calls and not self.intended(ref, iterable):
                 others = tuple(dict.fromkeys(calls[1:]))
@@ -303,6 +309,9 @@ class Divergences:
     def _extent(self, ref: FunctionRef, block: int) -> set[int]:
         """The code that a branch decides over; if it may leave a loop, all of that."""
         ssa = self.ev.structure.ssa(ref)
+        guarded = ssa.guarded_by(block)
+        if guarded is not None:
+            return self._around_handler(ssa, block, guarded)
         join: int | None = ssa.join(block)
         if any(not self._reaches(ssa, target, join) for target in ssa.usual(block)):
             join = None  # whoever leaves on one of its ways misses all that follows
@@ -316,6 +325,20 @@ class Divergences:
         for loop in ssa.loops:
             if block in loop.exits:
                 seen |= loop.blocks
+        return seen
+
+    @staticmethod
+    def _around_handler(ssa: Ssa, block: int, guarded: Try) -> set[int]:
+        """The handler of a clause, what its exception interrupts, and what either of them leads to alone."""
+        target = next(clause.target for clause in guarded.clauses if clause.block == block)
+        join = ssa.meeting(min(guarded.blocks), target)
+        seen = {target, *guarded.blocks}
+        pending = list(seen)
+        while pending:
+            for each in ssa.usual(pending.pop()):
+                if each not in seen and each != join:
+                    seen.add(each)
+                    pending.append(each)
         return seen
 
     @staticmethod
@@ -356,6 +379,9 @@ class Divergences:
         if not here:
             return None
         call, others = here[0], tuple(here[1:])
+        guarded = self.ev.structure.ssa(ref).guarded_by(block)
+        if guarded is not None:
+            return self._at_handler(ref, block, test, kind, guarded, here)
         if kind == "files" and not (
             any(self._broadcasts(each) for each in here) or self._is_asked_again(ref, block, test)
         ):
@@ -369,6 +395,25 @@ class Divergences:
             early_exit=ssa.join(block) == s.EXIT,
             loop=any(loop.header == block for loop in ssa.loops),
         )
+
+    def _at_handler(
+        self, ref: FunctionRef, block: int, test: int, kind: str, guarded: Try, here: Sequence[ParallelCall]
+    ) -> Divergence | None:
+        """A clause that some processes enter.
+
+        Whether something outside the program fails on one process, its text does not say: only calls that nobody would
+        make on one process alone tell, or a file of the process's own.
+        """
+        ssa, block_of = self.ev.structure.ssa(ref), self.ev.project.function(ref).block_of
+        target = next(clause.target for clause in guarded.clauses if clause.block == block)
+        inside = [call for call in here if ssa.dominates(target, block_of[call.site.number])]
+        tried = [call for call in here if block_of[call.site.number] in guarded.blocks]
+        if kind == "files" and not (inside and not tried and inside[0].everyone and not inside[0].checkpoint):
+            return None
+        call = inside[0] if inside and not tried else here[0]
+        others = tuple(each for each in here if each != call)
+        handler = call in inside or call in tried
+        return Divergence(Site(ref, test), kind, call, others, early_exit=False, loop=False, handler=handler)
 
     def _is_asked_again(self, ref: FunctionRef, block: int, test: int) -> bool:
         """Whether a loop asks for the same file in every round: each process looks at a time of its own."""
@@ -484,7 +529,7 @@ class Divergences:
                 continue
             counts = self._counts(ref, kind)
             ways = [
-                filtered(self.effects.expanded(way), counts)
+                filtered(without_raisings(self.effects.expanded(way)), counts)
                 for callee in self._alternatives(ref, n)
                 for way in [
                     self.effects.of_alternative(ref, n, callee, evaluated.calls[n].arguments, (), (Site(ref, n),))
