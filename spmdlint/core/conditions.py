@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import NOTHING
-from spmdlint.core.values import Alternative, Class, Constant, External, Function, Object, Sequence, Value, only
+from spmdlint.core.values import Alternative, Class, Constant, External, Function, Object, Sequence, Site, Value, only
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef
 from spmdlint.program.uniform import Uniform
@@ -300,6 +300,27 @@ class Conditions:
             answer = self._is_instance(expression[1], expression[2])
             return expression if answer is None else TRUE if answer else FALSE
         return tuple(self.with_classes(part) if type(part) is tuple and part else part for part in expression)
+
+    def of_element(self, expression: Expression, ref: FunctionRef, number: int, kind: FunctionRef) -> Literal:
+        """A condition in a loop for one kind of element, which an operation of the loop gives."""
+        is_function = self.ev.project.function(kind).kind not in ("class",)
+        element: Alternative = Function(kind) if is_function else Object(Site(kind, 0), kind)
+        found = self._with_element(expression, ("at", ref, number), element)
+        return normal(simplified(self.with_classes(found), lambda _: None), True)
+
+    def _with_element(self, expression: Expression, place: Expression, element: Alternative) -> Expression:
+        if expression == place:
+            return ("object", element)
+        if expression[0] == "attribute" and expression[1] == place and isinstance(element, Object):
+            assert isinstance(element.kind, FunctionRef)
+            if expression[2] not in self.ev.structure.stored_fields(element.kind):
+                held = only(self.ev.class_attribute(element.kind, expression[2]) or frozenset())
+                if isinstance(held, Constant):
+                    return ("constant", held.kind, held.value)
+            return expression
+        if expression[0] in _LEAVES:
+            return expression
+        return tuple(self._with_element(p, place, element) if type(p) is tuple and p else p for p in expression)
 
     def _is_instance(self, of: Expression, classes: Value) -> bool | None:
         wanted: set[object] = set()

@@ -67,7 +67,7 @@ class Loop(Struct, frozen=True):
 
 
 class Clause(Struct, frozen=True):
-    """One ``except`` of a try statement: its :class:`Caught` operation, the block of that, and where the handler begins."""
+    """One ``except`` of a try statement: its ``Caught`` operation, the block of that, and where the handler begins."""
 
     number: ValueId
     block: int

@@ -23,6 +23,7 @@ from spmdlint.core.values import (
     JUST_NONE,
     NONE,
     UNKNOWN,
+    Alternative,
     Class,
     Constant,
     External,
@@ -253,6 +254,13 @@ class Facts:
         self.raised = raised
 
 
+def element_kind(a: Alternative) -> FunctionRef | None:
+    """What tells the elements of a container apart: the class of an object, a function."""
+    if isinstance(a, Object):
+        return a.kind if isinstance(a.kind, FunctionRef) else None
+    return a.ref if isinstance(a, (Function, Class)) else None
+
+
 class Content:
     """The solver of the stratum, and the queries on its result."""
 
@@ -315,8 +323,8 @@ class Content:
             return (key[1],)  # type: ignore[return-value]
         if kind == "runs":
             return self.ev.callers.get(key[1], ())  # type: ignore[call-overload,no-any-return]
-        if kind == "item":
-            return self.ev.cells.writers((*key, ANY))
+        if kind in ("item", "present"):
+            return self.ev.cells.writers(("item", key[1], key[2], ANY))
         if kind == "field" and isinstance(key[1], Site):
             return [ref for ref, _ in self._setters.get(str(key[2]), ())]
         if kind == "entry":
@@ -397,6 +405,27 @@ class Content:
         for a in self.ev.resolved(self.ev.functions[ref].values[iterable]):
             if isinstance(a, Object) and isinstance(a.kind, str):
                 found |= self.read(("item", a.site, a.kind))
+        return found
+
+    def presence(self, ref: FunctionRef, values: Value, mask: Mask) -> dict[FunctionRef, Mask]:
+        """What decides whether a container has elements of some kind: objects of a class, or a function.
+
+        ``mask`` are the facts of the container; if it is one of several, what chooses it decides as well.
+        """
+        held: list[dict[FunctionRef, Mask]] = []
+        for a in self.ev.resolved(values):
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                keys = {key for e in self.ev.items(a) if (key := element_kind(e)) is not None}
+                held.append({key: self.read(("present", a.site, a.kind, key)) for key in keys})
+            elif isinstance(a, Sequence):
+                parts = (*a.elements, *(() if a.rest is None else (a.rest,)))
+                held.append({key: 0 for part in parts for e in part if (key := element_kind(e)) is not None})
+        chosen = choice(self.concrete(ref, mask)) if len(held) > 1 else 0
+        found: dict[FunctionRef, Mask] = {}
+        for each in held:
+            for key, decided in each.items():
+                always = all(key in other for other in held)
+                found[key] = found.get(key, 0) | decided | (0 if always else chosen)
         return found
 
     def source(self, known: Known | None, arguments: int) -> Mask:
@@ -804,6 +833,8 @@ class _Visit:
     def binary(self, n: int, o: s.Binary) -> Mask:
         if o.operator == "%" and isinstance(self._constant(o.left), str):
             return as_text(self.masks[o.right])
+        if o.operator in ("+", "|"):
+            self._hold_made(n, (o.left, o.right))
         if o.operator in "+-":
             return kept(self.masks[o.left]) | kept(self.masks[o.right]) | self._spread(o.left, o.right)
         return data(self.masks[o.left]) | data(self.masks[o.right]) | self._spread(o.left, o.right)
@@ -873,12 +904,42 @@ class _Visit:
         if o.kind == "tuple":
             return found
         self._put(n, found)
+        self._hold_made(n, [o.elements[each] for each in o.starred])
+        for a in self.values[n]:
+            if isinstance(a, Object):
+                for position, element in enumerate(o.elements):
+                    if position not in o.starred:
+                        self._hold(a, element, 0)
         return data(found) | spread(found)
 
     def dictionary(self, n: int, o: s.DictDisplay) -> Mask:
         found = self._or(o.values)
         self._put(n, found)
         return spread(found)
+
+    def _hold(self, container: Object, element: int, mask: Mask) -> None:
+        """An element that is put into a container, and what decides whether it is, or which one."""
+        alternatives = self.ev.resolved(self.values[element])
+        if len(alternatives) > 1:
+            mask |= choice_as_content(self.masks[element])
+        for a in alternatives:
+            key = element_kind(a)
+            if key is not None and mask:
+                self._write(("present", container.site, container.kind, key), mask)
+
+    def _hold_all(self, container: Object, source: int, mask: Mask) -> None:
+        """The elements of another container that are put into one."""
+        if isinstance(container.kind, str):
+            for key, decided in self.c.presence(self.ref, self.values[source], self.masks[source]).items():
+                if decided | mask:
+                    self._write(("present", container.site, container.kind, key), decided | mask)
+
+    def _hold_made(self, n: int, sources: Iterable[int], mask: Mask = 0) -> None:
+        """The elements of other containers that one that is made here takes over."""
+        for a in self.values[n]:
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                for each in sources:
+                    self._hold_all(a, each, mask)
 
     def _put(self, n: int, mask: Mask) -> None:
         for a in self.values[n]:
@@ -891,13 +952,17 @@ class _Visit:
             operation = self.operations[loop]
             if isinstance(operation, s.Next):
                 found |= sized(self._iterated(operation.iterable))
+        sifted = 0
         header = self.function.block_of[o.loops[0]] if o.loops else 0
         own = self.ssa.controlling(self.function.block_of[n])
         for block in self._sifting(o):
             if block not in own and block != header:
                 decision = truth(self.masks[self.function.blocks[block].test or 0])
                 found |= data(decision) | content_as_size(decision)
+                sifted |= data(decision)
         self._put(n, found)
+        over = [loop.iterable for loop in map(self.operations.__getitem__, o.loops) if isinstance(loop, s.Next)]
+        self._hold_made(n, over, sifted)
         return found
 
     def _sifting(self, o: s.Collected) -> frozenset[int]:
@@ -968,10 +1033,13 @@ class _Visit:
         """What taking an element from an iterator raises."""
         for a in self.ev.resolved(value):
             if self.ev.is_generator(a):
-                ref = a.kind
-                assert isinstance(ref, FunctionRef)
-                formals = self.ev.project.function(ref).formals
-                self._raise_from(n, ref, lambda k: self.c.concrete(ref, parameter(k)) if k < len(formals) else 0)
+                assert isinstance(a.kind, FunctionRef)
+                self._raise_from(n, a.kind, self._entries(a.kind))
+
+    def _entries(self, ref: FunctionRef) -> Callable[[int], Mask]:
+        """What all callers pass for each parameter of a function."""
+        formals = self.ev.project.function(ref).formals
+        return lambda k: self.c.concrete(ref, parameter(k)) if k < len(formals) else 0
 
     def _raise_from_library(self, n: int, o: s.Call, a: Any, given: Mask) -> None:
         kind = self.c.exceptions.raised_by_library(a)
@@ -1045,6 +1113,7 @@ class _Visit:
         for a in self.ev.resolved(self.values[o.base]):
             if isinstance(a, Object) and isinstance(a.kind, str):
                 self._write(("item", a.site, a.kind), mask)
+                self._hold(a, o.value, self._around(self.function.block_of[n]))
         return self.masks[o.value]
 
     def _all(self, numbers: Iterable[int]) -> Mask:
@@ -1250,6 +1319,7 @@ class _Visit:
             return turned(given | self._contained(o), row.turns) | spread(given)
         if row.makes is not None:
             self._put(n, given)
+            self._hold_made(n, [a.value for k, a in enumerate(o.arguments) if k in row.elements])
             return given
         handler = _ROLES.get(row.role or "")
         if handler is not None:
@@ -1379,6 +1449,10 @@ class _Visit:
         if row is not None and (row.stores is not None or row.stores_all is not None or row.role == "update"):
             around = self._around(self.function.block_of[o.function])
             self._write(("item", base.site, base.kind), given & ~_TO_SIZE | around)
+            if row.stores is not None and row.stores < len(o.arguments):
+                self._hold(base, o.arguments[row.stores].value, around)
+            elif row.stores is None and o.arguments:
+                self._hold_all(base, o.arguments[0].value, around)
             return 0
         found = self.c.read(("item", base.site, base.kind)) | self._receiver(o)
         if row is not None and row.role == "get" and positional:

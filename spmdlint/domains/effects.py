@@ -16,7 +16,16 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from spmdlint.core.conditions import Conditions, Expression, decided_in, normal, simplified, substituted
+from spmdlint.core.conditions import (
+    FALSE,
+    TRUE,
+    Conditions,
+    Expression,
+    decided_in,
+    normal,
+    simplified,
+    substituted,
+)
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import Clause, Ssa, Try
 from spmdlint.core.values import (
@@ -144,6 +153,8 @@ class Raising(Struct, frozen=True, cache_hash=True):
 
 
 Term: TypeAlias = Call | Invoke | Series | Choice | Star | Leave | Fail | Quit | Unknown | Pause | Raising
+Element: TypeAlias = tuple[int, FunctionRef]
+"""The operation that gives the element of a loop's round, and the class of the element or the function that it is."""
 Decide: TypeAlias = Callable[[Expression], "bool | None"]
 NOTHING = Series()
 
@@ -328,19 +339,19 @@ class Effects:
         self._terms[ref] = found
         return found
 
-    def of_loop(self, ref: FunctionRef, header: int) -> Term:
-        """The term of one round of a loop."""
-        walk = _Walk(self, ref)
+    def of_loop(self, ref: FunctionRef, header: int, element: Element | None = None) -> Term:
+        """The term of one round of a loop; of one for an element of a kind, if that is given."""
+        walk = _Walk(self, ref, element)
         parts: list[Term] = []
         walk.after(header, parts, s.EXIT, None)
         found = parts[0] if parts else NOTHING
         return found.body if isinstance(found, Star) else found
 
-    def of_operation(self, ref: FunctionRef, n: int, o: s.Operation) -> Term:
+    def of_operation(self, ref: FunctionRef, n: int, o: s.Operation, element: Element | None = None) -> Term:
         """The term of one operation."""
         kind = type(o)
         if kind is s.Call:
-            return self._with_exceptions(ref, n, self.of_call(ref, n, o))  # type: ignore[arg-type]
+            return self._with_exceptions(ref, n, self.of_call(ref, n, o, element))  # type: ignore[arg-type]
         if kind is s.Raise or kind is s.Next:
             return self._with_exceptions(ref, n, NOTHING)
         if kind is s.Attribute:
@@ -392,10 +403,28 @@ class Effects:
                         parts.append(self._of_function(each, Arguments(), (), (Site(ref, n),)))
         return alternatives(parts) if parts else NOTHING
 
-    def of_call(self, ref: FunctionRef, n: int, o: s.Call) -> Term:
+    def of_call(self, ref: FunctionRef, n: int, o: s.Call, element: Element | None = None) -> Term:
         """The term of a call: of each function that it may run, if they are several."""
         parts = self.by_callee(ref, n, o)
+        if element is not None and self.is_of(ref, o.function, element[0]):
+            parts = [part for part in parts if element_of(part[0]) == element[1]]
         return alternatives([term for _, term in parts]) if parts else NOTHING
+
+    def is_of(self, ref: FunctionRef, n: int, element: int, depth: int = 6) -> bool:
+        """Whether an operation gives the element that a loop takes, or one of its methods."""
+        if n == element or depth == 0:
+            return n == element
+        o = self.ev.project.function(ref).operations[n]
+        if isinstance(o, s.Load):
+            definition = self.ev.structure.ssa(ref).loads.get(n, -1)
+            return definition >= 0 and self.is_of(ref, definition, element, depth - 1)
+        if isinstance(o, s.Call):
+            callee = only(self.ev.functions[ref].values[o.function])
+            row = self.ev.row(callee.name) if isinstance(callee, External) else None
+            is_member = row is not None and row.role == "getattr" and bool(o.arguments)
+            return is_member and self.is_of(ref, o.arguments[0].value, element, depth - 1)
+        before = o.value if isinstance(o, s.Store) else o.base if isinstance(o, s.Attribute) else None
+        return before is not None and self.is_of(ref, before, element, depth - 1)
 
     def by_callee(self, ref: FunctionRef, n: int, o: s.Call) -> list[tuple[Alternative, Term]]:
         """The alternatives for the callee of a call, and what each does."""
@@ -828,6 +857,16 @@ class Effects:
         return star(self.expanded(term.body, nesting)) if isinstance(term, Star) else term
 
 
+def element_of(callee: Alternative) -> FunctionRef | None:
+    """The kind of the element that is called, or whose method is."""
+    if isinstance(callee, Function):
+        receiver = callee.receiver
+        return receiver.kind if isinstance(receiver, Object) and isinstance(receiver.kind, FunctionRef) else callee.ref
+    if isinstance(callee, Object):
+        return callee.kind if isinstance(callee.kind, FunctionRef) else None
+    return callee.ref if isinstance(callee, Class) else None
+
+
 def _is_self(effects: Effects, a: Member) -> bool:
     """Whether a member is one of a method's own receiver."""
     base = a.base
@@ -918,9 +957,10 @@ def _is_symbol(a: Member) -> bool:
 class _Walk:
     """One walk over the control-flow graph of a function."""
 
-    def __init__(self, effects: Effects, ref: FunctionRef) -> None:
+    def __init__(self, effects: Effects, ref: FunctionRef, element: Element | None = None) -> None:
         self.effects = effects
         self.ref = ref
+        self.element = element
         self.function = effects.ev.project.function(ref)
         self.ssa: Ssa = effects.ev.structure.ssa(ref)
         self.live = effects.ev.functions[ref].live
@@ -1039,7 +1079,7 @@ class _Walk:
             parts = []
             for n in self.function.blocks[block].operations:
                 if type(operations[n]) in _SPEAKING:
-                    parts.append(self.effects.of_operation(self.ref, n, operations[n]))
+                    parts.append(self.effects.of_operation(self.ref, n, operations[n], self.element))
             known = self._by_block[block] = series(*parts)
         return known
 
@@ -1124,7 +1164,13 @@ class _Walk:
         test = self.function.blocks[block].test
         if pair is None or test is None:
             return select(None, *arms)
-        condition, holds = self.effects.conditions.literal(self.ref, test)
+        if self.element is not None:
+            expression = self.effects.conditions.expression(self.ref, test)
+            condition, holds = self.effects.conditions.of_element(expression, self.ref, *self.element)
+            if condition in (TRUE, FALSE):
+                return arms[0] if ((condition == TRUE) == holds) == (targets[0] == pair[0]) else arms[1]
+        else:
+            condition, holds = self.effects.conditions.literal(self.ref, test)
         if (targets[0] == pair[0]) != holds:
             arms.reverse()
         return select(condition, *arms)

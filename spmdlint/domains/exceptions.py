@@ -194,14 +194,24 @@ class Exceptions:
         return frozenset(found)
 
     def _run_in(self, ref: FunctionRef, blocks: frozenset[int] | None) -> Iterator[FunctionRef]:
-        evaluated = self.ev.functions.get(ref)
-        block_of = self.ev.project.function(ref).block_of
-        for n, call in evaluated.calls.items() if evaluated is not None else ():
-            if blocks is None or block_of[n] in blocks:
+        """The functions that some blocks run: those called there, and generators that are passed or iterated over."""
+        evaluated, function = self.ev.functions.get(ref), self.ev.project.function(ref)
+        if evaluated is None:
+            return
+        for n, call in evaluated.calls.items():
+            if blocks is None or function.block_of[n] in blocks:
                 yield from (a.ref for a in self.ev.callees(call.callees) if isinstance(a, Function))
-        for n, o in enumerate(self.ev.project.function(ref).operations):
-            if type(o) is s.Next and evaluated is not None and (blocks is None or block_of[n] in blocks):
-                yield from (a.kind for a in self.ev.resolved(evaluated.values[o.iterable]) if self.ev.is_generator(a))  # type: ignore[misc]
+                for value in call.arguments.all():
+                    yield from self._generators(value)
+        for n, o in enumerate(function.operations):
+            if type(o) is s.Next and (blocks is None or function.block_of[n] in blocks):
+                yield from self._generators(evaluated.values[o.iterable])
+
+    def _generators(self, value: Value) -> Iterator[FunctionRef]:
+        for a in self.ev.resolved(value):
+            if self.ev.is_generator(a):
+                assert isinstance(a.kind, FunctionRef)
+                yield a.kind
 
 
 def _derives(name: str, base: str) -> bool:

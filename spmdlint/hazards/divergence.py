@@ -36,6 +36,7 @@ from spmdlint.domains.content import (
     any_facet,
     choice,
     content,
+    element_kind,
     kinds,
     size_as_content,
     truth,
@@ -44,6 +45,7 @@ from spmdlint.domains.effects import (
     Call,
     Choice,
     Effects,
+    Element,
     Fail,
     Leave,
     ParallelCall,
@@ -270,18 +272,59 @@ class Divergences:
             else:
                 continue
             guards = dict(self.conditions.guards(ref, loop.header))
-            if not mask or any(_is_alone(guard, holds) for guard, holds in guards.items()):
+            if any(_is_alone(guard, holds) for guard, holds in guards.items()):
+                continue
+            several = self._by_element(ref, loop, iterable)
+            if several is not None:
+                yield from several
+                continue
+            if not mask:
                 continue
             kind = kinds(mask)[0]
             if kind == "files" and (ssa.iterates(loop.header) is not None or self._changes_in(ref, iterable, loop, 10)):
                 continue  # a finding about the order of the listing says more
-            body = self.effects.expanded(self.effects.of_loop(ref, loop.header))
-            body = filtered(without_raisings(body), self._counts(ref, kind))
+            body = self._round(ref, loop, kind)
             calls = calls_in(body)
             if calls and not self.intended(ref, iterable):
                 others = tuple(dict.fromkeys(calls[1:]))
                 found = Divergence(Site(ref, iterable), kind, calls[0], others, early_exit=False, loop=True)
                 yield len(loop.blocks), found
+
+    def _round(self, ref: FunctionRef, loop: Loop, kind: str, element: Element | None = None) -> Term:
+        body = self.effects.expanded(self.effects.of_loop(ref, loop.header, element))
+        return filtered(without_raisings(body), self._counts(ref, kind))
+
+    def _by_element(self, ref: FunctionRef, loop: Loop, iterable: int) -> list[tuple[int, Divergence]] | None:
+        """The calls of elements that only some processes have; None if it is not known which these are."""
+        test, varying = loop_test(self.ev, ref, loop), self._varying(ref, loop)
+        if not varying or calls_in(self._round(ref, loop, "identity", (test, ref))):
+            return None  # what no element does, each round does
+        found = []
+        for key, cause in sorted(varying.items()):
+            kind = kinds(cause)[0]
+            calls = calls_in(self._round(ref, loop, kind, (test, key)))
+            if calls and not self.intended(ref, iterable):
+                others = tuple(dict.fromkeys(calls[1:]))
+                told = Divergence(Site(ref, iterable), kind, calls[0], others, early_exit=False, loop=True)
+                found.append((len(loop.blocks), told))
+        return found
+
+    def _varying(self, ref: FunctionRef, loop: Loop) -> dict[FunctionRef, Mask]:
+        """The kinds of elements that a loop takes on some processes only, and why; empty if that is not known."""
+        iterable, test = self.ev.structure.ssa(ref).iterates(loop.header), loop_test(self.ev, ref, loop)
+        values, masks = self.ev.functions[ref].values, self.content.functions[ref].masks
+        if iterable is None or any(element_kind(a) is None for a in self.ev.resolved(values[test])):
+            return {}
+        found = {}
+        for key, mask in self.content.presence(ref, values[iterable], masks[iterable]).items():
+            cause = REPORTED & truth(content(self.content.concrete(ref, mask)))
+            if cause:
+                found[key] = cause
+        return found
+
+    def _elements(self, ref: FunctionRef) -> list[int]:
+        """The operations that give the elements of loops whose kinds were told apart."""
+        return [loop_test(self.ev, ref, each) for each in self.ev.structure.ssa(ref).loops if self._varying(ref, each)]
 
     def intended(self, ref: FunctionRef, number: int) -> bool:
         """Whether the author expects code to fail: it is in the block of a manager that says so."""
@@ -379,6 +422,8 @@ class Divergences:
         if not here:
             return None
         call, others = here[0], tuple(here[1:])
+        if not self._is_of_some_element(ref, block, test, kind, call):
+            return None
         guarded = self.ev.structure.ssa(ref).guarded_by(block)
         if guarded is not None:
             return self._at_handler(ref, block, test, kind, guarded, here)
@@ -414,6 +459,27 @@ class Divergences:
         others = tuple(each for each in here if each != call)
         handler = call in inside or call in tried
         return Divergence(Site(ref, test), kind, call, others, early_exit=False, loop=False, handler=handler)
+
+    def _is_of_some_element(self, ref: FunctionRef, block: int, test: int, kind: str, call: ParallelCall) -> bool:
+        """Whether a call of a loop's element still differs if the elements are looked at one by one."""
+        function, ssa = self.ev.project.function(ref), self.ev.structure.ssa(ref)
+        o = function.operations[call.site.number]
+        for loop in ssa.loops:
+            taken = loop_test(self.ev, ref, loop)
+            if not isinstance(o, s.Call) or not self.effects.is_of(ref, o.function, taken):
+                continue
+            elements = {element_kind(a) for a in self.ev.resolved(self.ev.functions[ref].values[taken])}
+            if len(elements) < 2 or None in elements or block not in loop.blocks:
+                return True
+            expression = self.conditions.expression(ref, test)
+            for key in sorted(each for each in elements if each is not None):
+                condition, _ = self.conditions.of_element(expression, ref, taken, key)
+                body = self._round(ref, loop, kind, (taken, key))
+                sides = self._sides(ref, block, condition, body)
+                if any(first_difference(one, other, EXPANSIONS) is not None for one, other in sides):
+                    return True
+            return False
+        return True
 
     def _is_asked_again(self, ref: FunctionRef, block: int, test: int) -> bool:
         """Whether a loop asks for the same file in every round: each process looks at a time of its own."""
@@ -512,10 +578,12 @@ class Divergences:
     def _chosen(self, ref: FunctionRef) -> Iterator[Divergence]:
         """Calls of something that was chosen for a reason that varies."""
         function, evaluated = self.ev.project.function(ref), self.ev.functions[ref]
-        masks = self.content.functions[ref].masks
+        masks, elements = self.content.functions[ref].masks, self._elements(ref)
         for n in sorted(evaluated.calls):
             o = function.operations[n]
             if not isinstance(o, s.Call) or function.block_of[n] not in evaluated.live:
+                continue
+            if any(self.effects.is_of(ref, o.function, element) for element in elements):
                 continue
             causes = REPORTED & choice(self.content.concrete(ref, masks[o.function]))
             method = function.operations[o.function]
@@ -547,6 +615,11 @@ class Divergences:
 
     def _alternatives(self, ref: FunctionRef, n: int) -> list[Alternative]:
         return sorted(self.ev.callees(self.ev.functions[ref].calls[n].callees), key=in_order)
+
+
+def loop_test(evaluation: Evaluation, ref: FunctionRef, loop: Loop) -> int:
+    """The operation that a loop's header ends in; 0 if there is none."""
+    return evaluation.project.function(ref).blocks[loop.header].test or 0
 
 
 def _is_membership(condition: Expression) -> bool:
