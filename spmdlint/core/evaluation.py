@@ -575,10 +575,21 @@ class Evaluation:
                 any_found = True
                 found = join(found, held)
         if not any_found:
-            return UNKNOWN
+            return self._inherited(a, name)
         if a.bindings:
             found = self.substitution(dict(a.bindings)).value(found)
         return found
+
+    def _inherited(self, a: Object, name: str) -> Value:
+        """What an object has from a class of a library with methods that every process has to call."""
+        assert isinstance(a.kind, FunctionRef)
+        found: Value = BOTTOM
+        for each in self.lineage(a.kind):
+            for base in (b for value in self.bases(each) for b in value):
+                if isinstance(base, External) and base.name in self.owners:
+                    made = Result(base.name, a.site or Site(a.kind, 0), _NOT_KEPT)
+                    found = join(found, frozenset((make_member(made, name),)))
+        return found or UNKNOWN
 
     def _held(self, cls: FunctionRef, name: str, receiver: Alternative) -> Value | None:
         """What an object of exactly this class has under a name; None if nothing in the project gives it one."""

@@ -818,7 +818,11 @@ class _Visit:
 
     def _environment(self, name: Value) -> Mask:
         known = only(name)
-        return IDENTITY if isinstance(known, Constant) and known.value in self.ev.knowledge.ranks else 0
+        if not isinstance(known, Constant):
+            return 0
+        if known.value in self.ev.knowledge.ranks:
+            return IDENTITY
+        return BIT["host"] << _RAW if known.value in self.ev.rows.host_variables else 0
 
     def slice(self, n: int, o: s.Slice) -> Mask:
         return self._all(each for each in (o.lower, o.upper, o.step) if each is not None)
@@ -1283,7 +1287,7 @@ class _Visit:
             found = self._by_row(n, o, a, row, positional, given)
         if found is not None:
             return found
-        if known is not None and known.kind in ("decorator", "identity"):
+        if known is not None and known.kind in ("decorator", "identity", "currying"):
             return given
         if self.ev.rows.is_host(a.name):
             return data(given)
@@ -1333,6 +1337,12 @@ class _Visit:
         if len(positional) < 2:
             return data(given)
         return positional[0] | decides(positional[1]) | self._union(positional[2:]) | self._named(o)
+
+    def _from_type(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        """Of what type a value is: which of its alternatives it is counts, not what it contains."""
+        if not positional:
+            return 0
+        return choice_as_content(positional[0]) | presence_as_content(positional[0])
 
     def _from_hash(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
         is_text = any(isinstance(self._constant(each.value), str) for each in o.arguments)
@@ -1479,6 +1489,7 @@ _HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {
 }  # fmt: skip
 _ROLES: Mapping[str, Callable[[_Visit, s.Call, list[Mask], Mask], Mask]] = {
     "environment": _Visit._from_environment, "getattr": _Visit._from_getattr, "hash": _Visit._from_hash,
+    "isinstance": _Visit._from_type, "hasattr": _Visit._from_type, "type": _Visit._from_type,
     "text": _Visit._from_text, "property": _Visit._unchanged, "static": _Visit._unchanged,
     "class": _Visit._unchanged, "wraps": _Visit._unchanged, "manager": _Visit._unchanged,
 }  # fmt: skip

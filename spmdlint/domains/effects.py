@@ -451,7 +451,7 @@ class Effects:
         expressions: tuple[tuple[str | None, Expression], ...],
         path: tuple[Site, ...],
     ) -> Term:
-        if isinstance(a, Result) and any(_is_symbolic(x) for value in a.arguments.all() for x in value):
+        if isinstance(a, Result) and not self._is_partial(a) and _is_symbolic(a):
             return (
                 NOTHING if self._direct(ref, n, a, arguments, path) is None else Invoke(a, arguments, expressions, path)
             )
@@ -465,6 +465,10 @@ class Effects:
                 return Invoke(a, arguments, expressions, path)
             return NOTHING
         return self._concrete(ref, n, a, arguments, expressions, path)
+
+    def _is_partial(self, a: Result) -> bool:
+        known = self.ev.knowledge.get(a.name)
+        return known is not None and known.kind == "currying"
 
     def _is_merged(self, a: Member) -> bool:
         """Whether the receiver of a method is known by an annotation alone, which derived classes fit as well."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal as OneOf
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from spmdlint.core.conditions import (
     RANK,
@@ -26,7 +27,7 @@ from spmdlint.core.conditions import (
 )
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import NOTHING, Loop, Ssa, Try
-from spmdlint.core.values import Alternative, External, Site, in_order, only
+from spmdlint.core.values import Alternative, External, Result, Site, in_order, only
 from spmdlint.domains.content import (
     BIT,
     CAUSES,
@@ -614,7 +615,21 @@ class Divergences:
                     break
 
     def _alternatives(self, ref: FunctionRef, n: int) -> list[Alternative]:
-        return sorted(self.ev.callees(self.ev.functions[ref].calls[n].callees), key=in_order)
+        found: list[Alternative] = []
+        for a in sorted(self.ev.callees(self.ev.functions[ref].calls[n].callees), key=in_order):
+            found.extend(self._held_apart(a))
+        return found
+
+    def _held_apart(self, a: Alternative) -> list[Alternative]:
+        """A partial of something that was chosen, as one partial for each of these."""
+        known = self.ev.knowledge.get(a.name) if isinstance(a, Result) else None
+        if isinstance(a, Result) and known is not None and known.kind == "currying":
+            for position, value in enumerate(a.arguments.positional):
+                if len(value) > 1:
+                    before, after = a.arguments.positional[:position], a.arguments.positional[position + 1 :]
+                    given = ((*before, frozenset((each,)), *after) for each in sorted(value, key=in_order))
+                    return [replace(a, arguments=replace(a.arguments, positional=each)) for each in given]
+        return [a]
 
 
 def loop_test(evaluation: Evaluation, ref: FunctionRef, loop: Loop) -> int:

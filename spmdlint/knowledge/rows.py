@@ -47,6 +47,9 @@ class Rows(Struct, frozen=True):
     failing: frozenset[str]
     """Names of context managers in whose block the author expects a failure."""
 
+    host_variables: frozenset[str]
+    """Variables of the environment that name the host."""
+
     calm: tuple[str, ...]
     """What the names of functions begin with that do not fail on one process alone."""
 
@@ -81,6 +84,7 @@ def rows() -> Rows:
         frozenset(tables["pure"]["modules"]),
         frozenset(tables["host"]["modules"]),
         frozenset(tables["failing"]["managers"]),
+        frozenset(tables["host"]["variables"]),
         tuple(f"{module}." for module in tables["calm"]["modules"]),
         frozenset(name for kind in (list, dict, set, str, bytes, tuple, int, float) for name in dir(kind))
         | frozenset(tables["common"]["methods"]),
