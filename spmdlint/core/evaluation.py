@@ -355,9 +355,7 @@ class Evaluation:
                 if isinstance(a, Function):
                     found[a.ref] = None
                 elif isinstance(a, Class):
-                    maker = self.method(a.ref, "__init__")
-                    if maker is not None:
-                        found[maker] = None
+                    found[self.method(a.ref, "__init__") or a.ref] = None
         return list(found)
 
     # -- values that are made often

@@ -653,15 +653,15 @@ class _Visit:
             captured = self.ev.structure.captured(self.ref)
             for name in captured:
                 for number in self.function.stores[name]:
-                    if self.masks[number]:
-                        self._write(("variable", self.ref, name), self.masks[number])
+                    if self.masks[number]:  # whoever sees it is in a process that has made the call
+                        self._write(("variable", self.ref, name), self.masks[number], kept=True)
             self._publish_choices()
 
     def _publish_choices(self) -> None:
         """A captured variable that a branch decides: its phis carry the gates, which its stores do not."""
         for position, phi in enumerate(self.ssa.phis):
             if self.phis[position] and phi.name in self.ev.structure.captured(self.ref):
-                self._write(("variable", self.ref, phi.name), self.phis[position])
+                self._write(("variable", self.ref, phi.name), self.phis[position], kept=True)
 
     def _publish_parts(self) -> None:
         """The facts of each element of a tuple that the function returns."""
