@@ -1629,6 +1629,14 @@ class Visit:
             found = join(found, frozenset((Class(each.kind),)) if is_own else UNKNOWN)  # type: ignore[union-attr,arg-type]
         return found
 
+    def _replace(self, n: int, a: External, arguments: Arguments, first: Value | None) -> Value:
+        """A copy of a record with other fields: fields are kept by class, so that it is the same to us."""
+        for each in self.ev.resolved(first) if first is not None else ():
+            if isinstance(each, Object) and isinstance(each.kind, FunctionRef):
+                for name, value in arguments.keywords:
+                    self.ev.cells.write(("field", each.kind, name), value)
+        return first or UNKNOWN
+
     def _bool(self, n: int, a: External, arguments: Arguments, first: Value | None) -> Value:
         truth = truth_of(first) if first is not None else None
         return UNKNOWN if truth is None else self.ev.literal(truth)
@@ -1686,5 +1694,5 @@ _HANDLERS: Mapping[type, Callable[[Visit, int, Any], Value]] = {
 _ROLES: Mapping[str, Callable[[Visit, int, External, Arguments, Value | None], Value]] = {
     "property": Visit._as_property, "static": Visit._as_static, "class": Visit._as_class, "super": Visit._super,
     "getattr": Visit._getattr, "type": Visit._type, "bool": Visit._bool, "enumerate": Visit._enumerate,
-    "zip": Visit._zip, "map": Visit._map, "namespace": Visit._namespace, "manager": Visit._manager,
+    "zip": Visit._zip, "map": Visit._map, "namespace": Visit._namespace, "replace": Visit._replace, "manager": Visit._manager,
 }  # fmt: skip

@@ -53,9 +53,10 @@ KINDS = (
     "identity", "clock", "entropy", "files", "host", "signal", "thread", "callback", "completion", "hash", "machine",
 )  # fmt: skip
 """The kinds of causes, in the order of precedence: what a finding is about if there are several."""
-STAMP, SPREAD = "stamp", "spread"
-"""Two more bits: text made of a cause, which nobody compares; a value that may be on devices of several processes."""
-BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate((*KINDS, STAMP, SPREAD))}
+STAMP, SPREAD, GLOBAL = "stamp", "spread", "global"
+"""Three more bits: text made of a cause, which nobody compares; a value that may be on devices of several processes, and
+one that was made to be there."""
+BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate((*KINDS, STAMP, SPREAD, GLOBAL))}
 _RAW = 16
 """Bits above those of the kinds: the cause of a value that is never zero or empty, such as the time or a name."""
 _NEVER_ZERO = ("clock", "host", "entropy", "hash", "machine")
@@ -91,13 +92,13 @@ _C_TO_C, _TEXT_TO_C, _H_TO_H, _C_TO_H, _S_TO_S, _S_TO_C, _C_TO_S, _P_TO_P, _P_TO
     1 << bit for bit in range(_WIDTH)
 )
 _CC, _TC, _HH, _CH, _SS, _SC, _CS, _PP, _PC, _CP, _KC, _XX = (_each(1 << bit) for bit in range(_WIDTH))
-_TO_CONTENT = (_CONTENT & ~BIT[SPREAD]) | _CC | _TC | _SC | _PC | _KC
-_TO_SPREAD = BIT[SPREAD] | _XX
+_TO_CONTENT = (_CONTENT & ~(BIT[SPREAD] | BIT[GLOBAL])) | _CC | _TC | _SC | _PC | _KC
+_TO_SPREAD = BIT[SPREAD] | BIT[GLOBAL] | _XX
 _RAWS = _COOKED << _RAW
 _TO_PRESENCE = _PRESENCE | _PP | _CP
 _TO_CHOICE = _CHOICE | _HH | _CH
 _TO_SIZE = _SIZE | _SS | _CS
-_DECIDING = ~BIT[SPREAD]
+_DECIDING = ~(BIT[SPREAD] | BIT[GLOBAL])
 _TEXT = (("clock", "stamp"), ("entropy", "stamp"), ("hash", "stamp"))
 
 
@@ -398,6 +399,11 @@ class Content:
             return False
         arrays = [a.value for position, a in enumerate(call.arguments) if position not in statics]
         return not any(self.of(site.ref, n) & BIT[SPREAD] for n in arrays)
+
+    def is_global_call(self, site: Site) -> bool:
+        """Whether an argument of a call was made to be on the devices of several processes."""
+        call = self.ev.project.function(site.ref).operations[site.number]
+        return isinstance(call, s.Call) and any(self.of(site.ref, a.value) & BIT[GLOBAL] for a in call.arguments)
 
     def iterated(self, ref: FunctionRef, iterable: int) -> Mask:
         """The facts of what a loop iterates over, with those of the containers it may be."""
@@ -1304,7 +1310,7 @@ class _Visit:
         if source:
             return source
         if known.gives_global:
-            return BIT[SPREAD] | data(given)
+            return BIT[SPREAD] | BIT[GLOBAL] | data(given)
         return self._applied(known, o, given) if known.kind == "apply" and known.function else None
 
     def _by_row(self, n: int, o: s.Call, a: External, row: Row, positional: list[Mask], given: Mask) -> Mask | None:
@@ -1337,6 +1343,16 @@ class _Visit:
         if len(positional) < 2:
             return data(given)
         return positional[0] | decides(positional[1]) | self._union(positional[2:]) | self._named(o)
+
+    def _from_replace(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        """A copy of a record with other fields, which is decided by what decides whether it is made."""
+        around = self._around(self.function.block_of[o.function])
+        for a in self.ev.resolved(self.values[o.arguments[0].value]) if positional else ():
+            if isinstance(a, Object) and isinstance(a.kind, FunctionRef):
+                for each in o.arguments:
+                    if each.keyword is not None:
+                        self._write(("field", a.kind, each.keyword), self.masks[each.value] | around)
+        return positional[0] if positional else 0
 
     def _from_type(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
         """Of what type a value is: which of its alternatives it is counts, not what it contains."""
@@ -1490,6 +1506,7 @@ _HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {
 _ROLES: Mapping[str, Callable[[_Visit, s.Call, list[Mask], Mask], Mask]] = {
     "environment": _Visit._from_environment, "getattr": _Visit._from_getattr, "hash": _Visit._from_hash,
     "isinstance": _Visit._from_type, "hasattr": _Visit._from_type, "type": _Visit._from_type,
+    "replace": _Visit._from_replace,
     "text": _Visit._from_text, "property": _Visit._unchanged, "static": _Visit._unchanged,
     "class": _Visit._unchanged, "wraps": _Visit._unchanged, "manager": _Visit._unchanged,
 }  # fmt: skip

@@ -169,6 +169,8 @@ class Effects:
         self._active: set[FunctionRef] = set()
         self.is_local_call: Callable[[Site, frozenset[int]], bool] = lambda site, statics: False
         """Whether all arguments of a call are certainly in this process's memory or on its devices."""
+        self.is_global_call: Callable[[Site], bool] = lambda site: False
+        """Whether an argument of a call was made to be on the devices of several processes."""
         self.raised: Callable[[FunctionRef, int], frozenset[ExceptionKind]] = lambda ref, n: frozenset()
         """The exceptions that an operation may raise in one process and not in another."""
         self.catching: Callable[[FunctionRef, int, ExceptionKind], Clause | None] = lambda ref, block, kind: None
@@ -698,9 +700,10 @@ class Effects:
                 return None
         if not self.ev.wrapped(a):
             return None
-        strength: Strength = (
-            "strong" if spans or self._is_sharded(a) or (not self._is_searching and self._communicates(a)) else "weak"
-        )
+        certain = spans or self._is_sharded(a)
+        if not certain and not self._is_searching:
+            certain = self._communicates(a) or self.is_global_call(path[-1])
+        strength: Strength = "strong" if certain else "weak"
         return ParallelCall(
             self._name(a),
             strength,
