@@ -1694,5 +1694,6 @@ _HANDLERS: Mapping[type, Callable[[Visit, int, Any], Value]] = {
 _ROLES: Mapping[str, Callable[[Visit, int, External, Arguments, Value | None], Value]] = {
     "property": Visit._as_property, "static": Visit._as_static, "class": Visit._as_class, "super": Visit._super,
     "getattr": Visit._getattr, "type": Visit._type, "bool": Visit._bool, "enumerate": Visit._enumerate,
-    "zip": Visit._zip, "map": Visit._map, "namespace": Visit._namespace, "replace": Visit._replace, "manager": Visit._manager,
+    "zip": Visit._zip, "map": Visit._map, "namespace": Visit._namespace, "replace": Visit._replace,
+    "manager": Visit._manager,
 }  # fmt: skip
