@@ -54,8 +54,8 @@ KINDS = (
 )  # fmt: skip
 """The kinds of causes, in the order of precedence: what a finding is about if there are several."""
 STAMP, SPREAD, GLOBAL = "stamp", "spread", "global"
-"""Three more bits: text made of a cause, which nobody compares; a value that may be on devices of several processes; one
-that was made to be there."""
+"""Three more bits: text made of a cause, which nobody compares; a value that may be on devices of several processes;
+one that was made to be there."""
 BIT: Mapping[str, Mask] = {kind: 1 << position for position, kind in enumerate((*KINDS, STAMP, SPREAD, GLOBAL))}
 _RAW = 16
 """Bits above those of the kinds: the cause of a value that is never zero or empty, such as the time or a name."""
