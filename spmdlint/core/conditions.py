@@ -33,7 +33,7 @@ _COMPARED: Mapping[str, tuple[str, bool, bool]] = {
     "in": ("in", False, False), "not in": ("in", False, True), "<": ("<", False, False), ">": ("<", True, False),
     ">=": ("<", False, True), "<=": ("<", True, True),
 }  # fmt: skip
-_LEAVES = frozenset(("constant", "object", "at", "phi", "name", "rank", "count", "parameter"))
+_LEAVES = frozenset(("constant", "object", "at", "phi", "name", "rank", "count", "parameter", "inner"))
 TRUE: Expression = ("constant", "bool", True)
 FALSE: Expression = ("constant", "bool", False)
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -223,7 +223,7 @@ class Conditions:
             return returned
         inner = [self.expression(ref, each.value, depth - 1) for each in o.arguments if not each.star]
         done = substituted(returned, self.parameters(callee, inner, ref, o, depth))
-        return None if mentions(done, callee.ref) else done
+        return _seen_from(done, callee.ref, ref, number)
 
     def _of_library(self, ref: FunctionRef, o: s.Call, name: str, depth: int) -> Expression | None:
         known, row = self.ev.knowledge.get(name), self.ev.row(name)
@@ -438,9 +438,11 @@ def substituted(expression: Expression, given: Mapping[tuple[FunctionRef, str], 
     return tuple(substituted(part, given) if type(part) is tuple else part for part in expression)
 
 
-def mentions(expression: Expression, ref: FunctionRef) -> bool:
-    """Whether an expression contains anything of one function."""
-    return any(part == ref or (type(part) is tuple and mentions(part, ref)) for part in expression)
+def _seen_from(expression: Expression, callee: FunctionRef, ref: FunctionRef, number: int) -> Expression:
+    """An expression in which what stands for itself in a callee does so for one call of it."""
+    if expression[0] in _LEAVES:
+        return ("inner", ref, number, expression) if len(expression) > 1 and expression[1] == callee else expression
+    return tuple(_seen_from(part, callee, ref, number) if type(part) is tuple and part else part for part in expression)
 
 
 def is_about_process(expression: Expression) -> bool:

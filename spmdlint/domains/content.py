@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -222,6 +223,14 @@ _FLOWS: tuple[tuple[int, Callable[[Mask], Mask]], ...] = (
 """What each way in which an argument flows into a value passes on."""
 
 
+def union(masks: Iterable[Mask]) -> Mask:
+    """All that several values have."""
+    found = 0
+    for each in masks:
+        found |= each
+    return found
+
+
 def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
     """A relation with the facts of the arguments in the place of its parameters."""
     found = mask & _CONCRETE
@@ -411,6 +420,50 @@ class Content:
         for a in self.ev.resolved(self.ev.functions[ref].values[iterable]):
             if isinstance(a, Object) and isinstance(a.kind, str):
                 found |= self.read(("item", a.site, a.kind))
+        return found
+
+    def argument_masks(
+        self, ref: FunctionRef, positional: list[Mask], keywords: Mapping[str, Mask], rest: Mask
+    ) -> list[Mask]:
+        """The facts of the argument for each parameter of a function."""
+        found = []
+        for formal in self.ev.project.function(ref).formals:
+            if formal.kind in ("positional-only", "standard") and positional:
+                found.append(positional.pop(0))
+            elif formal.name in keywords:
+                found.append(keywords[formal.name])
+            elif formal.kind == "*":
+                found.append(union(positional) | rest)
+                positional = []
+            elif formal.kind == "**":
+                found.append(union(keywords.values()) | rest)
+            else:
+                found.append(rest if rest else self.read(("default", ref, formal.name)))
+        return found
+
+    def inside_call(self, ref: FunctionRef, number: int, callee: FunctionRef, mask: Mask) -> Mask:
+        """The concrete facts of something in a function as one call of it sees them."""
+        o = self.ev.project.function(ref).operations[number]
+        facts = self.functions.get(ref)
+        if not isinstance(o, s.Call) or facts is None:
+            return self.concrete(callee, mask)
+        masks = facts.masks
+        positional = [masks[a.value] for a in o.arguments if not a.keyword and not a.star]
+        method = self.ev.project.function(ref).operations[o.function]
+        if self.ev.structure.owner(callee) is not None and isinstance(method, s.Attribute):
+            positional.insert(0, masks[method.base])
+        keywords = {a.keyword: masks[a.value] for a in o.arguments if a.keyword}
+        given = self.argument_masks(callee, positional, keywords, union(masks[a.value] for a in o.arguments if a.star))
+        return self.concrete(ref, composed(mask, lambda k: given[k] if k < len(given) else 0))
+
+    def field(self, cls: FunctionRef, name: str) -> Mask:
+        """The concrete facts of an attribute of a class's objects: fields, class attributes, results of properties."""
+        found = 0
+        for owner in self.ev.lineage(cls):
+            found |= self.read(("field", owner, name)) | self.read(("attribute", owner, name))
+        for value in self.ev.class_attribute(cls, name) or ():
+            if isinstance(value, Function) and self.ev.roles.get(value.ref) == "property":
+                found |= self.concrete(value.ref, self.read(("result", value.ref)))
         return found
 
     def presence(self, ref: FunctionRef, values: Value, mask: Mask) -> dict[FunctionRef, Mask]:
@@ -715,6 +768,8 @@ class _Visit:
         definition = self.ssa.loads.get(n)
         if definition is None or definition == NOTHING:
             return self._outer(o.name)
+        if definition in self._filled and self._is_filled(n, definition):
+            return self._definition(definition) & _TO_SPREAD
         found = self._definition(definition)
         if definition >= 0 and definition in self.parts:
             self.parts[n] = self.parts[definition]
@@ -725,6 +780,29 @@ class _Visit:
                     for block in loop.exits:
                         found |= self._decision(block)
         return found
+
+    @cached_property
+    def _filled(self) -> dict[Definition, list[int]]:
+        """By definition, the calls after which what it holds is the same on all processes."""
+        found: dict[Definition, list[int]] = {}
+        for n, call in self.known.calls.items():
+            callee = only(call.callees)
+            known = self.ev.knowledge.get(callee.name) if isinstance(callee, External) else None
+            o = self.operations[n]
+            if known is None or known.fills is None or not known.agreement or not isinstance(o, s.Call):
+                continue
+            position = known.positional.index(known.fills) if known.fills in known.positional else None
+            for k, argument in enumerate(o.arguments):
+                if argument.keyword == known.fills or (not argument.keyword and k == position):
+                    definition = self.ssa.loads.get(argument.value)
+                    if definition is not None:
+                        found.setdefault(definition, []).append(n)
+        return found
+
+    def _is_filled(self, n: int, definition: Definition) -> bool:
+        block_of = self.function.block_of
+        calls = (call for call in self._filled[definition] if self.ssa.dominates(block_of[call], block_of[n]))
+        return any(block_of[call] != block_of[n] or call < n for call in calls)
 
     def _outer(self, name: str) -> Mask:
         function = self.function
@@ -1169,7 +1247,7 @@ class _Visit:
             row = self.ev.row(a.name) if isinstance(a, External) else None
             if row is not None and row.element is not None and o.arguments:
                 self._raise_from_elements(n, self.values[o.arguments[0].value])
-            self._raise_from_library(n, o, a, self._union(positional) | self._union(keywords.values()) | rest)
+            self._raise_from_library(n, o, a, union(positional) | union(keywords.values()) | rest)
 
     def _called(
         self, n: int, o: s.Call, a: Any, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
@@ -1207,32 +1285,8 @@ class _Visit:
     def _argument_masks(
         self, f: Function, positional: Iterable[Mask], keywords: Mapping[str, Mask], rest: Mask, receiver: Mask
     ) -> list[Mask]:
-        """The facts of the argument for each parameter of a function."""
-        formals = self.ev.project.function(f.ref).formals
-        given = list(positional)
-        if f.receiver is not None:
-            given.insert(0, receiver)
-        found = []
-        for formal in formals:
-            if formal.kind in ("positional-only", "standard") and given:
-                found.append(given.pop(0))
-            elif formal.name in keywords:
-                found.append(keywords[formal.name])
-            elif formal.kind == "*":
-                found.append(self._union(given) | rest)
-                given = []
-            elif formal.kind == "**":
-                found.append(self._union(keywords.values()) | rest)
-            else:
-                found.append(rest if rest else self.c.read(("default", f.ref, formal.name)))
-        return found
-
-    @staticmethod
-    def _union(masks: Iterable[Mask]) -> Mask:
-        found = 0
-        for each in masks:
-            found |= each
-        return found
+        given = [receiver, *positional] if f.receiver is not None else list(positional)
+        return self.c.argument_masks(f.ref, given, keywords, rest)
 
     def _given(
         self, f: Function, positional: Iterable[Mask], keywords: Mapping[str, Mask], rest: Mask, receiver: Mask = 0
@@ -1287,7 +1341,7 @@ class _Visit:
         self, n: int, o: s.Call, a: External, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
     ) -> Mask:
         known, row = self.ev.knowledge.get(a.name), self.ev.row(a.name)
-        given = self._union(positional) | self._union(keywords.values()) | rest
+        given = union(positional) | union(keywords.values()) | rest
         found = self._of_known(known, o, given) if known is not None else None
         if found is None and row is not None:
             found = self._by_row(n, o, a, row, positional, given)
@@ -1342,7 +1396,7 @@ class _Visit:
     def _from_getattr(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
         if len(positional) < 2:
             return data(given)
-        return positional[0] | decides(positional[1]) | self._union(positional[2:]) | self._named(o)
+        return positional[0] | decides(positional[1]) | union(positional[2:]) | self._named(o)
 
     def _from_replace(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
         """A copy of a record with other fields, which is decided by what decides whether it is made."""
@@ -1413,7 +1467,7 @@ class _Visit:
         self, n: int, o: s.Call, a: Result, call: Call, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
     ) -> Mask:
         known = self.ev.knowledge.get(a.name)
-        given = self._union(positional) | self._union(keywords.values()) | rest
+        given = union(positional) | union(keywords.values()) | rest
         if known is not None and known.kind == "currying" and a.arguments.positional:
             held = data(self.masks[o.function])
             found = 0
@@ -1457,7 +1511,7 @@ class _Visit:
                 return 0
             return BIT[bare_known.source]
         receiver = self._receiver(o)
-        given = self._union(positional) | self._union(keywords.values()) | rest
+        given = union(positional) | union(keywords.values()) | rest
         if bare == "format":
             return as_text(receiver | given)
         return data(receiver) | spread(receiver) | (self._loose(given) if name else 0)
@@ -1471,7 +1525,7 @@ class _Visit:
         row = self.ev.rows.methods.get(a.name)
         base = a.base
         assert isinstance(base, Object)
-        given = self._union(positional) | self._union(keywords.values()) | rest
+        given = union(positional) | union(keywords.values()) | rest
         if row is not None and (row.stores is not None or row.stores_all is not None or row.role == "update"):
             around = self._around(self.function.block_of[o.function])
             self._write(("item", base.site, base.kind), given & ~_TO_SIZE | around)
@@ -1482,7 +1536,7 @@ class _Visit:
             return 0
         found = self.c.read(("item", base.site, base.kind)) | self._receiver(o)
         if row is not None and row.role == "get" and positional:
-            return found | decides(positional[0]) | self._union(positional[1:])
+            return found | decides(positional[0]) | union(positional[1:])
         return found
 
 

@@ -511,6 +511,8 @@ class Effects:
         direct = self._direct(ref, n, a, arguments, path)
         if direct is not None:
             return Call(direct)
+        if isinstance(a, External) and self._ends(a):
+            return Fail()
         if isinstance(a, Result):
             known = self.ev.knowledge.get(a.name)
             if known is not None and known.kind == "currying" and a.arguments.positional:
@@ -540,6 +542,11 @@ class Effects:
         if (a is OPEN or a == OPEN or isinstance(a, (External, Member))) and self._hands_over(a, arguments):
             return Unknown()
         return NOTHING
+
+    def _ends(self, a: External) -> bool:
+        """Whether a call raises, or ends the process with an error."""
+        known, row = self.ev.knowledge.get(a.name), self.ev.row(a.name)
+        return row is not None and row.role == "raises" and known is None
 
     def _hands_over(self, a: Alternative, arguments: Arguments) -> bool:
         """Whether code that nobody knows is given something that makes parallel calls."""

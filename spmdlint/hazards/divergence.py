@@ -27,7 +27,7 @@ from spmdlint.core.conditions import (
 )
 from spmdlint.core.evaluation import Evaluation
 from spmdlint.core.ssa import NOTHING, Loop, Ssa, Try
-from spmdlint.core.values import Alternative, External, Result, Site, in_order, only
+from spmdlint.core.values import Alternative, External, Object, Parameter, Result, Site, Value, in_order, only
 from spmdlint.domains.content import (
     BIT,
     CAUSES,
@@ -244,6 +244,8 @@ class Divergences:
         if head == "rank":
             return IDENTITY
         if head == "at":
+            if leaf[1] not in self.content.functions and self.ev.project.function(leaf[1]).kind == "module":
+                return 0  # nothing that is stored there has a cause, or it would have been looked at
             mask = self.content.of(leaf[1], leaf[2])
         elif head == "phi":
             facts = self.content.functions.get(leaf[1])
@@ -252,9 +254,54 @@ class Divergences:
             mask = self.content.concrete(leaf[1], facts.phis[NOTHING - 1 - leaf[2]])
         elif head == "parameter":
             mask = self.content.read(("entry", leaf[1], leaf[2]))
+        elif head == "inner":
+            return self._of_inner(leaf)
+        elif head == "attribute":
+            return self._of_attribute(leaf)
         else:
             return CAUSES
         return any_facet(mask)
+
+    def _of_attribute(self, leaf: Expression) -> Mask:
+        """The causes of an attribute: of what is stored there, and of which object it is one of."""
+        owners = self._alternatives_of(leaf[1])
+        if owners is None:
+            return CAUSES
+        found = self._of_leaf(leaf[1]) if len(owners) > 1 else 0
+        for a in owners:
+            if isinstance(a, External):
+                known = self.ev.knowledge.get(self.ev.knowledge.outside(f"{a.name}.{leaf[2]}"))
+                found |= BIT[known.source] if known is not None and known.attribute and known.source is not None else 0
+            elif isinstance(a, Object) and isinstance(a.kind, FunctionRef):
+                found |= any_facet(self.content.field(a.kind, leaf[2]))
+            else:
+                return CAUSES
+        return found
+
+    def _alternatives_of(self, expression: Expression) -> Value | None:
+        """What an expression may be; None if that is not known."""
+        head = expression[0]
+        if head == "at":
+            return self.ev.resolved(self.ev.functions[expression[1]].values[expression[2]])
+        if head == "parameter":
+            return self.ev.entry(Parameter(expression[1], expression[2]))
+        if head == "object":
+            return frozenset((expression[1],))
+        if head == "attribute":
+            owners = self._alternatives_of(expression[1])
+            if owners is not None:
+                held = frozenset(each for a in owners for each in self.ev.attribute(a, expression[2]))
+                return self.ev.resolved(held)
+        return None
+
+    def _of_inner(self, leaf: Expression) -> Mask:
+        """The causes of what stands for itself in a function, in one call of it."""
+        inside = leaf[3]
+        facts = self.content.functions.get(inside[1]) if len(inside) > 1 else None
+        if facts is None or inside[0] not in ("at", "phi"):
+            return self._of_leaf(inside)
+        mask = facts.masks[inside[2]] if inside[0] == "at" else facts.phis[NOTHING - 1 - inside[2]]
+        return any_facet(self.content.inside_call(leaf[1], leaf[2], inside[1], mask))
 
     def _loops(self, ref: FunctionRef) -> Iterator[tuple[int, Divergence]]:
         """Loops over something that has more elements on one process than on another."""
@@ -593,6 +640,8 @@ class Divergences:
             if not causes:
                 continue
             kind = kinds(causes)[0]
+            if kind == "files":
+                continue  # a library that is there or not, a file that is found: mostly alike everywhere
             guards = dict(self.conditions.guards(ref, function.block_of[n]))
             if any(_is_alone(guard, holds) for guard, holds in guards.items()):
                 continue

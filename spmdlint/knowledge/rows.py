@@ -15,7 +15,7 @@ Role = Literal[
     "property", "static", "class", "super", "getattr", "setattr", "hasattr", "isinstance", "type", "bool", "number",
     "hash", "object", "enumerate", "zip", "map", "wraps", "manager", "namespace", "field", "update", "get", "items",
     "values", "keys", "copy", "environment", "count", "optional", "asserts", "text", "participants", "options", "local",
-    "own devices", "quits", "any exception", "replace",
+    "own devices", "quits", "any exception", "replace", "raises",
 ]  # fmt: skip
 
 
