@@ -176,8 +176,12 @@ def truth(mask: Mask) -> Mask:
 
 
 def decides(mask: Mask) -> Mask:
-    """What a condition passes on to a value that it decides: content, choice, size and presence."""
-    found = data(mask) & _DECIDING
+    """What a condition passes on to a value that it decides: content, choice, size and presence.
+
+    A test of the file system decides directly or not at all: what is read from files that are there, or used where
+    they are not, is mostly the same everywhere.
+    """
+    found = data(mask) & _DECIDING & ~BIT["files"]
     if not found:
         return 0
     low = found & _CONTENT

@@ -57,7 +57,7 @@ from spmdlint.program.labels import may_be_one, template
 from spmdlint.program.link import FunctionRef
 
 Strength = OneOf["strong", "weak"]
-SIZE = 300
+SIZE = 1200
 """The most nodes of a term; what comes after them is unknown."""
 NESTING = 60
 _ONE_PROCESS = (0, 1)
