@@ -338,7 +338,8 @@ class Content:
         if kind == "runs":
             return self.ev.callers.get(key[1], ())  # type: ignore[call-overload,no-any-return]
         if kind in ("item", "present"):
-            return self.ev.cells.writers(("item", key[1], key[2], ANY))
+            own = key if kind == "item" and len(key) == 4 else ("item", key[1], key[2], ANY)
+            return self.ev.cells.writers(own)
         if kind == "field" and isinstance(key[1], Site):
             return [ref for ref, _ in self._setters.get(str(key[2]), ())]
         if kind == "entry":
@@ -897,12 +898,28 @@ class _Visit:
 
     def _item(self, a: object, index: Value) -> Mask:
         if isinstance(a, Object) and isinstance(a.kind, str):
-            return self.c.read(("item", a.site, a.kind))
+            return self._element(a, index)
         if isinstance(a, External):
             row = self.ev.row(a.name)
             if row is not None and row.role == "environment":
                 return self._environment(index)
         return 0
+
+    def _element(self, container: Object, index: Value) -> Mask:
+        """The facts of one element: of what is stored under its key, if that is known, else of all."""
+        key = only(index)
+        if isinstance(key, Constant):
+            cell = ("item", container.site, container.kind, key)
+            if any(True for _ in self.ev.cells.writers(cell)):
+                return self.c.read(cell)
+        return self.c.read(("item", container.site, container.kind))
+
+    def _put_one(self, container: Object, index: Value, mask: Mask) -> None:
+        """Add to the facts of an element, and of any."""
+        key = only(index)
+        if isinstance(key, Constant):
+            self._write(("item", container.site, container.kind, key), mask)
+        self._write(("item", container.site, container.kind), mask)
 
     def _environment(self, name: Value) -> Mask:
         known = only(name)
@@ -1006,7 +1023,10 @@ class _Visit:
 
     def dictionary(self, n: int, o: s.DictDisplay) -> Mask:
         found = self._or(o.values)
-        self._put(n, found)
+        for a in self.values[n]:
+            if isinstance(a, Object) and isinstance(a.kind, str):
+                for key, value in zip(o.keys, o.values, strict=True):
+                    self._put_one(a, UNKNOWN if key is None else self.values[key], self.masks[value])
         return spread(found)
 
     def _hold(self, container: Object, element: int, mask: Mask) -> None:
@@ -1083,7 +1103,27 @@ class _Visit:
     def next(self, n: int, o: s.Next) -> Mask:
         if self._is_watched:
             self._raise_from_elements(n, self.values[o.iterable])
+        parts = self._parts_of_elements(o.iterable)
+        if parts is not None:
+            self.parts[n] = parts
         return self._iterated(o.iterable) & ~(_TO_SIZE | _TO_PRESENCE)
+
+    def _parts_of_elements(self, n: int) -> tuple[Mask, ...] | None:
+        """The facts of each part of the tuples that numbering elements, or taking them together, gives."""
+        o = self.operations[n]
+        while isinstance(o, (s.Load, s.Store)):
+            before = o.value if isinstance(o, s.Store) else self.ssa.loads.get(n, NOTHING)
+            if before < 0:
+                return None
+            n, o = before, self.operations[before]
+        if not isinstance(o, s.Call) or any(a.star or a.keyword for a in o.arguments):
+            return None
+        callee = only(self.values[o.function])
+        row = self.ev.row(callee.name) if isinstance(callee, External) else None
+        elements = [self._iterated(a.value) & ~(_TO_SIZE | _TO_PRESENCE) for a in o.arguments]
+        if row is not None and row.role == "enumerate" and elements:
+            return 0, elements[0]
+        return tuple(elements) if row is not None and row.role == "zip" else None
 
     def item(self, n: int, o: s.Item) -> Mask:
         parts = self.parts.get(o.value)
@@ -1204,7 +1244,7 @@ class _Visit:
         mask = self.masks[o.value] | self._around(self.function.block_of[n])
         for a in self.ev.resolved(self.values[o.base]):
             if isinstance(a, Object) and isinstance(a.kind, str):
-                self._write(("item", a.site, a.kind), mask)
+                self._put_one(a, self.values[o.index], mask)
                 self._hold(a, o.value, self._around(self.function.block_of[n]))
         return self.masks[o.value]
 
@@ -1368,7 +1408,7 @@ class _Visit:
         if source:
             return source
         if known.gives_global:
-            return BIT[SPREAD] | BIT[GLOBAL] | data(given)
+            return BIT[SPREAD] | BIT[GLOBAL]  # one value, of which each process holds a part
         return self._applied(known, o, given) if known.kind == "apply" and known.function else None
 
     def _by_row(self, n: int, o: s.Call, a: External, row: Row, positional: list[Mask], given: Mask) -> Mask | None:
@@ -1538,10 +1578,11 @@ class _Visit:
             elif row.stores is None and o.arguments:
                 self._hold_all(base, o.arguments[0].value, around)
             return 0
-        found = self.c.read(("item", base.site, base.kind)) | self._receiver(o)
+        found = self._receiver(o)
         if row is not None and row.role == "get" and positional:
+            found |= self._element(base, self.values[o.arguments[0].value])
             return found | decides(positional[0]) | union(positional[1:])
-        return found
+        return found | self.c.read(("item", base.site, base.kind))
 
 
 def _length(value: Value) -> int | None:
