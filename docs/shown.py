@@ -49,7 +49,8 @@ def _link(result: dict[str, Any]) -> str:
 
 def _alone(plain: dict[str, Any]) -> str:
     if plain["outcome"] == "hang":
-        return f"both hang: ended after {plain['seconds']} s"
+        who = "both hang" if not any(isinstance(each, int) for each in plain["statuses"]) else "one process hangs"
+        return f"{who}: ended after {plain['seconds']} s"
     if plain["outcome"] == "error":
         failed = [str(number) for number, status in enumerate(plain["statuses"]) if status]
         who = f"process {failed[0]}" if len(failed) == 1 else "both"
@@ -76,7 +77,7 @@ def _report(result: dict[str, Any]) -> str:
 
 def _ended(plain: dict[str, Any]) -> str:
     if plain["outcome"] == "hang":
-        return f"neither process ends; after {plain['seconds']} s, the last lines are"
+        return f"not all processes ended; after {plain['seconds']} s, the last lines are"
     statuses = " and ".join(map(str, plain["statuses"]))
     return f"the processes ended with {statuses}; {ENDINGS[plain['outcome']]} after {plain['seconds']} s"
 
