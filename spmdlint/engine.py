@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -261,6 +261,15 @@ def _about(path: Path, row: int, program: Program, config: Config) -> list[Diagn
 def _speaks_of(finding: Diagnostic, path: Path, row: int) -> bool:
     places = (finding.place, *(related.place for related in finding.related))
     return any(place.path == path and place.start.row == row for place in places)
+
+
+def about_files(config: Config, troubles: Iterable[tuple[Path, Trouble]]) -> list[Diagnostic]:
+    """The findings about files that cannot be linted."""
+    rules = load_rules()
+    enabled = config.enabled(rules)
+    problems = tuple(_problem(path, trouble) for path, trouble in troubles)
+    found = run_about([rule for rule in rules if rule.code in enabled], Run(problems, ()), [])
+    return Policy(config, rules).applied(found)
 
 
 def _problem(path: Path, trouble: Trouble) -> Problem:

@@ -15,7 +15,7 @@ from spmdlint.engine import Checked
 from spmdlint.errors import UsageError
 from spmdlint.files.write import line_end, rewrite
 from spmdlint.known import Known
-from spmdlint.rule import load_rules
+from spmdlint.rule import about_comments
 
 USUAL = "spmdlint-baseline.json"
 """The name of the file in messages and pages."""
@@ -102,9 +102,8 @@ def add_ignores(checked: Checked, reason: str) -> None:
     if not reason:
         raise UsageError("--add-ignore needs a reason, for the readers of the comments.")
     by_path: dict[Path, list[Diagnostic]] = defaultdict(list)
-    about_comments = {rule.code for rule in load_rules() if rule.always or rule.name == "unused-suppression"}
     for finding in checked.diagnostics:
-        if finding.code not in about_comments:
+        if finding.code not in about_comments():
             by_path[finding.place.path].append(finding)
     count = 0
     for path, findings in by_path.items():
