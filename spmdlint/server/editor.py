@@ -18,7 +18,7 @@ from pygls.uris import to_fs_path
 
 from spmdlint._version import __version__
 from spmdlint.config import OWN_FILE, SHARED_FILE
-from spmdlint.diagnostics import Diagnostic
+from spmdlint.diagnostics import Diagnostic, in_order
 from spmdlint.errors import UsageError
 from spmdlint.files.root import absolute, configure
 from spmdlint.server.documents import OpenDocument
@@ -167,7 +167,7 @@ class Server(LanguageServer):
         """Show the findings of a project, or those in one of its files."""
         translator = self.translator(project)
         by_path: dict[Path, list[Diagnostic]] = {}
-        for finding in project.findings():
+        for finding in in_order(tuple(project.findings())):
             by_path.setdefault(finding.place.path, []).append(finding)
         shown = self._shown.setdefault(project, set())
         for path in sorted({*by_path, *shown, *project.documents} if only is None else {only}):

@@ -131,22 +131,27 @@ def changes(old: Rows, new: Rows) -> Iterator[Change]:
     first = _shared(old.all, new.all)
     last = _shared(old.all[first:][::-1], new.all[first:][::-1])
     rows, new_rows = old.all[first : len(old.all) - last], new.all[first : len(new.all) - last]
-    if len(rows) * len(new_rows) > MOST_COMPARED:
-        blocks = [(0, len(rows), 0, len(new_rows))]
-    else:
-        matcher = SequenceMatcher(None, rows, new_rows, autojunk=False)
-        blocks = [(a, b, c, d) for kind, a, b, c, d in matcher.get_opcodes() if kind != "equal"]
-    for start, end, new_start, new_end in blocks:
-        yield _narrowed(
-            Change(
-                old.starts[first + start],
-                old.starts[first + end],
-                new.starts[first + new_start],
-                new.starts[first + new_end],
-            ),
-            old.text,
-            new.text,
+    for start, end, new_start, new_end in _blocks(rows, new_rows):
+        whole = Change(
+            old.starts[first + start],
+            old.starts[first + end],
+            new.starts[first + new_start],
+            new.starts[first + new_end],
         )
+        yield _narrowed(whole, old.text, new.text)
+
+
+def _blocks(rows: Sequence[str], new_rows: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """The rows that were replaced by others: where they begin and end, and the same of the new ones."""
+    if len(rows) * len(new_rows) > MOST_COMPARED:
+        yield 0, len(rows), 0, len(new_rows)
+        return
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, rows, new_rows, autojunk=False).get_opcodes():
+        if kind == "replace" and end - start == new_end - new_start:
+            # A word that was replaced in several rows, or the ends of all of them.
+            yield from ((start + n, start + n + 1, new_start + n, new_start + n + 1) for n in range(end - start))
+        elif kind != "equal":
+            yield start, end, new_start, new_end
 
 
 def _narrowed(change: Change, old: str, new: str) -> Change:

@@ -34,6 +34,8 @@ from spmdlint.program.workers import outcome_of
 from spmdlint.rule import load_rules
 from spmdlint.worker import Say, answer_all
 
+STOOD_IN = "The other findings in this file are those of the last text that did parse."
+
 
 class Document(Struct, frozen=True, array_like=True):
     """The text of a file that is open in the editor.
@@ -108,11 +110,12 @@ class FreshRuns:
             if not is_notebook(finding.place.path)
         ]
         sources = {**notebooks.added}
-        sources |= {place.path: checked.sources[place.path] for place in _places(told) if place.path not in sources}
+        asked = {place.path for place in _places(told)} - sources.keys()
+        sources |= {path: checked.sources[path] for path in asked if path in checked.sources}  # others have no text
         return Findings(
             [plain(finding) for finding in _without_doubtful_fixes(told, sources)],
             list(typed.troubles),
-            [plain(finding) for finding in about_files(config, typed.troubles.items())],
+            [plain(finding) for finding in typed.findings(config)],
             list(_wide(told, sources)),
             [*checked.notes, *(crash.sentence() for crash in checked.crashes)],
         )
@@ -151,6 +154,11 @@ class _Typed:
             if not unreadable and on_disk != Source(document.path, text):
                 self.texts[document.path] = text
 
+    def findings(self, config: Config) -> Iterator[Diagnostic]:
+        """What does not parse."""
+        for finding in about_files(config, self.troubles.items()):
+            yield replace(finding, message=self.troubles[finding.place.path].message, help=STOOD_IN)
+
 
 def _config(about: Path) -> Config:
     """The configuration for a file. The files that it excludes are not linted, although they are open."""
@@ -169,7 +177,7 @@ def _wide(findings: Iterable[Diagnostic], sources: dict[Path, Source]) -> Iterat
     for place in _places(findings):
         asked.setdefault(place.path, set()).update((place.start.row, place.end.row))
     for path, numbers in asked.items():
-        if not sources[path].text.isascii():
+        if path in sources and not sources[path].text.isascii():
             rows = dict(enumerate(sources[path].lines(), 1))
             yield from ((path, n, rows[n]) for n in sorted(numbers) if n in rows and not rows[n].isascii())
 
@@ -180,7 +188,7 @@ def _without_doubtful_fixes(findings: Iterable[Diagnostic], sources: dict[Path, 
     for finding in findings:
         path = finding.place.path
         if finding.fix is not None and path not in certain:
-            certain[path] = exact(sources[path].text)
+            certain[path] = path in sources and exact(sources[path].text)
         yield finding if finding.fix is None or certain[path] else replace(finding, fix=None)
 
 

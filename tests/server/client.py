@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,9 @@ USUAL = types.ClientCapabilities(
 class Editor:
     """Files of a folder, open in an editor."""
 
-    def __init__(self, root: Path, capabilities: types.ClientCapabilities) -> None:
+    def __init__(
+        self, root: Path, capabilities: types.ClientCapabilities = USUAL, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.root = root
         self.client = LanguageClient("editor", "1")
         self.shown: dict[str, types.PublishDiagnosticsParams] = {}
@@ -43,6 +45,7 @@ class Editor:
         self.progress: list[Any] = []
         self.registered: list[types.Registration] = []
         self._capabilities = capabilities
+        self._environment = {**os.environ, **(environment or {})}
         self._texts: dict[str, tuple[int, str]] = {}
         self._news = asyncio.Condition()
         self._listen()
@@ -84,7 +87,7 @@ class Editor:
 
     async def start(self) -> None:
         """Start the server, and introduce the editor."""
-        await self.client.start_io(sys.executable, "-m", "spmdlint", "server", cwd=self.root)
+        await self.client.start_io(sys.executable, "-m", "spmdlint", "server", cwd=self.root, env=self._environment)
         folder = types.WorkspaceFolder(uri=self.root.as_uri(), name=self.root.name)
         self.told = await self.client.initialize_async(
             types.InitializeParams(self._capabilities, root_uri=self.root.as_uri(), workspace_folders=[folder])
@@ -223,24 +226,23 @@ def _edit(edit: types.TextEdit) -> Edit:
     return Edit(start, end, edit.new_text)
 
 
-@asynccontextmanager
-async def _editing(root: Path, capabilities: types.ClientCapabilities) -> AsyncIterator[Editor]:
-    editor = Editor(root, capabilities)
-    await editor.start()
-    try:
-        yield editor
-        assert await editor.stop() == 0
-    finally:
-        if editor.process.returncode is None:
-            editor.process.kill()
-            await editor.process.wait()
-
-
-def edit(root: Path, work: Callable[[Editor], Awaitable[None]], capabilities: types.ClientCapabilities = USUAL) -> None:
-    """Run some work in an editor."""
+def edit(
+    root: Path,
+    work: Callable[[Editor], Awaitable[None]],
+    capabilities: types.ClientCapabilities = USUAL,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Run some work in an editor, which then leaves as editors do."""
 
     async def run() -> None:
-        async with _editing(root, capabilities) as editor:
+        editor = Editor(root, capabilities, environment)
+        await editor.start()
+        try:
             await work(editor)
+            assert await editor.stop() == 0
+        finally:
+            if editor.process.returncode is None:
+                editor.process.kill()
+                await editor.process.wait()
 
     asyncio.run(run())
