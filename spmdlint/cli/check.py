@@ -75,6 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also show the findings in other files that come about through these, and count the others",
     )
+    files.add_argument(
+        "--watch", action="store_true", help="check again whenever a file of the project changes, until Ctrl-C"
+    )
     files.add_argument("--stdin-filename", type=Path, metavar="FILE", help="the file that standard input stands for")
     keeping.add_arguments(parser)
     parser.add_argument(
@@ -100,6 +103,10 @@ _COUNTED = frozenset(("full", "concise", "json"))
 
 def main(options: argparse.Namespace) -> int:
     """Lint, write the findings, and return the exit status."""
+    if options.watch:
+        from spmdlint.cli.watching import watch
+
+        return watch(options)
     stdin = _stdin(options)
     if options.statistics and options.output_format not in _COUNTED:
         raise UsageError(f"--statistics has no format {options.output_format}; use full, concise or json.")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
+from tests.hanging import HANGING, wait_for_death, wait_for_hanging
 from tests.server.client import USUAL, Editor, edit
 
 OLD_NAME = "import jax\n\nrows = {'b': 1}\nprint(jax.tree_map(abs, rows))\n"
@@ -134,54 +135,22 @@ def test_a_file_that_never_parsed(project):
     edit(project.root, work)
 
 
-HANGING = """
-import os, time
-from pathlib import Path
-from spmdlint.rule import Rule
-
-
-class Hanging(Rule):
-    code = "ACME101"
-    name = "hanging-rule"
-
-    def check(self, program):
-        functions = [f for module in program.project.modules.values() for f in module.summary.functions]
-        if any(function.qualname == "hang" for function in functions):
-            Path(os.environ["HANGING"]).write_text(str(os.getpid()))
-            time.sleep(3600)
-        return iter(())
-"""
-
-
-def is_alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def test_an_analysis_of_an_older_text_is_given_up(project, plugin, tmp_path):
     """One that would take an hour: the server answers beside it, and the next one does not wait."""
     project.write({"a.py": OLD_NAME})
     noted = tmp_path / "process"
 
-    async def hangs(editor):
-        while not noted.exists() or not noted.read_text():
-            await asyncio.sleep(0.05)
-        process = int(noted.read_text())
-        noted.unlink()
-        assert is_alive(process)
-        return process
+    async def hangs():
+        return await asyncio.to_thread(wait_for_hanging, noted)
 
     async def dies(process):
-        while is_alive(process):
-            await asyncio.sleep(0.05)
+        await asyncio.to_thread(wait_for_death, process)
 
     async def work(editor):
         editor.open("a.py")
         await editor.finds("a.py", (4, "SPMD602"))
         editor.change("a.py", "rows = ", "def hang(): jax.pmap(abs)\n\n\nrows = ")
-        first = await hangs(editor)
+        first = await hangs()
         where = types.Range(types.Position(6, 0), types.Position(6, 0))
         assert "Replace it with jax.tree.map (SPMD602)" in await editor.actions("a.py", where)
         editor.change("a.py", "hang", "runs")
@@ -191,7 +160,7 @@ def test_an_analysis_of_an_older_text_is_given_up(project, plugin, tmp_path):
         await editor.finds("a.py")
         # An editor that leaves leaves no analysis behind.
         editor.change("a.py", "runs", "hang")
-        last = await hangs(editor)
+        last = await hangs()
         assert await editor.stop() == 0
         await dies(last)
 
@@ -227,8 +196,7 @@ def test_an_editor_that_vanishes_leaves_nothing_behind(project, way):
             editor.process.stdin.close()
         status = await editor.process.wait()
         assert status == (-signal.SIGKILL if way == "is killed" else 1)
-        while any(map(is_alive, workers)):
-            await asyncio.sleep(0.05)
+        wait_for_death(*workers)
 
     asyncio.run(run())
 
