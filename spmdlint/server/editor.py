@@ -39,6 +39,7 @@ class Server(LanguageServer):
         """Whether the editor has said that it leaves."""
         self._shown: dict[Project, set[Path]] = {}
         self._said: dict[Project, str] = {}
+        self._noted: set[str] = set()
         self._progress: dict[Project, _Progress] = {}
 
     def close(self) -> None:
@@ -66,12 +67,13 @@ class Server(LanguageServer):
         self._put(document)
 
     def _put(self, document: OpenDocument) -> None:
-        root = _root(document.path)
+        root, is_project = _root(document.path)
         if root not in self.projects:
             self.projects[root] = Project(root, self)
         project = self.projects[root]
         project.documents[document.path] = document
-        if project.examined and _on_disk(document.path) == document.text:
+        # In a folder that is no project, findings are asked for in the open files only.
+        if is_project and project.examined and _on_disk(document.path) == document.text:
             self.show(project)
         else:
             project.changed()
@@ -117,7 +119,7 @@ class Server(LanguageServer):
     def arrange(self) -> None:
         """Move the documents whose project is a different one by now: a configuration came, or went."""
         for project in list(self.projects.values()):
-            moving = [each for each in project.documents.values() if _root(each.path) != project.root]
+            moving = [each for each in project.documents.values() if _root(each.path)[0] != project.root]
             for document in moving:
                 del project.documents[document.path]
             if moving:
@@ -132,7 +134,7 @@ class Server(LanguageServer):
             paths = None
         for project in self.projects.values():
             if paths is None or any(project.root in path.parents and path not in project.documents for path in paths):
-                project.changed()
+                project.changed(PAUSE)  # such changes often come in great numbers
 
     # -- what a project tells
 
@@ -140,7 +142,9 @@ class Server(LanguageServer):
         """Show new findings."""
         self._said.pop(project, None)
         for note in project.notes:
-            self.window_log_message(types.LogMessageParams(type=types.MessageType.Warning, message=note))
+            if note not in self._noted:
+                self._noted.add(note)
+                self.window_log_message(types.LogMessageParams(type=types.MessageType.Warning, message=note))
         self.show(project)
 
     def failed(self, project: Project, sentence: str) -> None:
@@ -223,13 +227,17 @@ def _path(uri: str) -> Path | None:
     return None if name is None or not name.endswith(SUFFIX) else absolute(name)
 
 
-def _root(path: Path) -> Path:
-    """The root of a file's project; of one whose configuration is wrong, the folder of the nearest configuration."""
+def _root(path: Path) -> tuple[Path, bool]:
+    """The root of a file's project, and whether anything says that it is one.
+
+    For a file whose configuration is wrong, the folder of the nearest configuration.
+    """
     try:
-        return configure([path], force_exclude=True).root
+        config = configure([path], force_exclude=True)
+        return config.root, config.marked
     except UsageError:
         near = (each for each in path.parents if (each / OWN_FILE).exists() or (each / SHARED_FILE).exists())
-        return next(near, path.parent)
+        return next(near, path.parent), True
 
 
 def _on_disk(path: Path) -> str | None:

@@ -99,7 +99,9 @@ class FreshRuns:
         self._linked = None  # it may be about other texts, and takes room
         config = _config(about)
         typed = _Typed(documents)
-        checked = check(config, [config.root], edited=typed.texts, cache=usual_folder(config), progress=progress)
+        # In a folder that nothing marks as a project, the other files may have nothing to do with the open ones.
+        asked = [config.root] if config.marked else [each.path for each in documents if each.path.exists()]
+        checked = check(config, asked, edited=typed.texts, cache=usual_folder(config), progress=progress)
         if config.baseline is not None:
             checked = Known(config.baseline, checked, config.root).remaining()
         notebooks = Notebooks(checked.sources)
@@ -110,8 +112,8 @@ class FreshRuns:
             if not is_notebook(finding.place.path)
         ]
         sources = {**notebooks.added}
-        asked = {place.path for place in _places(told)} - sources.keys()
-        sources |= {path: checked.sources[path] for path in asked if path in checked.sources}  # others have no text
+        shown = {place.path for place in _places(told)} - sources.keys()
+        sources |= {path: checked.sources[path] for path in shown if path in checked.sources}  # others have no text
         return Findings(
             [plain(finding) for finding in _without_doubtful_fixes(told, sources)],
             list(typed.troubles),

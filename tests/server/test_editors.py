@@ -1,4 +1,4 @@
-"""The settings on the page about editors, in those of the editors that are installed here: what a reader pastes works."""
+"""The settings on the page about editors, in those editors that are installed: what a reader pastes works."""
 
 from __future__ import annotations
 

@@ -406,6 +406,24 @@ def test_what_is_not_linted(project):
     edit(project.root, work)
 
 
+def test_a_folder_that_is_no_project(tmp_path):
+    """Only what is open is shown: the other files may be anybody's. Names and calls of neighbours are known."""
+    (tmp_path / "a.py").write_text(f"from b import NAME\n{OLD_NAME}")
+    (tmp_path / "b.py").write_text(f"{OLD_NAME}NAME = 1\n")
+
+    async def work(editor):
+        editor.open("a.py")
+        await editor.finds("a.py", (5, "SPMD602"))
+        assert editor.uri("b.py") not in editor.shown
+        editor.open("b.py")
+        await editor.finds("b.py", (4, "SPMD602"))
+        editor.close("b.py")
+        await editor.finds("b.py")
+        assert not (tmp_path / ".spmdlint_cache").exists()
+
+    edit(tmp_path, work)
+
+
 def test_a_file_that_is_not_utf_8(project):
     project.write({"a.py": b"import jax\n\nname = '\xe9'\n"})
 
