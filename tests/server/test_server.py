@@ -14,6 +14,9 @@ from lsprotocol import types
 from tests.hanging import HANGING, wait_for_death, wait_for_hanging
 from tests.server.client import USUAL, Editor, edit
 
+# pygls asks asyncio what Python 3.14 wants it to ask inspect.
+pytestmark = pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction' is deprecated:DeprecationWarning")
+
 OLD_NAME = "import jax\n\nrows = {'b': 1}\nprint(jax.tree_map(abs, rows))\n"
 
 
