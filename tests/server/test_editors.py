@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -67,3 +68,13 @@ def test_emacs(project):
     said = run(project, "emacs", "--batch", "--eval", "(package-initialize)", "-l", "init.el", "-l", f"{HERE}/emacs.el")
     assert "finding: jax.tree_map at 3" in said
     assert "tree.map(abs" in said.partition("text: ")[2]
+
+
+def test_the_extension_for_vs_code_is_code(project):
+    """It was tried in VS Code, which is not installed here."""
+    if shutil.which("node") is None:
+        pytest.skip("needs Node.js")
+    package = json.loads(settings("json")[0])
+    project.write({package["main"]: settings("js")[0]})
+    assert run(project, "node", "--check", package["main"]) == ""
+    assert package["contributes"]["configuration"]["properties"]["spmdlint.command"]["default"] == "spmdlint"
