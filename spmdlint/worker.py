@@ -60,15 +60,23 @@ class Worker:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> asyncio.subprocess.Process:
-        """Start the process unless it runs: it imports the analyses while nobody waits for it."""
+        """Start the process unless it runs: it imports the analyses while nobody waits for it.
+
+        Raises:
+            WorkerDiedError: the system has no room for another process.
+
+        """
         if self._process is None or self._process.returncode is not None:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-c", _SERVE, self._module, *sys.path),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    *("-c", _SERVE, self._module, *sys.path),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise WorkerDiedError from error
         return self._process
 
     async def ask(self, question: bytes, heard: Say) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib.util import find_spec
 
 from spmdlint.cli.commands import SUCCESS
@@ -22,9 +23,14 @@ def main(_options: argparse.Namespace) -> int:
     """Serve until the editor leaves.
 
     Raises:
-        UsageError: the library of language servers is not installed.
+        UsageError: the library of language servers is not installed, or this is no editor.
 
     """
+    if sys.stdin.isatty():
+        raise UsageError(
+            "The language server talks to an editor over standard input, and this is a terminal. Editors start it "
+            "themselves; 'spmdlint check --watch' shows findings in a terminal."
+        )
     if find_spec("pygls") is None:
         raise UsageError("The language server needs pygls, which is not installed: pip install 'spmdlint[server]'.")
     from spmdlint.server.serving import serve

@@ -39,11 +39,11 @@ class OpenDocument:
         """The document as a question about the project mentions it."""
         return Document(self.path, self.text, self._parsed, self.saved)
 
-    def examined(self, document: Document, *, stood_in: bool) -> None:
-        """Remember the text that the findings are about now. ``stood_in``: it is the last one that parsed."""
-        self._unparsed = document.text
-        if not stood_in:
+    def examined(self, document: Document, *, broken: bool) -> None:
+        """Remember the text that the findings are about now. ``broken``: the document does not parse."""
+        if not broken:
             self._parsed = document.text
+        self._unparsed = document.text
         self._examined = document.text if self._parsed is None else self._parsed
         self._moves = None
 

@@ -13,7 +13,7 @@ from spmdlint.diagnostics import Diagnostic, Edit, Fix, Place, Related
 from spmdlint.plain import diagnostic
 from spmdlint.server.documents import OpenDocument
 from spmdlint.server.moves import Span
-from spmdlint.server.query import AskFindings, AskLine, Findings, Line, Refused, decode, encode
+from spmdlint.server.query import AskFindings, AskLine, Document, Findings, Line, Refused, decode, encode
 from spmdlint.worker import Worker, WorkerDiedError
 
 PAUSE = 0.4
@@ -50,7 +50,7 @@ class Project:
         """The rows of files on disk in which editors count columns in their own way, by file and number."""
         self.notes: tuple[str, ...] = ()
         self._listener = listener
-        self._findings: list[Diagnostic] | None = None
+        self._last: list[Diagnostic] | None = None
         self._unparsed: list[Diagnostic] = []
         self._worker = Worker("spmdlint.server.query")
         self._turn = asyncio.Lock()  # the worker takes one question at a time
@@ -62,7 +62,7 @@ class Project:
     @property
     def examined(self) -> bool:
         """Whether the findings are known, or being looked for."""
-        return self._findings is not None or self._looking is not None
+        return self._last is not None or self._looking is not None
 
     def changed(self, pause: float = 0.0) -> None:
         """Give up the present run, and begin another after a pause."""
@@ -81,44 +81,48 @@ class Project:
                 task.cancel()
 
     async def _look(self, pause: float) -> None:
-        async with self._turn:
-            await self._worker.start()
-        await asyncio.sleep(pause)
-        async with self._turn:
-            if not self.documents:
-                return
-            documents = [document.snapshot() for document in self.documents.values()]
-            first = self._findings is None
-            heard = self._listener.begun(self) if first else lambda done, total: None
-            try:
-                question = encode(AskFindings(documents[0].path, documents))
-                body = await self._worker.ask(question, lambda said: heard(*decode(said, tuple[int, int])))
-                answer: Findings | Refused = decode(body, Findings | Refused)
-            except WorkerDiedError:
-                answer = Refused(
-                    f"The analysis of {self.root} ended unexpectedly, perhaps because memory ran out. It will be tried "
-                    "again after the next change."
-                )
-            finally:
-                if first:
-                    self._listener.ended(self)
+        documents: list[Document] = []
+        try:
+            async with self._turn:
+                await self._worker.start()
+            await asyncio.sleep(pause)
+            async with self._turn:
+                documents = [document.snapshot() for document in self.documents.values()]
+                answer = await self._findings(documents)
+        except WorkerDiedError:
+            answer = Refused(
+                f"The analysis of {self.root} ended unexpectedly, perhaps because memory ran out. It will be tried "
+                "again after the next change."
+            )
         if isinstance(answer, Refused):
             self._listener.failed(self, answer.sentence)
             return
         for document in documents:
             if document.path in self.documents:
-                self.documents[document.path].examined(document, stood_in=document.path in answer.stood_in)
-        self._findings = list(map(diagnostic, answer.found))
+                self.documents[document.path].examined(document, broken=document.path in answer.broken)
+        self._last = list(map(diagnostic, answer.found))
         self._unparsed = list(map(diagnostic, answer.unparsed))
         self.wide = {(path, row): text for path, row, text in answer.wide}
         self.notes = tuple(answer.notes)
         self._listener.found(self)
 
+    async def _findings(self, documents: list[Document]) -> Findings | Refused:
+        first = self._last is None
+        heard = self._listener.begun(self) if first else lambda done, total: None
+        try:
+            question = encode(AskFindings(documents[0].path, documents))
+            body = await self._worker.ask(question, lambda said: heard(*decode(said, tuple[int, int])))
+            answer: Findings | Refused = decode(body, Findings | Refused)
+            return answer
+        finally:
+            if first:
+                self._listener.ended(self)
+
     # -- findings in the texts as they are now
 
     def findings(self) -> Iterator[Diagnostic]:
         """The last findings, each moved along with its code, in all files of the project."""
-        for finding in self._findings or ():
+        for finding in self._last or ():
             yield from self._moved(finding, unparsed=False)
         for finding in self._unparsed:
             yield from self._moved(finding, unparsed=True)

@@ -53,14 +53,14 @@ class Document(Struct, frozen=True, array_like=True):
 class Findings(Struct, array_like=True, tag=True):
     """The findings in a project.
 
-    ``stood_in`` are the files whose text does not parse: the last text that did was examined in place of it, and
-    ``unparsed`` says why, at places of the text that does not. ``wide`` are the rows that findings and their
-    explanations point to and that are not plain ASCII, each with its file and number: there, editors count columns in
-    their own way. ``notes`` are sentences for the user's log.
+    ``broken`` are the documents whose text does not parse. Where there is a last text that did, it was examined in
+    place of it, and ``unparsed`` says what is wrong, at places of the text that does not parse. ``wide`` are the rows
+    that findings and their explanations point to and that are not plain ASCII, each with its file and number: there,
+    editors count columns in their own way. ``notes`` are sentences for the user's log.
     """
 
     found: list[PlainFinding]
-    stood_in: list[Path]
+    broken: list[Path]
     unparsed: list[PlainFinding]
     wide: list[tuple[Path, int, str]]
     notes: list[str]
@@ -116,7 +116,7 @@ class FreshRuns:
         sources |= {path: checked.sources[path] for path in shown if path in checked.sources}  # others have no text
         return Findings(
             [plain(finding) for finding in _without_doubtful_fixes(told, sources)],
-            list(typed.troubles),
+            typed.broken,
             [plain(finding) for finding in typed.findings(config)],
             list(_wide(told, sources)),
             [*checked.notes, *(crash.sentence() for crash in checked.crashes)],
@@ -128,7 +128,7 @@ class FreshRuns:
 
         config = _config(about)
         typed = _Typed(documents)
-        if about in typed.troubles:
+        if about in typed.broken:
             return ""
         if self._linked is None or self._linked[0] != version:
             linked = link(config, [config.root], edited=typed.texts, cache=usual_folder(config))
@@ -138,16 +138,22 @@ class FreshRuns:
 
 
 class _Typed:
-    """The texts of the open documents that are not those on disk, and why some of them do not parse."""
+    """The texts of the open documents that are not those on disk.
+
+    ``broken`` are those that do not parse; ``troubles`` says why, where another text stands in.
+    """
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.texts: dict[Path, str] = {}
+        self.broken: list[Path] = []
         self.troubles: dict[Path, Trouble] = {}
         for document in documents:
             text = document.text
-            if document.parsed is not None and python_tree(text) is None:
-                outcome = outcome_of(text)  # which also knows newer syntax
-                if isinstance(outcome, Trouble):
+            # The second way also knows newer syntax, and what is wrong.
+            outcome = None if python_tree(text) is not None else outcome_of(text)
+            if isinstance(outcome, Trouble):
+                self.broken.append(document.path)
+                if document.parsed is not None:
                     self.troubles[document.path] = outcome
                     text = document.parsed
             on_disk = read(document.path)

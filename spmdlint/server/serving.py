@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from lsprotocol import types
 from pygls.capabilities import get_capability
@@ -23,6 +25,7 @@ def serve() -> bool:
     server = Server()
     _follow(server)
     _answer(server)
+    signal.signal(signal.SIGTERM, lambda number, frame: _end(server))
     # What a library prints must not get between the messages.
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stream:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -31,6 +34,12 @@ def serve() -> bool:
         finally:
             server.close()
     return server.left
+
+
+def _end(server: Server) -> NoReturn:
+    """End at once, because the system asks for it."""
+    server.close()
+    os._exit(128 + signal.SIGTERM)
 
 
 def _follow(server: Server) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pty
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -134,6 +136,12 @@ def test_a_file_that_never_parsed(project):
         editor.open("a.py")
         await editor.finds("a.py", (1, "SPMD901"))
         await editor.finds("b.py", (7, "SPMD301"))
+        editor.change("a.py", "def f(\n", "\ndef g(\n")
+        await editor.looked(lambda: editor.change("a.py", "def g(\n", "\ndef g(\n"))
+        await editor.finds("a.py", (3, "SPMD901"))
+        assert editor.diagnostic("a.py", "SPMD901").message.startswith("This file was not linted.")
+        editor.change("a.py", "def g(\n", "import jax\n\njax.tree_map(abs, {})\n")
+        await editor.finds("a.py", (5, "SPMD602"))
 
     edit(project.root, work)
 
@@ -181,24 +189,31 @@ def test_an_analysis_of_an_older_text_is_given_up(project, plugin, tmp_path):
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("way", ["closes the pipe", "is killed"])
-def test_an_editor_that_vanishes_leaves_nothing_behind(project, way):
+@pytest.mark.parametrize("way", ["closes the pipe", "ends it", "is killed"])
+def test_an_editor_that_vanishes_leaves_nothing_behind(project, plugin, tmp_path, way):
+    """Not even an analysis that would take an hour; only if the server is killed, one that runs comes to its end."""
+    busy = way != "is killed"
+    noted = tmp_path / "process"
     project.write({"a.py": OLD_NAME})
 
     async def run():
-        editor = Editor(project.root)
+        editor = Editor(project.root, environment={**plugin(HANGING), "HANGING": str(noted)})
         await editor.start()
         editor.open("a.py")
         await editor.finds("a.py", (4, "SPMD602"))
         server = editor.process.pid
         workers = [int(word) for word in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
-        assert len(workers) == 1
-        if way == "is killed":
-            editor.process.kill()
-        else:
+        if busy:
+            editor.change("a.py", "rows = ", "def hang(): jax.pmap(abs)\n\n\nrows = ")
+            assert workers == [await asyncio.to_thread(wait_for_hanging, noted)]
+        if way == "closes the pipe":
             editor.process.stdin.close()
+        elif way == "ends it":
+            editor.process.terminate()
+        else:
+            editor.process.kill()
         status = await editor.process.wait()
-        assert status == (-signal.SIGKILL if way == "is killed" else 1)
+        assert status == {"closes the pipe": 1, "ends it": 128 + signal.SIGTERM, "is killed": -signal.SIGKILL}[way]
         wait_for_death(*workers)
 
     asyncio.run(run())
@@ -522,3 +537,14 @@ def test_without_the_library_a_sentence_says_what_to_install(project, monkeypatc
     assert outcome.err == (
         "spmdlint: The language server needs pygls, which is not installed: pip install 'spmdlint[server]'.\n"
     )
+
+
+def test_in_a_terminal_a_sentence_says_what_it_is_for(project):
+    terminal, there = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "spmdlint", "server"], stdin=there, capture_output=True, text=True, check=False
+    )
+    os.close(there)
+    os.close(terminal)
+    assert done.returncode == 2
+    assert "this is a terminal. Editors start it themselves; 'spmdlint check --watch' shows" in done.stderr
