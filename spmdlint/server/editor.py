@@ -68,15 +68,29 @@ class Server(LanguageServer):
 
     def _put(self, document: OpenDocument) -> None:
         root, is_project = _root(document.path)
-        if root not in self.projects:
-            self.projects[root] = Project(root, self)
-        project = self.projects[root]
+        project = self.projects.get(root) or self._begin(root)
         project.documents[document.path] = document
         # In a folder that is no project, findings are asked for in the open files only.
         if is_project and project.examined and _on_disk(document.path) == document.text:
             self.show(project)
         else:
             project.changed()
+
+    def _begin(self, root: Path) -> Project:
+        project = self.projects[root] = Project(root, self)
+        mine = self._shown[project] = set()
+        for other, shown in self._shown.items():
+            if other is not project:
+                # Of a project inside of another, the files are its own from now on.
+                taken = {path for path in shown if self._shows(project, path)}
+                shown -= taken
+                mine |= taken
+        return project
+
+    def _shows(self, project: Project, path: Path) -> bool:
+        """Whether it is this project that shows the findings in a file: the innermost of those that are open."""
+        around = [root for root in self.projects if root in path.parents]
+        return not around or max(around, key=lambda root: len(root.parts)) == project.root
 
     def change(self, params: types.DidChangeTextDocumentParams) -> None:
         """Take the new text of a document, and show the findings where their code is now."""
@@ -113,8 +127,11 @@ class Server(LanguageServer):
         project.close()
         del self.projects[project.root]
         self._said.pop(project, None)
-        for path in self._shown.pop(project, ()):
+        for path in self._shown.pop(project):
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=path.as_uri(), diagnostics=[]))
+        for other in self.projects.values():
+            if other.root in project.root.parents:
+                self.show(other)
 
     def arrange(self) -> None:
         """Move the documents whose project is a different one by now: a configuration came, or went."""
@@ -172,8 +189,9 @@ class Server(LanguageServer):
         translator = self.translator(project)
         by_path: dict[Path, list[Diagnostic]] = {}
         for finding in in_order(tuple(project.findings())):
-            by_path.setdefault(finding.place.path, []).append(finding)
-        shown = self._shown.setdefault(project, set())
+            if self._shows(project, finding.place.path):
+                by_path.setdefault(finding.place.path, []).append(finding)
+        shown = self._shown[project]
         for path in sorted({*by_path, *shown, *project.documents} if only is None else {only}):
             document = project.documents.get(path)
             found = by_path.get(path, [])
