@@ -217,11 +217,13 @@ class _Progress:
         self._server = server
         self._token = f"spmdlint-{id(self)}"
         self._root = root
-        self._begun = False
+        self._begun = self._ended = False
         self._beginning = asyncio.get_running_loop().create_task(self._begin())
 
     async def _begin(self) -> None:
         await self._server.work_done_progress.create_async(self._token)
+        if self._ended:
+            return
         self._begun = True
         begin = types.WorkDoneProgressBegin(title=f"spmdlint: analysing {self._root.name}")
         self._server.work_done_progress.begin(self._token, begin)
@@ -234,7 +236,7 @@ class _Progress:
 
     def end(self) -> None:
         """Remove the display."""
-        self._beginning.cancel()
+        self._ended = True
         if self._begun:
             self._server.work_done_progress.end(self._token, types.WorkDoneProgressEnd())
 

@@ -240,6 +240,7 @@ def edit(
         try:
             await work(editor)
             assert await editor.stop() == 0
+            assert not [message for message in editor.messages if "Error in server" in message]
         finally:
             if editor.process.returncode is None:
                 editor.process.kill()

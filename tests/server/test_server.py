@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from tests.server.client import USUAL, Editor, edit
 # pygls asks asyncio what Python 3.14 wants it to ask inspect.
 pytestmark = pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction' is deprecated:DeprecationWarning")
 
+DEMO = Path(__file__).parents[2] / "fixtures" / "demo"
 OLD_NAME = "import jax\n\nrows = {'b': 1}\nprint(jax.tree_map(abs, rows))\n"
 
 
@@ -125,6 +128,47 @@ def test_findings_stay_at_their_code_while_the_text_does_not_parse(project):
         line = '        multihost_utils.sync_global_devices("saved")\n'
         await editor.looked(lambda: editor.change("a.py", line, ""))
         assert editor.found("a.py") == []
+
+    edit(project.root, work)
+
+
+def test_after_any_edits_the_findings_are_those_of_check(project):
+    """Rows are cut, swapped, deleted and inserted, at every pace; then the files are right again, and longer."""
+    shutil.copytree(DEMO, project.root, dirs_exist_ok=True)
+    names = ["train.py", "trainer/hosts.py", "trainer/losses.py"]
+    chance = random.Random(7)
+
+    async def work(editor):
+        right = {name: (editor.root / name).read_text() for name in names}
+        for name in names:
+            editor.open(name)
+        for _ in range(30):
+            name = chance.choice(names)
+            rows = editor.text(name).split("\n")
+            at, other = chance.randrange(len(rows)), chance.randrange(len(rows))
+            match chance.randrange(4):
+                case 0:
+                    rows[at:at] = ["", "x = ("][: chance.choice((1, 2))]
+                case 1:
+                    del rows[at]
+                case 2:
+                    rows[at] = rows[at][: len(rows[at]) // 2]
+                case _:
+                    rows[at], rows[other] = rows[other], rows[at]
+            editor.change(name, editor.text(name), "\n".join(rows))
+            await asyncio.sleep(chance.choice((0, 0, 0.01, 0.5)))
+        for name in names:
+            editor.change(name, editor.text(name), f"\n# \N{SNAKE}\n{right[name]}")
+            editor.save(name)
+        expected = project.spawn("check", "--no-cache", "--output-format", "json", ".").found
+        assert expected
+        await editor.until(lambda: shown(editor) == expected)
+
+    def shown(editor):
+        return [(Path(uri).name, row, code) for uri in sorted(editor.shown) for row, code in found(editor, uri)]
+
+    def found(editor, uri):
+        return [(each.range.start.line + 1, each.code) for each in editor.shown[uri].diagnostics]
 
     edit(project.root, work)
 
@@ -522,6 +566,7 @@ def test_the_server_survives_nonsense(project):
         )
         editor.open("a.py", OLD_NAME + "# half a pair: \ud83d\n")
         await editor.finds("a.py", (4, "SPMD602"))
+        editor.messages.clear()  # it may complain of what it was sent
 
     edit(project.root, work)
 
