@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spmdlint.diagnostics import Fix
@@ -74,12 +74,14 @@ def test_many_changed_rows_count_as_one_change(monkeypatch):
 TEXTS = st.text(alphabet="ab\n\r", max_size=30)
 
 
+@settings(deadline=None, derandomize=True)
 @given(TEXTS, TEXTS)
 def test_the_edits_make_the_new_text(old, new):
     edits = tuple(Moves(old, new).edits())
     assert apply(old, [Fix("safe", "", edits)] if edits else []).text == new
 
 
+@settings(deadline=None, derandomize=True)
 @given(TEXTS, TEXTS, st.data())
 def test_a_moved_span_is_one_of_the_new_text(old, new, data):
     rows = Rows(old)
@@ -94,6 +96,7 @@ def test_a_moved_span_is_one_of_the_new_text(old, new, data):
     assert exact is None or there.part(exact) == rows.part(span)
 
 
+@settings(deadline=None, derandomize=True)
 @given(TEXTS)
 def test_locations_are_those_of_python(text):
     rows = Rows(text)
