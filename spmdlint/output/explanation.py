@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from spmdlint.analysis.evaluation.values import Site
 from spmdlint.analysis.explanation import CallNote, Explanation, Guard, Part, Variation
 from spmdlint.analysis.program import Program
@@ -15,6 +17,10 @@ from spmdlint.identity import relative
 
 MAX_SHOWN = 8
 """How many parallel calls of a call the text shows; JSON has all that are known."""
+
+
+MAX_BRIEF = 16
+"""How many lines a brief explanation takes."""
 
 
 class Writer:
@@ -57,6 +63,17 @@ class Writer:
             yield f"  {finding.code} {finding.name}{trial} ({at}): {self._words(finding.message, finding.place.path)}"
         if not findings:
             yield "  none on this line"
+
+    def brief(self, explained: Explanation) -> str:
+        """What is worth a glance in an editor: without what is uniform or does nothing; empty if nothing is left."""
+        lines: list[str] = []
+        for part in explained.parts:
+            found = [line for line in self._part(_notable(part)) if not line.startswith("  axes bound around it: none")]
+            lines += found if len(found) > 1 else []
+        if len(lines) > MAX_BRIEF:
+            rest = f"... 'spmdlint explain {self._spot(explained.path, explained.row)}' shows all"
+            lines = [*lines[: MAX_BRIEF - 1], rest]
+        return "\n".join(lines)
 
     def _part(self, part: Part) -> Iterator[str]:
         name = self.program.project.function(part.ref).qualname
@@ -219,3 +236,17 @@ class Writer:
     def _source_line(self, path: Path, row: int) -> str:
         lines = self.texts.get(path, "").splitlines()
         return lines[row - 1].strip() if 0 < row <= len(lines) else ""
+
+
+def _notable(part: Part) -> Part:
+    """The guards and values that vary, are declared or not known, and the calls that lead to parallel calls."""
+
+    def varies(value: Variation) -> bool:
+        return bool(value.facets) or value.cut or value.declared
+
+    return replace(
+        part,
+        guards=tuple(guard for guard in part.guards if varies(guard.variation)),
+        values=tuple(value for value in part.values if varies(value)),
+        calls=tuple(call for call in part.calls if call.effect or call.unknown),
+    )
