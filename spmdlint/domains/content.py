@@ -970,6 +970,10 @@ class _Visit:
         if isinstance(value, Constant):
             return 0
         if o.operators[0] in ("in", "not in"):  # the number of an object is alike in its table
+            if self._is_name(o.operands[0]):
+                right = self.masks[o.operands[-1]]
+                held = size_as_content(self._iterated(o.operands[-1]))
+                return (data(right & _RAWS) | choice_as_content(right) | held) & ~BIT["hash"]
             return (self._all(o.operands) | size_as_content(self._iterated(o.operands[-1]))) & ~BIT["hash"]
         if o.operators[0] in ("is", "is not"):
             # Which object it is counts, not what is in it.
@@ -984,6 +988,11 @@ class _Visit:
                     found |= data(mask)
             return found
         return self._all(o.operands)
+
+    def _is_name(self, n: int) -> bool:
+        """Whether a value is a text of the program: it is in a table for its keys, and in a text for the letters."""
+        value = self.ev.resolved(self.values[n])
+        return bool(value) and all(isinstance(a, Constant) and isinstance(a.value, str) for a in value)
 
     def _is_object(self, n: int) -> bool:
         """Whether a value certainly is nothing but objects, functions, classes and None."""
