@@ -254,11 +254,7 @@ def _rows(path: Path, data: bytes) -> tuple[int, list[list[Any]]]:
     written, groups = _checkpoint(data)
     lines = _lines(path)
     members, events = lines.members, lines.events
-    calls: dict[int, int] = {}
-    for place in range(CALLS):
-        low, number = _CALL.unpack_from(data, _START + place * _CALL.size)
-        if number:
-            calls[low] = number
+    calls = {low: number for low, number in _CALL.iter_unpack(data[_START:_TIMES]) if number}
     known = [events[calls[at & _WORD]] for at in _before(written, calls, events)]
     replay = Replay(members, groups)
     rows = replay.back(known)

@@ -17,7 +17,7 @@ import spmdlint
 
 REPOSITORY = Path(__file__).parent.parent
 FOLDERS = {"spmdlint": "spmdlint", "rules": "spmdlint/rules", "runtime_checks": "spmdlint/runtime_checks"}
-SUFFIXES = {".py", ".toml", ".typed"}
+SUFFIXES = {".py", ".toml", ".typed", ".html", ".css", ".js"}
 
 pytestmark = [pytest.mark.network, pytest.mark.xdist_group("packaging")]
 
