@@ -35,6 +35,7 @@ from spmdlint.analysis.variance.facets import Facets
 from spmdlint.analysis.variance.origins import Origins, Reason
 from spmdlint.program import summary as s
 from spmdlint.program.link import FunctionRef, Project
+from spmdlint.program.operands import inputs
 from spmdlint.program.uniform import Uniform
 
 
@@ -59,17 +60,29 @@ class Guard(Struct, frozen=True):
     silence: str | None = None
 
 
+class Callee(Struct, frozen=True):
+    """What is called; ``path`` and ``row`` are of a function of the project."""
+
+    name: str
+    path: Path | None = None
+    row: int = 0
+
+
 class CallNote(Struct, frozen=True):
-    """A call: its callees, its extent, the parallel calls that it leads to, in order, and its effect term."""
+    """A call: its callees, its extent, the parallel calls that it leads to, in order, and its effect term.
+
+    ``stopped`` are arguments that differ between processes although nothing is known to differ in the result.
+    """
 
     site: Site
-    callees: tuple[str, ...]
+    callees: tuple[Callee, ...]
     unknown: bool
     extent: str
     effect: tuple[ParallelCall, ...]
     cut: bool
     term: str
     """The effect of the call as the other processes see it, as an effect term."""
+    stopped: tuple[Site, ...] = ()
 
 
 class Part(Struct, frozen=True):
@@ -224,31 +237,40 @@ class Explainer:
         effect = tuple(self.effects.of_call(frame, number, operation))
         return CallNote(
             Site(frame.ref, number),
-            tuple(sorted({name for value in values if (name := self._described(value))})),
+            tuple(sorted({callee for value in values if (callee := self._described(value)) is not None}, key=_by_name)),
             UNKNOWN in values or not values or any(self._strange(value) for value in values),
             self._extent(values, effect),
             effect,
             len(effect) >= MAX_CALLS,
             written(self.terms.of_call(frame, number, operation)),
+            self._stopped(frame, number, operation),
         )
+
+    def _stopped(self, frame: Frame, number: int, call: s.Call) -> tuple[Site, ...]:
+        """The arguments that differ, if nothing in the result does, and something uses that."""
+        if not any(number in inputs(other) for other in frame.code.operations):
+            return ()
+        if any(walk.of(frame, number) is not None for _, walk in self._walks()):
+            return ()
+        given = [argument.value for argument in call.arguments]
+        return tuple(Site(frame.ref, each) for each in given if self.facets.content.of(frame, each) is not None)
 
     def _strange(self, value: Value) -> bool:
         """Whether the value is a library function about which nothing is known."""
         known = isinstance(value, External) and self.ev.knowledge.get(value.name) is None
         return known and isinstance(value, External) and not value.name.startswith("builtins.")
 
-    def _described(self, value: Value) -> str:
+    def _described(self, value: Value) -> Callee | None:
         if isinstance(value, External):
-            return value.name
+            return Callee(value.name)
         if isinstance(value, Applied):
-            return f"what {value.name} returned"
-        if isinstance(value, FunctionValue):
-            function = self.project.function(value.ref)
-            row = self.project.modules[value.ref.path].summary.position(function.start)[0]
-            return f"{function.qualname} (line {row} of {value.ref.path.name})"
-        cls = getattr(value, "cls", value)
-        ref = getattr(cls, "ref", None)
-        return self.project.function(ref).qualname if isinstance(ref, FunctionRef) else ""
+            return Callee(f"what {value.name} returned")
+        ref = value.ref if isinstance(value, FunctionValue) else getattr(getattr(value, "cls", value), "ref", None)
+        if not isinstance(ref, FunctionRef):
+            return None
+        function = self.project.function(ref)
+        row = self.project.modules[ref.path].summary.position(function.start)[0]
+        return Callee(function.qualname, ref.path, row)
 
     def _extent(self, values: Values, effect: tuple[ParallelCall, ...]) -> str:
         """The extent of the call itself, in words."""
@@ -260,3 +282,7 @@ class Explainer:
         if own:
             return "weak: it spans processes if its arguments do"
         return "not a parallel call itself" if effect else "none"
+
+
+def _by_name(callee: Callee) -> tuple[str, str, int]:
+    return callee.name, str(callee.path or ""), callee.row
