@@ -99,3 +99,35 @@ def test_a_signal_is_not_left_to_one_process(project):
     assert finding["code"] == "SPMD306"
     assert "reached_preemption_sync_point" in finding["help"]
     assert "one process decide" not in finding["help"]
+
+
+LOSS = """
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("data",))
+
+
+def step(w, x):
+    def loss(w):
+        return {loss}
+
+    return w - 0.1 * jax.grad(loss)(w)
+
+
+run = {run}
+"""
+MAPPED = "jax.shard_map(step, mesh=mesh, in_specs=(P(), P('data')), out_specs=P(), check_vma=False)"
+PMAPPED = "jax.pmap(step, axis_name='data')"
+MEAN = "jnp.mean((x @ w) ** 2)"
+
+
+@pytest.mark.parametrize("run", [MAPPED, PMAPPED])
+@pytest.mark.parametrize(("loss", "told"), [(f"jax.lax.pmean({MEAN}, 'data')", True), (MEAN, False)])
+def test_why_the_mean_of_the_losses_does_not_reduce_the_gradient(project, run, loss, told):
+    project.write({"train.py": LOSS.format(loss=loss, run=run)})
+    (finding,) = [each for each in project.check().json if each["code"] == "SPMD503"]
+    assert finding["help"].startswith("The reduction of the loss does not reduce the gradient") is told
+    notes = {each["message"]: each["location"]["row"] for each in finding["related"]}
+    assert (notes.get("The loss is reduced here.") == 11) is told
