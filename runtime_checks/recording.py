@@ -301,12 +301,25 @@ class _Lines:
         if "members" in told:
             self.members[str(told["group"])] = tuple(int(one) for one in told["members"])
         elif "event" in told:
-            self.events[int(told["event"])] = {**told, "group": str(told["in"])}
+            int(str(told["digest"]), 16)
+            line = told.get("line")
+            self.events[int(told["event"])] = {
+                "group": str(told["in"]),
+                "digest": str(told["digest"]),
+                "function": _text(told.get("function")),
+                "filename": _text(told.get("filename")),
+                "line": line if isinstance(line, int) else None,
+            }
         elif "omitted" in told:
             self.omitted.append(str(told["omitted"])[:100])
         elif "program" in told:
             record = dict(told["record"])
             self.programs[str(told["program"])] = {**record, "devices": unpack_runs(record.get("devices"))}
+
+
+def _text(told: object) -> str | None:
+    """A name in a recording, which comes from elsewhere; None for anything else."""
+    return told if isinstance(told, str) else None
 
 
 def _lines(path: Path) -> _Lines:

@@ -31,7 +31,7 @@ class Lane:
 
 @dataclass(slots=True)
 class Aligned:
-    """The table: ``members`` of each set, the rows in order, and a lane for each process."""
+    """The table: ``members`` of each set, the rows in order, and a lane for each process, by its number."""
 
     members: dict[str, tuple[int, ...]]
     rows: list[Key]
@@ -39,7 +39,7 @@ class Aligned:
 
     def usual(self, row: Key) -> Call:
         """What most processes call there; of several, what the lowest process calls."""
-        made = [lane.calls[row] for _, lane in sorted(self.lanes.items()) if row in lane.calls]
+        made = [lane.calls[row] for lane in self.lanes.values() if row in lane.calls]
         return Counter(made).most_common(1)[0][0]
 
 
@@ -48,12 +48,15 @@ def align(recorded: Mapping[int, Sequence[Sequence[Any]]]) -> Aligned:
     members: dict[str, tuple[int, ...]] = {}
     lanes: dict[int, Lane] = {}
     when: dict[Key, int] = {}
+    same: dict[Any, Any] = {}  # a table has millions of cells and few calls: each is kept once
     for process, rows in sorted(recorded.items()):
         lane = lanes[process] = Lane()
         for group, inside, index, _prefix, digest, function, filename, line, others in rows:
             key = (str(group), int(index))
+            key = same.setdefault(key, key)
             members[key[0]] = tuple(inside)
-            lane.calls[key] = (str(digest), function, filename, line)
+            call = (str(digest), function, filename, line)
+            lane.calls[key] = same.setdefault(call, call)
             first, _ = lane.spans.get(key[0], (key[1], key[1]))
             lane.spans[key[0]] = (first, key[1])
             when.setdefault(key, key[1] + sum(others.values()))  # the number among all calls of the process

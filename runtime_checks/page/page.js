@@ -68,11 +68,12 @@ function words(argument) {
 
 function card(side) {
   const under = side.state === "calling" || side.state === "waiting";
-  const bad = ["raised", "died", "late", "exited"].includes(side.state);
+  let mood = ["raised", "died", "late", "exited"].includes(side.state) ? "bad" : "";
+  if (side.state === "finished" && data.verdict !== "diverged") mood = "good";
   let state = side.state;
   if (side.index !== null) state += under ? `, call ${side.index}` : `, after ${side.index} call${side.index === 1 ? "" : "s"}`;
   const found = make("section", "card");
-  found.append(make("div", "head", make("h3", "", side.named), make("span", `badge ${bad ? "bad" : ""}`, state)));
+  found.append(make("div", "head", make("h3", "", side.named), make("span", `badge ${mood}`, state)));
   if (side.function || side.file) {
     const where = make("div", "where", make("code", "", make("strong", "", told(side.function || "?"))), " at ");
     where.append(make("code", "", told(place(side.file, side.line))));
@@ -94,7 +95,8 @@ function card(side) {
 
 function sides() {
   if (!data.sides.length) return null;
-  const title = data.verdict === "diverged" ? "What each process calls, or waits for" : "Where each process is";
+  const titles = { diverged: "What each process calls, or waits for", late: "Where each process is" };
+  const title = titles[data.verdict] || "How each process ended";
   const found = make("section", "", make("h2", "", title), make("div", "cards", ...data.sides.slice(0, 6).map(card)));
   if (data.sides.length > 6) {
     const more = make("details", "", make("summary", "", `${data.sides.length - 6} more places`));
@@ -104,7 +106,7 @@ function sides() {
   return found;
 }
 
-function module_() {
+function modules() {
   if (!data.module) return null;
   const title = make("h2", "", `The lowered modules first differ in line ${data.module.line}`);
   const found = make("section", "", title, make("div", "cards"));
@@ -239,7 +241,9 @@ class Grid {
     this.row = calls.mark === null ? Math.max(0, table.many - 1) : calls.mark;
     this.lane = 0;
     this.names = make("div", "names");
+    this.names.setAttribute("role", "row");
     this.rows = make("div", "rows");
+    this.rows.setAttribute("role", "rowgroup");
     this.box = make("div", "grid", this.names, this.rows);
     this.box.tabIndex = 0;
     this.box.setAttribute("role", "grid");
@@ -276,6 +280,7 @@ class Grid {
     for (const lane of lanes) {
       this.names.append(make("div", "name", (this.wordy ? "process " : "") + lane.process));
     }
+    [...this.names.children].forEach((name) => name.setAttribute("role", "columnheader"));
     const full = Math.max(width, this.whatWidth + this.laneWidth * lanes.length);
     this.names.style.width = this.rows.style.width = `${full}px`;
     this.rows.style.height = `${table.many * ROW}px`;
@@ -553,10 +558,9 @@ class Grid {
   }
 
   tools() {
-    const button = (text, does, off) => {
+    const button = (text, does) => {
       const found = make("button", "", text);
       found.type = "button";
-      found.disabled = off;
       found.addEventListener("click", () => {
         does();
         this.box.focus({ preventScroll: true });
@@ -574,13 +578,11 @@ class Grid {
       else this.search.setCustomValidity("");
       if (event.key === "Enter") this.search.reportValidity();
     });
-    return make(
-      "div", "tools",
-      button("First difference", () => this.first(), calls.mark === null),
-      button("Previous", () => this.next(-1), many < 2),
-      button("Next", () => this.next(1), many < 2),
-      this.search,
-    );
+    const found = make("div", "tools");
+    if (calls.mark !== null) found.append(button("First difference", () => this.first()));
+    if (many > 1) found.append(button("Previous", () => this.next(-1)), button("Next", () => this.next(1)));
+    found.append(this.search);
+    return found;
   }
 
   print(now) {
@@ -613,15 +615,18 @@ function grid() {
   const [before, after] = data.omitted;
   const left = before || after ? `; ${before.toLocaleString("en")} calls before these and ${after.toLocaleString("en")} after them are left out` : "";
   const keys = make("p", "keys");
-  for (const [key, does] of [["\u2191 \u2193 \u2190 \u2192", "move"], ["d", "first difference"], ["n p", "next, previous"], ["/", "find"]]) {
-    keys.append(make("kbd", "", key), ` ${does} \u00a0 `);
-  }
-  keys.append("\u25cf the usual call \u00a0 A B what differs \u00a0 \u00d7 no such call");
+  const known = [["\u2191 \u2193 \u2190 \u2192", "move"], ["/", "find"]];
+  if (calls.mark !== null) known.push(["d", "first difference"]);
+  if (table.odd.length > 1) known.push(["n p", "next, previous"]);
+  for (const [key, does] of known) keys.append(make("kbd", "", key), ` ${does} \u00a0 `);
+  keys.append("\u25cf the usual call");
+  if (calls.mark !== null) keys.append(" \u00a0 A B what differs \u00a0 \u00d7 no such call");
   addEventListener("beforeprint", () => made.print(true));
   addEventListener("afterprint", () => made.print(false));
   return make("section", "", title, make("p", "quiet", counted + left + "."), made.tools(), made.box, keys, made.chosen);
 }
 
+document.body.dataset.verdict = data.verdict;
 document.getElementById("page").append(
-  ...[head(), sides(), module_(), findings(), grid(), notes()].filter((part) => part !== null),
+  ...[head(), sides(), modules(), findings(), grid(), notes()].filter((part) => part !== null),
 );
