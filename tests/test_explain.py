@@ -153,6 +153,7 @@ if jax.process_index() == 0:
     print(same)
 print(1)
 hosts = frozenset(["a"]) if rate else known(rate)
+print(jax.process_index())
 """
 
 
@@ -167,14 +168,29 @@ hosts = frozenset(["a"]) if rate else known(rate)
         (7, "what differs on it is declared to be uniform, and no other rule applies."),
         (8, "nothing on it is known to differ between processes, and no other rule applies."),
         (9, "rate differs between processes, and total(rate) may be given values that do, such as the rows of each"),
+        (10, "it decides about other lines, and differs between processes; explain those that it decides about."),
         (11, "what decides whether or how often it runs differs between processes, but no call on it is known"),
-        (13, "above is why nothing is reported at the conditions around it."),
+        (12, "above is why nothing is reported at the conditions."),
+        (13, "above is why nothing is reported at the conditions."),
+        (16, "jax.process_index() differs between processes, but no call on it is known to be parallel."),
     ],
 )
 def test_a_line_without_a_finding_says_why(project, row, words):
     project.write({"job.py": NO_FINDING})
     out = project.run("explain", f"job.py:{row}").out
     assert f"findings\n  none on this line: {words}" in out
+
+
+def test_a_condition_is_explained_on_its_own_line(project):
+    project.write({"job.py": NO_FINDING})
+    told = project.run("explain", "job.py:12").out.partition("decides whether other lines run\n")[2].splitlines()
+    assert told[0].strip() == "if jax.process_index() == 0 (job.py:12): its content varies (identity)"
+    assert told[2].strip() == "no finding, because neither branch makes a parallel call"
+    (part,) = json.loads(project.run("explain", "job.py:12", "--output-format", "json").out)["parts"]
+    (condition,) = part["conditions"]
+    assert condition["silence"] == "neither branch makes a parallel call"
+    (call,) = part["calls"]
+    assert [each["facet"] for each in call["result"]["varies"]] == ["content"]
 
 
 def test_where_a_value_stops(project):

@@ -67,6 +67,10 @@ class Writer:
             yield "guards"
             for guard in part.guards:
                 yield from self._guard(guard)
+        if part.conditions:
+            yield "decides whether other lines run"
+            for condition in part.conditions:
+                yield from self._guard(condition)
         if part.values:
             yield "values"
             for value in part.values:
@@ -83,8 +87,9 @@ class Writer:
         if not explained.parts:
             return "there is no code on it that a rule looks at."
         guards = [guard for part in explained.parts for guard in part.guards]
-        if any(guard.silence is not None for guard in guards):
-            return "above is why nothing is reported at the conditions around it."
+        conditions = [condition for part in explained.parts for condition in part.conditions]
+        if any(guard.silence is not None for guard in (*guards, *conditions)):
+            return "above is why nothing is reported at the conditions."
         calls = [call for part in explained.parts for call in part.calls]
         parallel = _listed([self._code(call.site) for call in calls if call.effect])
         if any(guard.variation.facets for guard in guards):
@@ -92,6 +97,8 @@ class Writer:
             if parallel:
                 return f"{decided}, but it is not proven that this changes how often {parallel} is called."
             return f"{decided}, but no call on it is known to be parallel."
+        if any(condition.variation.facets for condition in conditions):
+            return "it decides about other lines, and differs between processes; explain those that it decides about."
         return self._why_unvaried(explained, calls, parallel)
 
     def _why_unvaried(self, explained: Explanation, calls: Sequence[CallNote], parallel: str) -> str:
@@ -99,9 +106,11 @@ class Writer:
         values = [value for part in explained.parts for value in part.values]
         sites = [value.site for value in values if value.facets and not value.declared]
         sites += [site for call in calls for site in call.stopped]
+        declared = any(value.declared for value in values)
+        if not declared:
+            sites = sites or [call.site for call in calls if call.result.facets]
         if not sites:
             cut = " The search was cut short for some of it." if any(value.cut for value in values) else ""
-            declared = any(value.declared for value in values)
             known = "what differs on it is declared to be uniform" if declared else "nothing on it is known to differ"
             return f"{known}{'' if declared else ' between processes'}, and no other rule applies.{cut}"
         named = list(dict.fromkeys(self._code(site) for site in sites))
@@ -149,6 +158,8 @@ class Writer:
         if call.unknown:
             what = f"{what or 'unknown'}; its effect is not known, so it counts as making no parallel call"
         yield f"  {self._code(call.site)}: {what}"
+        for facet, reason in call.result.facets:
+            yield f"    what it returns: its {facet} varies ({reason.kind})"
         yield f"    extent: {call.extent}"
         if call.term not in ("-", "?"):
             yield f"    does: {call.term}"
@@ -197,6 +208,10 @@ class Writer:
                 {"answer": guard.answer, "silence": guard.silence, **self._variation_object(guard.variation)}
                 for guard in part.guards
             ],
+            "conditions": [
+                {"silence": condition.silence, **self._variation_object(condition.variation)}
+                for condition in part.conditions
+            ],
             "values": [self._variation_object(value) for value in part.values],
             "calls": [self._call_object(call) for call in part.calls],
         }
@@ -215,6 +230,7 @@ class Writer:
             "callees": [self._callee(callee) for callee in call.callees],
             "stopped": [self._code(site) for site in call.stopped],
             "unknown": call.unknown,
+            "result": self._variation_object(call.result),
             "extent": call.extent,
             "term": call.term,
             "cut_short": call.cut,
