@@ -621,6 +621,13 @@ function grid() {
   for (const [key, does] of known) keys.append(make("kbd", "", key), ` ${does} \u00a0 `);
   keys.append("\u25cf the usual call");
   if (calls.mark !== null) keys.append(" \u00a0 A B what differs \u00a0 \u00d7 no such call");
+  // The keys that lead to a call work from the top of the page as well; arrows scroll it.
+  addEventListener("keydown", (event) => {
+    if (event.target !== document.body || !["d", "n", "p", "/"].includes(event.key)) return;
+    made.box.scrollIntoView({ block: "nearest" });
+    made.box.focus({ preventScroll: true });
+    made.key(event);
+  });
   addEventListener("beforeprint", () => made.print(true));
   addEventListener("afterprint", () => made.print(false));
   return make("section", "", title, make("p", "quiet", counted + left + "."), made.tools(), made.box, keys, made.chosen);

@@ -333,7 +333,7 @@ def test_the_keyboard_reaches_every_call(divergent, tmp_path, shown):
             page.keyboard.press(key)
         return str(title.inner_text()).split()[1]
 
-    grid.focus()
+    assert press("d") == "4", "no need to reach the table first"
     assert press("Home") == "1"
     assert press("ArrowDown", "j") == "3"
     assert press("ArrowUp") == "2"
