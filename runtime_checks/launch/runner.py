@@ -122,12 +122,17 @@ class _Finder:
         if name != self._name or path is not None or target is not None:
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            sys.meta_path.insert(0, self)  # some libraries only ask whether jax is installed: it is imported later
         if spec is None or spec.loader is None:
             return None
         execute, then = spec.loader.exec_module, self._then
 
         def and_then(module: types.ModuleType) -> None:
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
             execute(module)
             then()
 

@@ -728,7 +728,10 @@ class Evaluation:
         found = self.cells.read(("entry", parameter.ref, parameter.name))
         owner = self.structure.owner(parameter.ref)
         if found and owner is not None and self.structure.receiver(parameter.ref) == parameter.name:
+            is_open = OPEN in found
             found = frozenset(a for a in found if self._may_receive(a, owner))
+            if not found and is_open and not self.roles.get(parameter.ref):
+                return frozenset((Object(None, owner),))
         if found:
             return found
         if parameter.ref not in self.opened and self.project.function(parameter.ref).kind != "class":
@@ -756,6 +759,9 @@ class Evaluation:
     ) -> dict[Parameter, Value]:
         """The value of each parameter of a function in a call; of an unknown one nothing is said."""
         function = self.project.function(ref)
+        if arguments.star is not None or arguments.double is not None:
+            star, double = (self.resolved(v) if v is not None else None for v in (arguments.star, arguments.double))
+            arguments = Arguments(arguments.positional, arguments.keywords, arguments.open, star, double)
         given = arguments.spread()
         positional = list(given.positional)
         if receiver is not None:
@@ -1431,6 +1437,8 @@ class Visit:
             found = self._by_row(n, o, a, row, arguments)
             if found is not None:
                 return found
+            if row.role == "wraps":
+                return frozenset((make_result(a.name, Site(self.ref, n), arguments),))
         if known is not None and known.kind in ("decorator", "identity") and arguments.positional:
             return arguments.positional[0]
         if known is not None and known.kind == "apply":

@@ -255,6 +255,8 @@ def composed(mask: Mask, arguments: Callable[[int], Mask]) -> Mask:
 
 Raised: TypeAlias = "dict[ExceptionKind, Mask]"
 """By kind of exception, what decides whether it is raised."""
+FURTHEST = 3
+"""Through how many calls an exception is followed: what comes from further below says little about this process."""
 
 
 class Facts:
@@ -291,8 +293,8 @@ class Content:
         self.uniform = Uniform(evaluation.project)
         self.conditions = Conditions(evaluation)
         self.exceptions = Exceptions(evaluation)
-        self.exception_kinds: dict[ExceptionKind, int] = {}
-        """Each kind of exception with its position in the sets of them that cells hold."""
+        self.exception_kinds: dict[tuple[ExceptionKind, int], int] = {}
+        """Each kind of exception, and how many calls it came through, with its position in the sets that cells hold."""
         self._demanded: set[Hashable] = set()
         self._setters = evaluation.project.fields_of_others
         self.cells.schedule(order if order is not None else evaluation.called_first())
@@ -524,6 +526,7 @@ class _Visit:
         self._runs_at = 0 if self.function.name == "__init__" else content.read(("runs", ref))
         self._yields: Mask = 0
         self._raised: dict[int, Raised] = {}
+        self._came_through: dict[tuple[int, ExceptionKind], int] = {}
         self._is_watched = ref in content.exceptions.watched
 
     def run(self) -> Facts:
@@ -656,14 +659,16 @@ class _Visit:
             return decides(size_as_content(self._iterated(operation.iterable)))
         return decides(truth(self.masks[test]))
 
-    def _around(self, block: int) -> Mask:
-        """What decides whether a block runs."""
-        known = self._controls.get(block)
+    def _around(self, block: int, without: int | None = None) -> Mask:
+        """What decides whether a block runs; without what one of the branches does, if that is given."""
+        known = self._controls.get(block) if without is None else None
         if known is None:
             known = 0
             for each in self.ssa.controlling(block):
-                known |= self._decision(each)
-            self._controls[block] = known
+                if each != without:
+                    known |= self._decision(each)
+            if without is None:
+                self._controls[block] = known
         return known
 
     # -- what the function gives to others
@@ -922,12 +927,14 @@ class _Visit:
         self._write(("item", container.site, container.kind), mask)
 
     def _environment(self, name: Value) -> Mask:
-        known = only(name)
-        if not isinstance(known, Constant):
-            return 0
-        if known.value in self.ev.knowledge.ranks:
-            return IDENTITY
-        return BIT["host"] << _RAW if known.value in self.ev.rows.host_variables else 0
+        found = 0
+        for each in self.ev.resolved(name):
+            if isinstance(each, Constant):
+                if each.value in self.ev.knowledge.ranks:
+                    found |= IDENTITY
+                elif each.value in self.ev.rows.host_variables:
+                    found |= BIT["host"] << _RAW
+        return found
 
     def slice(self, n: int, o: s.Slice) -> Mask:
         return self._all(each for each in (o.lower, o.upper, o.step) if each is not None)
@@ -1018,7 +1025,7 @@ class _Visit:
             if isinstance(a, Object):
                 for position, element in enumerate(o.elements):
                     if position not in o.starred:
-                        self._hold(a, element, 0)
+                        self._hold(a, element, n)
         return data(found) | spread(found)
 
     def dictionary(self, n: int, o: s.DictDisplay) -> Mask:
@@ -1029,8 +1036,18 @@ class _Visit:
                     self._put_one(a, UNKNOWN if key is None else self.values[key], self.masks[value])
         return spread(found)
 
-    def _hold(self, container: Object, element: int, mask: Mask) -> None:
-        """An element that is put into a container, and what decides whether it is, or which one."""
+    def _hold(self, container: Object, element: int, at: int) -> None:
+        """An element that is put into a container, and what decides whether it is, or which one.
+
+        What a loop takes from another container is put there if it was in that one.
+        """
+        taken = self._taken(element)
+        if taken is not None:
+            header, iterable = taken
+            mask = self._around(self.function.block_of[at], without=header)
+            self._hold_all(container, iterable, mask)
+            return
+        mask = self._around(self.function.block_of[at])
         alternatives = self.ev.resolved(self.values[element])
         if len(alternatives) > 1:
             mask |= choice_as_content(self.masks[element])
@@ -1038,6 +1055,16 @@ class _Visit:
             key = element_kind(a)
             if key is not None and mask:
                 self._write(("present", container.site, container.kind, key), mask)
+
+    def _taken(self, n: int) -> tuple[int, int] | None:
+        """The header of the loop whose element an operation gives, and what it iterates over."""
+        o = self.operations[n]
+        while isinstance(o, (s.Load, s.Store)):
+            before = o.value if isinstance(o, s.Store) else self.ssa.loads.get(n, NOTHING)
+            if before < 0:
+                return None
+            n, o = before, self.operations[before]
+        return (self.function.block_of[n], o.iterable) if isinstance(o, s.Next) else None
 
     def _hold_all(self, container: Object, source: int, mask: Mask) -> None:
         """The elements of another container that are put into one."""
@@ -1149,6 +1176,7 @@ class _Visit:
         return all(target == s.FAILURE for target in self.ssa.usual(block))
 
     def _raise(self, n: int, kind: ExceptionKind, mask: Mask) -> None:
+        mask |= self._around(self.function.block_of[n]) & _DECIDING if mask else 0
         if mask:
             found = self._raised.setdefault(n, {})
             found[kind] = found.get(kind, 0) | mask
@@ -1157,8 +1185,10 @@ class _Visit:
         """What a call of a project's function raises, by its relations."""
         kinds = self.c.read(("raised kinds", ref))
         if kinds:
-            for kind, position in list(self.c.exception_kinds.items()):
+            for (kind, calls), position in list(self.c.exception_kinds.items()):
                 if kinds >> position & 1:
+                    before = self._came_through.get((n, kind), calls + 1)
+                    self._came_through[n, kind] = min(before, calls + 1)
                     self._raise(n, kind, composed(self.c.read(("raises", ref, kind)), arguments))
 
     def _raise_from_elements(self, n: int, value: Value) -> None:
@@ -1206,8 +1236,9 @@ class _Visit:
     def _publish_raised(self) -> None:
         for at, raised in self._raised.items():
             for kind, mask in raised.items():
-                if self.c.exceptions.caught(self.ref, self.function.block_of[at], kind) is None:
-                    position = self.c.exception_kinds.setdefault(kind, len(self.c.exception_kinds))
+                calls = self._came_through.get((at, kind), 0)
+                if calls < FURTHEST and self.c.exceptions.caught(self.ref, self.function.block_of[at], kind) is None:
+                    position = self.c.exception_kinds.setdefault((kind, calls), len(self.c.exception_kinds))
                     self.c.cells.write(("raised kinds", self.ref), 1 << position)
                     self.c.cells.write(("raises", self.ref, kind), mask)
 
@@ -1245,7 +1276,7 @@ class _Visit:
         for a in self.ev.resolved(self.values[o.base]):
             if isinstance(a, Object) and isinstance(a.kind, str):
                 self._put_one(a, self.values[o.index], mask)
-                self._hold(a, o.value, self._around(self.function.block_of[n]))
+                self._hold(a, o.value, n)
         return self.masks[o.value]
 
     def _all(self, numbers: Iterable[int]) -> Mask:
@@ -1387,6 +1418,10 @@ class _Visit:
         known, row = self.ev.knowledge.get(a.name), self.ev.row(a.name)
         given = union(positional) | union(keywords.values()) | rest
         found = self._of_known(known, o, given) if known is not None else None
+        if known is not None and known.reads and o.arguments:
+            path = only(self.ev.resolved(self.values[o.arguments[0].value]))
+            if isinstance(path, Constant) and str(path.value).startswith(self.ev.rows.host_paths):
+                return BIT["machine"]
         if found is None and row is not None:
             found = self._by_row(n, o, a, row, positional, given)
         if found is not None:
@@ -1441,6 +1476,15 @@ class _Visit:
         if len(positional) < 2:
             return data(given)
         return positional[0] | decides(positional[1]) | union(positional[2:]) | self._named(o)
+
+    def _from_field(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
+        """The default of a record's field, or what makes it."""
+        found = given
+        for argument in o.arguments:
+            for f in self.ev.callees(self.values[argument.value]):
+                if isinstance(f, Function):
+                    found |= data(self.c.concrete(f.ref, self.c.read(("result", f.ref))))
+        return found
 
     def _from_replace(self, o: s.Call, positional: list[Mask], given: Mask) -> Mask:
         """A copy of a record with other fields, which is decided by what decides whether it is made."""
@@ -1534,8 +1578,14 @@ class _Visit:
             for f in self.ev.callees(self.ev.wrapped(a)):
                 if isinstance(f, Function):
                     found |= self._given(f, positional, keywords, rest, self._receiver(o))
-            return data(found) | spread(found) if known.kind == "transform" else spread(given)
+            if known.kind == "transform" or (known.kind == "jit" and self._is_here(given)):
+                return data(found) | spread(found)
+            return spread(given)
         return self._loose(given)
+
+    def _is_here(self, mask: Mask) -> bool:
+        """Whether values are certainly in this process's memory, or on its devices."""
+        return not self.c.concrete(self.ref, mask) & (BIT[SPREAD] | BIT[GLOBAL])
 
     def _of_method(
         self, n: int, o: s.Call, name: str, bare: str, positional: list[Mask], keywords: dict[str, Mask], rest: Mask
@@ -1574,7 +1624,7 @@ class _Visit:
             around = self._around(self.function.block_of[o.function])
             self._write(("item", base.site, base.kind), given & ~_TO_SIZE | around)
             if row.stores is not None and row.stores < len(o.arguments):
-                self._hold(base, o.arguments[row.stores].value, around)
+                self._hold(base, o.arguments[row.stores].value, o.function)
             elif row.stores is None and o.arguments:
                 self._hold_all(base, o.arguments[0].value, around)
             return 0
@@ -1605,7 +1655,7 @@ _HANDLERS: Mapping[type, Callable[[_Visit, int, Any], Mask]] = {
 _ROLES: Mapping[str, Callable[[_Visit, s.Call, list[Mask], Mask], Mask]] = {
     "environment": _Visit._from_environment, "getattr": _Visit._from_getattr, "hash": _Visit._from_hash,
     "isinstance": _Visit._from_type, "hasattr": _Visit._from_type, "type": _Visit._from_type,
-    "replace": _Visit._from_replace,
+    "replace": _Visit._from_replace, "field": _Visit._from_field,
     "text": _Visit._from_text, "property": _Visit._unchanged, "static": _Visit._unchanged,
     "class": _Visit._unchanged, "wraps": _Visit._unchanged, "manager": _Visit._unchanged,
 }  # fmt: skip

@@ -57,13 +57,20 @@ class Exceptions:
             kind = self._kind(a)
             if kind is not None:
                 found = True
-                yield kind
+                if not self._is_mistake(kind):
+                    yield kind
         if not found and o.exception is None:
             for clause in self._around(ref, self.ev.project.function(ref).block_of[n]):
                 yield from self._named(ref, clause)
                 return
-        if not found:
+        if not found and not self._is_mistake(_FAILED_ASSERTION):
             yield _FAILED_ASSERTION
+
+    def _is_mistake(self, kind: Kind) -> bool:
+        """Whether an exception says that the program is wrong, which it is on all processes."""
+        names = [kind] if isinstance(kind, str) else self._library_bases(kind)
+        rows = (self.ev.row(name) for name in names)
+        return any(row is not None and row.role == "mistake" for row in rows)
 
     def _kind(self, a: Alternative) -> Kind | None:
         if isinstance(a, Object) and isinstance(a.kind, FunctionRef):

@@ -15,7 +15,7 @@ Role = Literal[
     "property", "static", "class", "super", "getattr", "setattr", "hasattr", "isinstance", "type", "bool", "number",
     "hash", "object", "enumerate", "zip", "map", "wraps", "manager", "namespace", "field", "update", "get", "items",
     "values", "keys", "copy", "environment", "count", "optional", "asserts", "text", "participants", "options", "local",
-    "own devices", "quits", "any exception", "replace", "raises",
+    "own devices", "quits", "any exception", "mistake", "replace", "raises",
 ]  # fmt: skip
 
 
@@ -49,6 +49,9 @@ class Rows(Struct, frozen=True):
 
     host_variables: frozenset[str]
     """Variables of the environment that name the host."""
+
+    host_paths: tuple[str, ...]
+    """What the names of files begin with that tell about the host."""
 
     calm: tuple[str, ...]
     """What the names of functions begin with that do not fail on one process alone."""
@@ -85,6 +88,7 @@ def rows() -> Rows:
         frozenset(tables["host"]["modules"]),
         frozenset(tables["failing"]["managers"]),
         frozenset(tables["host"]["variables"]),
+        tuple(tables["host"]["paths"]),
         tuple(f"{module}." for module in tables["calm"]["modules"]),
         frozenset(name for kind in (list, dict, set, str, bytes, tuple, int, float) for name in dir(kind))
         | frozenset(tables["common"]["methods"]),

@@ -44,6 +44,17 @@ def test_how_much_was_compared_is_said(tmp_path: Path) -> None:
     assert run.report["message"] == "processes 0-1 made the same 3 parallel calls.", run.output
 
 
+def test_a_library_may_ask_for_jax_before_it_is_imported(tmp_path: Path) -> None:
+    """As datasets and transformers do when they are imported: they look for its spec, and import nothing."""
+    asks = "import importlib.util\nassert importlib.util.find_spec('jax') is not None\n"
+    joins = "import jax\nimport jax.numpy as jnp\nfrom jax.experimental import multihost_utils\n"
+    calls = "jax.distributed.initialize()\nmultihost_utils.process_allgather(jnp.ones(()))\n"
+    (tmp_path / "asks.py").write_text(asks + joins + calls)
+    run = rehearse(tmp_path, tmp_path / "asks.py")
+    assert (run.status, run.report["verdict"]) == (0, "clean"), run.output
+    assert "made the same 1 parallel call" in run.report["message"], run.output
+
+
 def test_processes_that_end_without_a_word_are_not_said_to_have_made_no_calls(tmp_path: Path) -> None:
     program = "step = jax.jit(jnp.sum)\nvalue(step(everywhere([1, 2])))\nsys.stdout.flush()\nos._exit(0)\n"
     run = rehearse(tmp_path, "import os\n" + program)
