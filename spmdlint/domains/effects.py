@@ -55,6 +55,7 @@ from spmdlint.knowledge.load import Known
 from spmdlint.program import summary as s
 from spmdlint.program.labels import may_be_one, template
 from spmdlint.program.link import FunctionRef
+from spmdlint.program.spelled import called_as
 
 Strength = OneOf["strong", "weak"]
 SIZE = 1200
@@ -712,7 +713,7 @@ class Effects:
             certain = self._communicates(a) or self.is_global_call(path[-1])
         strength: Strength = "strong" if certain else "weak"
         return ParallelCall(
-            self._name(a),
+            self._name(a, path[-1]),
             strength,
             a.site,
             path,
@@ -771,11 +772,13 @@ class Effects:
         inner = (f.ref for f in self.ev.callees(self.ev.wrapped(a)) if isinstance(f, Function))
         return any(call.everyone for ref in inner for call in calls_in(self.term(ref)))
 
-    def _name(self, a: Result) -> str:
+    def _name(self, a: Result, site: Site) -> str:
         for each in sorted(self.ev.wrapped(a), key=in_order):
             if isinstance(each, Function):
                 name = self.ev.project.function(each.ref).name
-                return f"a lambda under {a.name}" if name == "<lambda>" else name
+                if name != "<lambda>":
+                    return name
+                return called_as(self.ev.project.function(site.ref), site.number) or f"a lambda under {a.name}"
             if isinstance(each, (Parameter, Member)):
                 return each.name
         return f"a function under {a.name}"

@@ -131,6 +131,44 @@ def test_a_mode_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path) 
     assert done.stderr == "spmdlint: SPMDLINT_RUNTIME_CHECKS is 'lockstpe': use one of lockstep, background, off.\n"
 
 
+@pytest.mark.parametrize(
+    ("program", "shown", "told"),
+    [
+        (
+            "import os\n\nimport nosuchmodule\n",
+            ["Traceback (most recent call last):", 'File "{script}", line 3, in <module>', "import nosuchmodule"],
+            "raised an exception at alone.py:3 (ModuleNotFoundError: No module named 'nosuchmodule').",
+        ),
+        (
+            "x = 1\ndef f(:\n",
+            ['File "{script}", line 2', "def f(:", "^", "SyntaxError: invalid syntax"],
+            "raised an exception at alone.py:2 (SyntaxError: invalid syntax).",
+        ),
+    ],
+)
+def test_what_ends_a_program_before_it_imports_jax_is_shown_from_its_own_line(
+    tmp_path: Path, program: str, shown: list[str], told: str
+) -> None:
+    script = tmp_path / "alone.py"
+    script.write_text(program)
+    done = launched(tmp_path, "-n", "2", "alone.py")
+    assert done.returncode == 1
+    first = [line.removeprefix("[0]").strip() for line in done.stderr.splitlines() if line.startswith("[0]")]
+    assert first[: len(shown)] == [line.format(script=script) for line in shown]
+    assert f"spmdlint: failed: processes 0-1 {told}\n" in done.stderr
+    assert "runpy" not in done.stderr
+
+
+@pytest.mark.parametrize("module", ["nosuch", "json"])
+def test_a_module_that_cannot_be_run_is_told_in_one_sentence(tmp_path: Path, module: str) -> None:
+    done = launched(tmp_path, "-n", "1", "-m", module)
+    assert done.returncode == 1
+    said, verdict = done.stderr.splitlines()
+    assert said.startswith(f"[0] spmdlint: No module named {module}")
+    assert said.endswith("-m takes a module that Python can import from this folder.")
+    assert verdict == "spmdlint: failed: process 0 ended with exit status 1."
+
+
 def test_a_script_that_fails_alike_everywhere_is_told_by_its_exception(tmp_path: Path) -> None:
     run = rehearse(
         tmp_path,
