@@ -254,6 +254,11 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error} (line {last.lineno} of {last.filename})"
 
 
+def about_comments() -> frozenset[str]:
+    """The codes of the rules whose findings no comment silences: a comment cannot help, or is what they are about."""
+    return frozenset(rule.code for rule in load_rules() if rule.always or rule.name == "unused-suppression")
+
+
 def _rules_of(place: ModuleType) -> Iterator[Rule]:
     inside = pkgutil.iter_modules(getattr(place, "__path__", ()))
     for module in (place, *(importlib.import_module(f"{place.__name__}.{info.name}") for info in inside)):

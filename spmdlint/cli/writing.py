@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TextIO
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from spmdlint.config import Config
 from spmdlint.diagnostics import Diagnostic
@@ -78,18 +77,9 @@ def _with_edits(checked: Checked) -> tuple[Diagnostic, ...]:
     """The findings, with the edits of all fixes."""
     if all(each.fix is None or each.fix.change is None for each in checked.diagnostics):
         return checked.diagnostics
-    from spmdlint.fixes.making import EditMaker  # which few findings need
+    from spmdlint.fixes.making import with_edits  # which few findings need
 
-    makers: dict[Path, EditMaker] = {}
-    found: list[Diagnostic] = []
-    for finding in checked.diagnostics:
-        path = finding.place.path
-        if finding.fix is not None and finding.fix.change is not None:
-            if path not in makers:
-                makers[path] = EditMaker(checked.sources[path].text)
-            finding = replace(finding, fix=makers[path].made(finding.fix))
-        found.append(finding)
-    return tuple(found)
+    return tuple(with_edits(checked.diagnostics, checked.sources))
 
 
 def _render(checked: Checked, config: Config, wanted: Wanted) -> Iterator[str]:

@@ -7,13 +7,15 @@ tree is needed, unless the expression shares its parentheses or its white space 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from spmdlint.changes import Wrap
-from spmdlint.diagnostics import Edit, Fix, Location
-from spmdlint.files.read import split_rows
+from spmdlint.diagnostics import Diagnostic, Edit, Fix, Location
+from spmdlint.files.read import Source, split_rows
 from spmdlint.interpreter import unwarned
 
 if TYPE_CHECKING:
@@ -51,6 +53,21 @@ class EditMaker:
             return ()
         start, stop = Location(row, column), Location(row, end)
         return Edit(start, start, f"{change.function}("), Edit(stop, stop, ")")
+
+
+def with_edits(findings: Iterable[Diagnostic], sources: Mapping[Path, Source]) -> Iterator[Diagnostic]:
+    """The findings, with the edits of all fixes; without a fix whose edits cannot be made."""
+    makers: dict[Path, EditMaker] = {}
+    for finding in findings:
+        path = finding.place.path
+        if finding.fix is None or finding.fix.change is None:
+            yield finding
+        elif path not in sources:
+            yield replace(finding, fix=None)
+        else:
+            if path not in makers:
+                makers[path] = EditMaker(sources[path].text)
+            yield replace(finding, fix=makers[path].made(finding.fix))
 
 
 def _stands_alone(code: str) -> bool:

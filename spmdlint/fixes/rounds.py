@@ -43,11 +43,11 @@ def fix_all(checked: Checked, again: Callable[[Mapping[Path, str]], Checked], *,
                 continue
             old = checked.sources[path].text
             applied = apply(old, _made(old, fixes))
-            if applied.text == old and (not _transforms(fixes) or _exact(old)):
+            if applied.text == old and (not _transforms(fixes) or exact(old)):
                 continue
-            if not _exact(old):
+            if not exact(old):
                 spoiled[path] = f"{path} was not changed: its line starts are uncertain (it may contain a form feed)."
-            elif not _exact(applied.text):
+            elif not exact(applied.text):
                 spoiled[path] = f"{path} was not changed: with its fixes, it would no longer parse."
             else:
                 before.setdefault(path, old)
@@ -80,7 +80,7 @@ def _made(text: str, fixes: Sequence[Fix]) -> Iterator[Fix]:
     return (made for fix in fixes if (made := maker.made(fix)) is not None)
 
 
-def _exact(text: str) -> bool:
+def exact(text: str) -> bool:
     """Whether a text parses, and the parser reproduces every character of it: otherwise its spans are unreliable."""
     import libcst  # which a run that fixes nothing does not need
 
