@@ -657,7 +657,8 @@ class _Visit:
         operation = self.operations[test]
         if isinstance(operation, s.Next):
             return decides(size_as_content(self._iterated(operation.iterable)))
-        return decides(truth(self.masks[test]))
+        found = decides(truth(self.masks[test]))
+        return found & ~_TO_CHOICE if isinstance(operation, s.Caught) else found  # what stands in does as much
 
     def _around(self, block: int, without: int | None = None) -> Mask:
         """What decides whether a block runs; without what one of the branches does, if that is given."""
@@ -891,7 +892,9 @@ class _Visit:
         index = self.masks[o.index]
         if type(self.operations[o.index]) is s.Slice:
             return self.masks[o.base] | data(index) | content_as_size(index)
-        found = decides(index)
+        # An object is a key as the one it is, whatever it contains.
+        keys = self.ev.resolved(self.values[o.index])
+        found = decides(choice_as_content(index) if keys and all(element_kind(a) for a in keys) else index)
         for a in self.ev.resolved(self.values[o.base]):
             found |= self._item(a, self.values[o.index])
         constant = only(self.values[o.index])
