@@ -261,7 +261,7 @@ class Background:
 
 def _told(event: Event) -> dict[str, Any]:
     site: Site | None = event.site
-    place = {"filename": site.filename, "line": site.line} if site is not None else {}
+    place = site.place() if site is not None else {}
     program = event.program
     told = {"group": event.group.key, "digest": program.digest, "function": program.function, **place}
     if program.identified:

@@ -10,7 +10,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
-from spmdlint.runtime_checks.sentences import call_words, differs, ended_word, made_without, missing, name_processes
+from spmdlint.runtime_checks.sentences import (
+    call_words,
+    differs,
+    ended_word,
+    made_without,
+    missing,
+    name_processes,
+    through_helper,
+)
 from spmdlint.runtime_checks.texts import module_difference
 from spmdlint.runtime_checks.verdict import compare
 
@@ -30,10 +38,16 @@ class Row:
     filename: str | None
     line: int | None
     others: Mapping[str, int]
+    callers: tuple[str, ...] = ()
 
     def report(self, state: str) -> ProcessReport:
         """The call, for a report."""
-        return ProcessReport(state, self.index, self.function, self.filename, self.line)
+        return reported(self.place(), state)
+
+    def place(self) -> dict[str, Any]:
+        """The call and its lines, as reports name them."""
+        place = {"function": self.function, "filename": self.filename, "line": self.line}
+        return {"index": self.index, **place, "callers": list(self.callers)}
 
 
 @dataclass(slots=True)
@@ -58,7 +72,7 @@ class History:
 def row_data(group: str, members: tuple[int, ...], row: Row) -> list[Any]:
     """A call in the form in which it is published and recorded."""
     place = [row.function, row.filename, row.line]
-    return [group, list(members), row.index, row.prefix, row.digest, *place, dict(row.others)]
+    return [group, list(members), row.index, row.prefix, row.digest, *place, dict(row.others), list(row.callers)]
 
 
 def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = None) -> History:
@@ -66,8 +80,9 @@ def read_history(state: str, rows: list[Any], end: Mapping[str, Any] | None = No
     history = History(state=state, end=end or {})
     for data in rows:
         try:
-            group, members, index, prefix, digest, function, filename, line, others = data
-            row = Row(int(index), str(prefix), str(digest), function, filename, line, dict(others))
+            group, members, index, prefix, digest, function, filename, line, others, callers = data
+            through = tuple(str(one) for one in callers)
+            row = Row(int(index), str(prefix), str(digest), function, filename, line, dict(others), through)
             history.add(str(group), tuple(int(one) for one in members), row)
         except (TypeError, ValueError):
             continue
@@ -126,7 +141,7 @@ def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
 def _record(programs: Programs, process: int, row: Row) -> dict[str, Any]:
     """The record of a call; for a process that can no longer answer, the function's name."""
     found = dict(programs(process, row.digest)) or {"function": row.function}
-    return {**found, "filename": row.filename, "line": row.line}
+    return {**found, "filename": row.filename, "line": row.line, "callers": list(row.callers)}
 
 
 def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
@@ -187,7 +202,7 @@ def _missing(histories: Mapping[int, History]) -> Report | None:
                 processes[process] = ended_report(history, key)
         ahead = [process for process in inside if inside[process].counts.get(key, 0) > made]
         calling = next((processes[p] for p in ahead if processes[p].state == "calling"), None)
-        where = f", {call_words(asdict(calling))}" if calling is not None else ""
+        where = f", {call_words(through_helper(asdict(calling)))}" if calling is not None else ""
         others = f"{name_processes(ahead)} made call {made + 1}{where}"
         message = missing({first: asdict(processes[first])}, made, group, others)
         report = diverged("missing", message, made + 1, processes, short[first].state)
@@ -206,12 +221,9 @@ def ended_report(history: History, group: str) -> ProcessReport:
     if one.line is None and rows:
         last = rows[max(rows)]
         one.function, one.filename, one.line = last.function, last.filename, last.line
+        one.callers = list(last.callers)
     return one
 
 
 def _recent(rows: Mapping[int, Row], upto: int) -> list[dict[str, Any]]:
-    return [
-        {"index": row.index, "function": row.function, "filename": row.filename, "line": row.line}
-        for index, row in sorted(rows.items())
-        if upto - 8 < index <= upto
-    ]
+    return [row.place() for index, row in sorted(rows.items()) if upto - 8 < index <= upto]

@@ -50,7 +50,7 @@ def without_runner(trace: TracebackType | None) -> TracebackType | None:
 
 def site_data(site: Site | None) -> dict[str, Any]:
     """A line in the form for reports."""
-    return {"filename": site.filename, "line": site.line, "function": site.function} if site else {}
+    return {**site.place(), "function": site.function} if site else {}
 
 
 class Hook:

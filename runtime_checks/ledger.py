@@ -23,8 +23,12 @@ class Entry:
     program: Program
     site: Site | None
 
+    def placed(self) -> dict[str, object]:
+        """The entry with the lines that led to it, for reports."""
+        return {**self.brief(), "callers": list(self.site.callers) if self.site else []}
+
     def brief(self) -> dict[str, object]:
-        """The entry in the form for reports and for the exchange."""
+        """The entry in the form for the exchange."""
         site = self.site
         return {
             "index": self.index,

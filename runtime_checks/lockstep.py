@@ -132,7 +132,7 @@ class Lockstep:
     def _details(self, entry: Entry, call: Call) -> dict[str, Any]:
         """Everything that explains this process's side of a difference."""
         return {
-            **entry.brief(),
+            **entry.placed(),
             "arguments": call.explained(self._session.provenance),
             "static": dict(call.static),
             "recent": self._session.recent(entry),

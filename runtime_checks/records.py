@@ -29,12 +29,13 @@ class JobName(TypedDict):
 
 
 class Place(TypedDict, total=False):
-    """A call, or the line at which a process is."""
+    """A call, or the line at which a process is; ``callers`` are the user's lines that led there."""
 
     index: Count
     function: str | None
     filename: str | None
     line: Count | None
+    callers: list[str]
 
 
 class Argument(TypedDict, total=False):
@@ -151,6 +152,7 @@ class EventRecord(TypedDict, total=False):
     function: str
     filename: str
     line: Count
+    callers: list[str]
     defined_at: str | None
 
 

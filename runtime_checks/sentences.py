@@ -35,6 +35,7 @@ def sides(records: Records, say: Callable[[Mapping[str, Any]], str]) -> str:
 
 def calls(records: Records) -> str:
     """Returns "process 0 calls f at train.py:3; processes 1-3 call g at train.py:4"."""
+    records = told_apart(records)
     names = [str(record.get("function")) for record in records.values()]
     unclear = len(set(names)) < len({(record.get("function"), record.get("defined_at")) for record in records.values()})
     told = []
@@ -54,13 +55,40 @@ def ended_word(state: Mapping[str, Any]) -> str:
 
 
 def place(record: Mapping[str, Any]) -> str:
-    """The line of a call, without its folder, or ""."""
+    """The line of a call, without its folder, or ""; and the line that led there, if that is the one to look at."""
     filename, line = record.get("filename"), record.get("line")
-    return f"{PurePath(str(filename)).name}:{line}" if filename and line else ""
+    if not filename or not line:
+        return ""
+    through = record.get(THROUGH)
+    return f"{PurePath(str(filename)).name}:{line}" + (f", called from {PurePath(through).name}" if through else "")
+
+
+THROUGH = "through"
+"""The key of the one caller of a call that its sentence names."""
+
+
+def told_apart(records: Records) -> dict[int, Mapping[str, Any]]:
+    """Calls that come from one line of a helper, each with the nearest line that led there and is not the same."""
+    places = {place(record) for record in records.values()}
+    callers = {number: tuple(record.get("callers") or ()) for number, record in records.items()}
+    if len(places) != 1 or len(set(callers.values())) == 1 or not all(callers.values()):
+        return dict(records)
+    depth = next((n for n, lines in enumerate(zip(*callers.values(), strict=False)) if len(set(lines)) > 1), None)
+    if depth is None:
+        return dict(records)
+    return {number: {**record, THROUGH: callers[number][depth]} for number, record in records.items()}
+
+
+def through_helper(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call on its own, with the line that led to it where that is in another file: of a program, not its helpers."""
+    filename = str(record.get("filename") or "")
+    other = next((line for line in record.get("callers") or () if line.rpartition(":")[0] != filename), None)
+    return {**record, THROUGH: other} if other and filename else record
 
 
 def differs(index: int, group: Iterable[int], words: str, records: Records) -> str:
     """The sentence on a call that differs; ``words`` say in what, with the functions if these differ."""
+    records = told_apart(records)
     named = f"call {index} of {name_processes(group)}"
     if words.startswith(":"):
         return f"{named} differs{words}."
@@ -77,7 +105,8 @@ def differs(index: int, group: Iterable[int], words: str, records: Records) -> s
 def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[int], others: str) -> str:
     """The sentence on processes that ended early; ``others`` says which processes wait for them, and where."""
     first = short[min(short)]
-    state, detail, at = first.get("state"), str(first.get("detail") or "").split("\n")[0], place(first)
+    state, detail = first.get("state"), str(first.get("detail") or "").split("\n")[0]
+    at = place(through_helper(first))
     if state == "raised":
         detail = shortened(detail)
         verb = f"raised an exception{f' at {at}' if at else ''}{f' ({detail})' if detail else ''}"

@@ -291,7 +291,7 @@ class Session:
 
     def own_report(self, entry: Entry, state: str) -> ProcessReport:
         """The report on this process."""
-        one = reported(entry.brief(), state)
+        one = reported(entry.placed(), state)
         one.recent = self.recent(entry)
         return one
 
@@ -313,8 +313,8 @@ class Session:
         if self.background is not None:
             calls = [event for event in self.journal.calls if event.group is group][-RECENT:]
             first = group.count - len(calls) + 1
-            return [Entry(first + n, event.program, event.site).brief() for n, event in enumerate(calls)]
-        return [one.brief() for one in list(group.ring)[-RECENT:]]
+            return [Entry(first + n, event.program, event.site).placed() for n, event in enumerate(calls)]
+        return [one.placed() for one in list(group.ring)[-RECENT:]]
 
     def ask_stack(self, process: int) -> Where | None:
         """Where another process is now: its watcher thread answers, unless the process is stopped."""
@@ -361,6 +361,7 @@ class Session:
             "function": function or (last.program.function if last else None),
             "filename": at.filename if at else None,
             "line": at.line if at else None,
+            "callers": list(at.callers) if at else [],
         }
 
     def end_state(self, state: str, site: Site | None, detail: str | None) -> dict[str, Any]:
@@ -380,6 +381,7 @@ class Session:
             "function": site.function if site else (last.program.function if last else None),
             "filename": place.filename if place else None,
             "line": place.line if place else None,
+            "callers": list(place.callers) if place else [],
         }
 
     def _complete(self, report: Report) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from spmdlint.runtime_checks.report import Kind
-from spmdlint.runtime_checks.sentences import calls, sides
+from spmdlint.runtime_checks.sentences import calls, place, sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,15 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
         return Difference("setup", "environment", f" in the configuration: {_environments(records)}")
     if _differs(records, "function") or _differs(records, "defined_at"):
         return Difference("sequence", "function", f": {calls(records)}")
-    if _are_lambdas(records) and (_differs(records, "line") or _differs(records, "filename")):
+    if _are_lambdas(records) and _places_differ(records):
         return Difference("sequence", "function", f": {calls(records)}")  # there may be two on one line
     if _differs(records, "name"):
-        return Difference("arguments", "name", " in its name: " + sides(records, lambda r: repr(r.get("name"))))
+        names = sides(records, lambda r: repr(r.get("name")))
+        if _places_differ(records):  # two barriers, each with its own name
+            return Difference("sequence", "function", f": {calls(records)} (with the names: {names})")
+        return Difference("arguments", "name", f" in its name: {names}")
     if _differs(records, "value"):
-        if _differs(records, "line") or _differs(records, "filename"):
+        if _places_differ(records):
             return Difference("sequence", "function", f": {calls(records)}")  # two assertions, each of its own value
         name = next((record["name"] for record in records.values() if record.get("name")), "a value")
         return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
@@ -65,6 +69,17 @@ def _decided(records: Mapping[int, Mapping[str, Any]]) -> bool:
 def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
     known = [record.get(name) for record in records.values() if record.get(name) is not None]
     return any(value != known[0] for value in known[1:])
+
+
+def _places_differ(records: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether the calls come from different lines of the program, be it through one line of a helper."""
+    known = {number: {"at": place(record) or None, "through": _callers(record)} for number, record in records.items()}
+    return _differs(known, "at") or _differs(known, "through")
+
+
+def _callers(record: Mapping[str, Any]) -> list[str] | None:
+    """The lines that led to a call, without their folders, which may not be the same on all hosts."""
+    return [PurePath(str(line)).name for line in record.get("callers") or ()] or None
 
 
 def _same_arguments(records: Mapping[int, Mapping[str, Any]]) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spmdlint.runtime_checks.ending import write_error
 from spmdlint.runtime_checks.ledger import Entry, Group
 from spmdlint.runtime_checks.report import Report, diverged, reported
-from spmdlint.runtime_checks.sentences import call_words, made_without, missing, name_processes
+from spmdlint.runtime_checks.sentences import call_words, made_without, missing, name_processes, through_helper
 from spmdlint.runtime_checks.verdict import Wait, deadlocked
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Waiting:
         processes[session.me] = session.own_report(entry, "waiting")
         first = min(short)
         made = short[first]["counts"].get(self._group.key, 0)
-        where = call_words(entry.brief())
+        where = call_words(through_helper(entry.placed()))
         told = {process: asdict(processes[process]) for process in short}
         waits = f"process {session.me} waits in call {entry.index}, {where}"
         message = missing(told, made, self._group.processes, waits)
@@ -122,7 +122,7 @@ class Waiting:
         single = len({thread for one in session.ledger.groups() for thread in one.threads}) == 1
         if not self._told_wait:
             record = {"group": group.key, "processes": list(group.processes), "counts": counts, "single": single}
-            session.exchange.begin_wait({**record, **entry.brief()})
+            session.exchange.begin_wait({**record, **entry.placed()})
             self._told_wait = True
         if not single:
             return

@@ -140,9 +140,18 @@ def two_assertions():
     else:
         runtime_checks.assert_equal(2, "seed")  # of process 1
 
+def log(value):
+    runtime_checks.assert_equal(value, "metric")  # of both
+
+def two_through_a_helper():
+    if me == 0:
+        log(1)  # log of process 0
+    else:
+        log(2)  # log of process 1
+
 for case in (
     dtype, program, setup, seed, seed_for_jax, barrier, pmap, callable_object, keys, keys_of_a_container, options,
-    placed, two_assertions,
+    placed, two_assertions, two_through_a_helper,
 ):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
@@ -174,10 +183,20 @@ def test_each_kind(tmp_path: Path) -> None:
         "options": "setup",
         "placed": "value",
         "two_assertions": "sequence",
+        "two_through_a_helper": "sequence",
     }, run.output
     lines = {case: [side["line"] for side in report["processes"].values()] for case, report in told.items()}
     assert lines.pop("two_assertions") == [run.marked("of process 0"), run.marked("of process 1")]
     assert all(line == one for one, line in lines.values()), lines
+    assert lines["two_through_a_helper"][0] == run.marked("of both")
+    through = told["two_through_a_helper"]
+    for number in (0, 1):
+        own = f"program.py:{run.marked(f'log of process {number}')}"
+        assert (
+            f"process {number} calls assert_equal at program.py:{run.marked('of both')}, called from {own}"
+            in (through["message"])
+        )
+        assert through["processes"][str(number)]["callers"][0].endswith(own)
     assert "(device_put at program.py:" in told["placed"]["message"]
     assert "differs in the value given to device_put: process 0: float32[] 0.0" in told["placed"]["message"]
     assert "argument 0 differs: process 0: params['kernel']; process 1: params['scale']" in told["keys"]["message"]
