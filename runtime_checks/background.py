@@ -225,7 +225,7 @@ class Background:
         """The lowered module of a program of this process, packed."""
         reference = self._modules.get(digest)
         read = reference() if reference is not None else None
-        return pack_texts(read()) if read is not None else {}
+        return pack_texts(read()) if read is not None else self._session.quiet.texts(digest)
 
     def history(self, many: int) -> dict[str, Any]:
         """The last calls, for another process to compare: a table of events, and places in it."""
@@ -239,6 +239,7 @@ class Background:
             "groups": {group.key: [group.count, group.prefix] for group in groups},
             "table": [_told(event) for event in places],
             "calls": pack([places[event] for event in calls]),
+            "quiet": self._session.quiet.all(groups),
         }
 
     def hear(self) -> None:

@@ -5,20 +5,21 @@ Pure: histories come from the key-value store while the job runs, and from the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from spmdlint.runtime_checks.records import QuietRecord
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
 from spmdlint.runtime_checks.sentences import (
     call_words,
     differs,
     ended_word,
-    made_without,
     missing,
     name_processes,
     through_helper,
 )
+from spmdlint.runtime_checks.standins import explained
 from spmdlint.runtime_checks.texts import module_difference
 from spmdlint.runtime_checks.verdict import compare
 
@@ -52,7 +53,10 @@ class Row:
 
 @dataclass(slots=True)
 class History:
-    """One process: its state, and per group its members, its count and its last calls by index."""
+    """One process: its state, and per group its members, its count and its last calls by index.
+
+    ``quiet`` are its calls without a collective.
+    """
 
     state: str = "running"
     counts: dict[str, int] = field(default_factory=dict)
@@ -60,6 +64,7 @@ class History:
     rows: dict[str, dict[int, Row]] = field(default_factory=dict)
     end: Mapping[str, Any] = field(default_factory=dict)
     last: tuple[str, int] | None = None
+    quiet: Mapping[str, Sequence[QuietRecord]] = field(default_factory=dict)
 
     def add(self, group: str, members: tuple[int, ...], row: Row) -> None:
         """Add a call; later calls of a group have higher numbers."""
@@ -96,7 +101,7 @@ def judge(
 
     ``texts`` returns the lowered module of a process's program, packed, to explain a proven difference.
     """
-    return _difference(histories, programs, texts) or _crossing(histories) or _missing(histories)
+    return _difference(histories, programs, texts) or _crossing(histories) or _missing(histories, programs, texts)
 
 
 def _groups(histories: Mapping[int, History]) -> Iterator[tuple[str, tuple[int, ...], dict[int, History]]]:
@@ -126,8 +131,12 @@ def _difference(histories: Mapping[int, History], programs: Programs, texts: Tex
             report = diverged(found.kind, message, first, processes, found.field)
             if found.kind != "sequence":  # the programs of two functions differ anyway
                 report.module = module_difference({p: texts(p, there[p].digest) for p in _one_of_each(there)})
-            return report
+            return explained(report, group, records, _quiet(inside, key), texts)
     return None
+
+
+def _quiet(inside: Mapping[int, History], key: str) -> dict[int, Sequence[QuietRecord]]:
+    return {process: history.quiet.get(key, ()) for process, history in inside.items()}
 
 
 def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
@@ -141,7 +150,8 @@ def _one_of_each(rows: Mapping[int, Row]) -> list[int]:
 def _record(programs: Programs, process: int, row: Row) -> dict[str, Any]:
     """The record of a call; for a process that can no longer answer, the function's name."""
     found = dict(programs(process, row.digest)) or {"function": row.function}
-    return {**found, "filename": row.filename, "line": row.line, "callers": list(row.callers)}
+    place = {"filename": row.filename, "line": row.line, "callers": list(row.callers)}
+    return {**found, **place, "digest": row.digest}
 
 
 def _different(rows: Mapping[int, Mapping[int, Row]]) -> Iterator[int]:
@@ -184,7 +194,7 @@ def _crossing(histories: Mapping[int, History]) -> Report | None:
     return None
 
 
-def _missing(histories: Mapping[int, History]) -> Report | None:
+def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts) -> Report | None:
     for key, group, inside in _groups(histories):
         most = max(history.counts.get(key, 0) for history in inside.values())
         short = {p: h for p, h in inside.items() if h.state in ENDED and h.counts.get(key, 0) < most}
@@ -206,9 +216,11 @@ def _missing(histories: Mapping[int, History]) -> Report | None:
         others = f"{name_processes(ahead)} made call {made + 1}{where}"
         message = missing({first: asdict(processes[first])}, made, group, others)
         report = diverged("missing", message, made + 1, processes, short[first].state)
-        function = calling.function if calling is not None else None
-        report.notes += made_without({process: history.end for process, history in short.items()}, function)
-        return report
+        there = {
+            p: history.rows[key][made + 1] for p, history in inside.items() if made + 1 in history.rows.get(key, {})
+        }
+        records = {process: _record(programs, process, row) for process, row in there.items()}
+        return explained(report, group, records, _quiet(inside, key), texts)
     return None
 
 

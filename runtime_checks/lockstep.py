@@ -13,6 +13,7 @@ from spmdlint.runtime_checks.provenance import conflicts, from_end, merged, one_
 from spmdlint.runtime_checks.records import Message, ProgramRecord
 from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
 from spmdlint.runtime_checks.sentences import differs
+from spmdlint.runtime_checks.standins import explained
 from spmdlint.runtime_checks.store import MAX_WAIT_MS
 from spmdlint.runtime_checks.texts import module_difference, pack_texts
 from spmdlint.runtime_checks.verdict import Difference, compare
@@ -41,7 +42,7 @@ class Lockstep:
         """Compare with all others of the group; raises or ends the process if they differ."""
         exchange = self._session.exchange
         digest = call.program.digest
-        waiting = Waiting(self._session, group, entry, within)
+        waiting = Waiting(self._session, group, entry, lambda: self._details(entry, call), within)
         exchange.publish_program(digest, call.program.decisive())
         exchange.say(group.key, entry.index, {**entry.brief(), "digest": digest, "tags": call.tags})
         if len(group.processes) > self._session.options.tree_above:
@@ -99,6 +100,7 @@ class Lockstep:
                     messages[process] = message
             if is_root:
                 self._diverge(group, entry, call, messages)
+            self._session.put_quiet()
             exchange.put_details(group.key, entry.index, self._details(entry, call))
             waiting.until(lambda: self._session.await_verdict(), others)
 
@@ -143,6 +145,7 @@ class Lockstep:
         """A difference is proven: explain this side, gather the explanations of the others, and declare the verdict."""
         session = self._session
         mine = self._details(entry, call)
+        session.put_quiet()
         session.exchange.put_details(group.key, entry.index, mine)
         details: dict[int, Mapping[str, Any]] = {session.me: mine}
         limit = time.monotonic() + DETAILS_WITHIN
@@ -192,7 +195,7 @@ class Lockstep:
         report = diverged(difference.kind, words, entry.index, processes, difference.field)
         if difference.kind != "sequence":  # the programs of two functions differ anyway
             report.module = module_difference({number: side.get("texts") or {} for number, side in details.items()})
-        return report
+        return explained(report, group.processes, records, session.quiet_of(group), lambda _process, _digest: {})
 
     def _origin_difference(
         self, call: Call, messages: Mapping[int, Message], details: Mapping[int, Mapping[str, Any]]

@@ -65,6 +65,24 @@ class ProgramRecord(TypedDict, total=False):
     arguments: list[Argument]
 
 
+class QuietRecord(ProgramRecord, Place, total=False):
+    """A call without a collective: after which compared call it was made, how often since, and all that explains it.
+
+    ``times`` is 0 where only the first call of a program was seen.
+    """
+
+    digest: str
+    after: Count
+    times: Count
+    texts: dict[str, str]
+
+
+class QuietRecords(TypedDict, total=False):
+    """The last calls without a collective of a process, by set of processes."""
+
+    calls: dict[str, list[QuietRecord]]
+
+
 class Message(Place, total=False):
     """The call that a process is about to make, in lockstep."""
 
@@ -105,6 +123,7 @@ class Where(Place, total=False):
     counts: dict[str, Count]
     stack: list[str]
     place: str | None
+    uncounted: dict[str, list[QuietRecord]]
 
 
 class State(Place, total=False):
@@ -165,6 +184,7 @@ class HistoryRecord(TypedDict):
     groups: dict[str, tuple[Count, Hash]]
     table: list[EventRecord]
     calls: str
+    quiet: dict[str, list[QuietRecord]]
 
 
 class Question(TypedDict, total=False):

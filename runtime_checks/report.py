@@ -61,6 +61,8 @@ ADVICE_ON: Mapping[str, str] = {
     "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
     "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of a success flag), or let the exception end the job.",
+    "placement": "Place the arguments of this call in the same way on every process, over one mesh with its axes in "
+    "the same order, and name the same axes in its collectives.",
     "devices": "Build the mesh from jax.devices() in the same order on every process.",
     "origin": "Pass the same arrays in the same order everywhere: use sorted(...) instead of the order of a set or "
     "listing, and no step that only one process makes.",

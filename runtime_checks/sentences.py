@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -61,6 +61,11 @@ def place(record: Mapping[str, Any]) -> str:
         return ""
     through = record.get(THROUGH)
     return f"{PurePath(str(filename)).name}:{line}" + (f", called from {PurePath(through).name}" if through else "")
+
+
+def callers_of(record: Mapping[str, Any]) -> list[str] | None:
+    """The lines that led to a call, without their folders, which may not be the same on all hosts; None if unknown."""
+    return [PurePath(str(line)).name for line in record.get("callers") or ()] or None
 
 
 THROUGH = "through"
@@ -123,19 +128,6 @@ def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[i
 def shortened(detail: str) -> str:
     """A message of the program for a sentence: not too long, and without what a terminal would act on."""
     return plain(detail, MAX_DETAIL + len("..."))
-
-
-def made_without(short: Mapping[int, Mapping[str, Any]], function: str | None) -> Iterator[str]:
-    """Remarks on processes that ended early, but ran the function that the others wait in without any collective.
-
-    They placed its arguments differently, so that the compiler had nothing to exchange.
-    """
-    for process, state in sorted(short.items()):
-        if (state.get("quiet") or {}).get(function):
-            yield (
-                f"Process {process} ran {function} as a program without a collective, which is not counted: compare "
-                "the shardings of its arguments."
-            )
 
 
 def undecided(function: str) -> str:

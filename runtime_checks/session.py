@@ -27,8 +27,9 @@ from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.printable import plain
 from spmdlint.runtime_checks.provenance import Provenance, Unplaced
+from spmdlint.runtime_checks.quiet import QuietCalls
 from spmdlint.runtime_checks.recording import Recording
-from spmdlint.runtime_checks.records import UnknownRecordError, Where
+from spmdlint.runtime_checks.records import QuietRecord, UnknownRecordError, Where
 from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
 from spmdlint.runtime_checks.sentences import ended_word, undecided
@@ -63,6 +64,7 @@ class Session:
         self.ledger = Ledger()
         self.provenance = Provenance()
         self.unplaced = Unplaced()
+        self.quiet = QuietCalls(self.provenance)
         self.exchange = Exchange(store, me)
         self.ending = Ending(store, me, count, options, self._complete)
         self.folder = RunFolder(options.run_folder) if options.run_folder else None
@@ -96,9 +98,7 @@ class Session:
             self.retire()
             return ""
         if not program.communicates:
-            self.ledger.note_quiet(program)
-            if program.undecided:
-                self.note(undecided(program.function))
+            self._note_quiet(call)
             return f"{program.digest}/{call.tags}"
         if self.background is not None:
             self.background.made(call)
@@ -116,6 +116,18 @@ class Session:
             if self.active:
                 self._unless_over(lambda: self.lockstep.agree(group, entry, call, within))
         return f"{group.key}/{entry.index}"
+
+    def _note_quiet(self, call: Call) -> None:
+        """Count a call that is not compared, and keep where it was made."""
+        self.ledger.note_quiet(call.program)
+        if call.program.undecided:
+            self.note(undecided(call.program.function))
+        group = self.ledger.group(call.program.processes)
+        if self.background is None:
+            self.quiet.note(group, call, group.count, each=True)
+        elif not self.quiet.knows(group, call):
+            self.journal.drain()  # only now is the count known; a later call takes the fast path and is not seen
+            self.quiet.note(group, call, group.count, each=False)
 
     def is_due(self, name: str, every: int) -> bool:
         """Whether a value that is asserted only every N-th time is compared now."""
@@ -307,6 +319,20 @@ class Session:
             one.stack = answer.get("stack")
         return one
 
+    def quiet_of(self, group: Group) -> dict[int, list[QuietRecord]]:
+        """The last calls without a collective of all processes of a group that have published them."""
+        found = {self.me: self.quiet.recent([group]).get(group.key, [])}
+        for process in group.processes:
+            if process != self.me and (told := self.exchange.quiet(process).get(group.key)):
+                found[process] = told
+        return found
+
+    def put_quiet(self) -> None:
+        """Publish such calls of this process, if there are any, before what others wait for."""
+        recent = self.quiet.recent(self.ledger.groups())
+        if recent:
+            self.exchange.put_quiet(recent)
+
     def recent(self, entry: Entry) -> list[dict[str, Any]]:
         """The last calls of the entry's group, oldest first."""
         group = self.ledger.group(entry.program.processes)
@@ -362,6 +388,7 @@ class Session:
             "filename": at.filename if at else None,
             "line": at.line if at else None,
             "callers": list(at.callers) if at else [],
+            "uncounted": self.quiet.places(self.ledger.groups()),
         }
 
     def end_state(self, state: str, site: Site | None, detail: str | None) -> dict[str, Any]:

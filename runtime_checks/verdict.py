@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 from spmdlint.runtime_checks.report import Kind
-from spmdlint.runtime_checks.sentences import calls, place, sides
+from spmdlint.runtime_checks.sentences import callers_of, calls, place, sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +72,8 @@ def _differs(records: Mapping[int, Mapping[str, Any]], name: str) -> bool:
 
 def _places_differ(records: Mapping[int, Mapping[str, Any]]) -> bool:
     """Whether the calls come from different lines of the program, be it through one line of a helper."""
-    known = {number: {"at": place(record) or None, "through": _callers(record)} for number, record in records.items()}
+    known = {n: {"at": place(record) or None, "through": callers_of(record)} for n, record in records.items()}
     return _differs(known, "at") or _differs(known, "through")
-
-
-def _callers(record: Mapping[str, Any]) -> list[str] | None:
-    """The lines that led to a call, without their folders, which may not be the same on all hosts."""
-    return [PurePath(str(line)).name for line in record.get("callers") or ()] or None
 
 
 def _same_arguments(records: Mapping[int, Mapping[str, Any]]) -> bool:

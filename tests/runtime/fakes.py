@@ -62,10 +62,16 @@ def program(function: str, processes: tuple[int, ...], **fields: Any) -> Program
 
 
 def call(
-    session: Session, function: str, processes: tuple[int, ...], line: int = 1, tags: str = "", **fields: Any
+    session: Session,
+    function: str,
+    processes: tuple[int, ...],
+    line: int = 1,
+    tags: str = "",
+    callers: tuple[str, ...] = (),
+    **fields: Any,
 ) -> str:
     """Make one parallel call in a session."""
-    made = Call(program(function, processes, **fields), Site("/home/me/train.py", line, "main"), tags=tags)
+    made = Call(program(function, processes, **fields), Site("/home/me/train.py", line, "main", callers), tags=tags)
     return session.call(made)
 
 
@@ -96,6 +102,7 @@ class Job:
             self.errors[session.me] = error
             state = "raised"
         if session.active and not isinstance(self.errors.get(session.me), DivergenceError):
+            session.put_quiet()
             session.exchange.put_state(session.end_state(state, None, None))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from spmdlint.runtime_checks.errors import DivergenceError
@@ -200,3 +202,94 @@ def test_report_policy_goes_on_without_checks() -> None:
     job = Job(3, Options(on_divergence="report", late_after=60))
     assert job.run(body) == {}
     assert all(session.ending.verdict is not None and not session.active for session in job.sessions)
+
+
+def alone(session: Session, function: str, line: int, **fields: Any) -> None:
+    """A program of both processes in which they have nothing to exchange."""
+    call(session, function, (0, 1), line=line, module="nothing to exchange", communicates=False, **fields)
+
+
+def both(session: Session, function: str = "norm", line: int = 7, **fields: Any) -> None:
+    call(session, function, (0, 1), line=line, **fields)
+
+
+def test_who_ran_the_awaited_call_without_a_collective_is_placed_there() -> None:
+    def body(session: Session) -> None:
+        both(session, "step", 1)
+        if session.me == 0:
+            both(session)
+        else:
+            alone(session, "norm", 7)
+
+    report = verdict(Job(2).run(body), {0})
+    assert (report.kind, report.index) == ("program", 2)
+    assert {one.line for one in report.processes.values()} == {7}
+    assert "Process 1 ran it as a program without a collective" in report.message
+    assert str(report.processes["1"].detail).endswith("then finished")
+
+
+def test_the_same_along_a_tree_if_others_go_on() -> None:
+    everyone = tuple(range(4))
+
+    def body(session: Session) -> None:
+        if session.me == 2:
+            call(session, "norm", everyone, line=7, module="nothing to exchange", communicates=False)
+        else:
+            call(session, "norm", everyone, line=7)
+        call(session, "step", everyone, line=9)
+
+    report = verdict(Job(4, Options(late_after=60, tree_above=2)).run(body), set(everyone))
+    assert (report.kind, report.index) == ("program", 1)
+    assert {number: one.line for number, one in report.processes.items()} == dict.fromkeys("0123", 7)
+    assert "then it calls step at train.py:9" in str(report.processes["2"].detail)
+
+
+@pytest.mark.parametrize("through", [(), ("/home/me/main.py:3",)])
+def test_a_call_without_a_collective_from_another_line_is_only_a_remark(through: tuple[str, ...]) -> None:
+    def body(session: Session) -> None:
+        both(session, "step", 1)
+        if session.me == 0:
+            both(session, callers=("/home/me/main.py:4",))
+        else:
+            alone(session, "norm", 7 if through else 6, callers=through)
+
+    report = verdict(Job(2).run(body), {0})
+    assert report.kind == "missing"
+    assert [note.partition(" as a program")[0] for note in report.notes] == [
+        f"Process 1 ran norm at train.py:{7 if through else 6}"
+    ]
+
+
+def test_a_call_without_a_collective_that_explains_nothing_is_not_named() -> None:
+    def as_the_other_did(session: Session) -> None:
+        alone(session, "norm", 7)
+        if session.me == 0:
+            both(session)
+
+    def earlier(session: Session) -> None:
+        if session.me == 1:
+            alone(session, "norm", 7)
+        both(session, "step", 1)
+        if session.me == 0:
+            both(session)
+
+    def of_another_function(session: Session) -> None:
+        if session.me == 0:
+            both(session, defined_at="train.py:3")
+        else:
+            alone(session, "norm", 8, defined_at="logs.py:3")
+
+    for body in (as_the_other_did, earlier, of_another_function):
+        report = verdict(Job(2).run(body), {0})
+        assert (report.kind, report.notes) == ("missing", []), body
+
+
+def test_more_calls_without_a_collective_than_the_other_made_are_named() -> None:
+    def body(session: Session) -> None:
+        for _ in range(1 + session.me):
+            alone(session, "norm", 7)
+        if session.me == 0:
+            both(session)
+
+    report = verdict(Job(2).run(body), {0})
+    assert (report.kind, report.index) == ("program", 1)

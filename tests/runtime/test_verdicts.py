@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.runtime.jobs import DIVERGENT, rehearse
+from tests.runtime.jobs import DIVERGENT, Run, rehearse
 
 DIVERGENT_PROGRAMS = {
     "swapped_calls": "sequence",
@@ -164,11 +165,16 @@ for case in (
 """
 
 
-def test_each_kind(tmp_path: Path) -> None:
-    run = rehearse(tmp_path, KINDS, options=("--mode", "off"))
+def reports_of_cases(run: Run) -> dict[str, Any]:
+    """The reports that the cases of a run have printed, by name; no case may have passed."""
     assert run.status == 0, run.output
     assert "wrong value" not in run.output
-    told = dict(json.loads(line.partition("told ")[2]) for line in run.output.splitlines() if "told [" in line)
+    return dict(json.loads(line.partition("told ")[2]) for line in run.output.splitlines() if "told [" in line)
+
+
+def test_each_kind(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, KINDS, options=("--mode", "off"))
+    told = reports_of_cases(run)
     assert {case: report["kind"] for case, report in told.items()} == {
         "dtype": "arguments",
         "program": "program",
@@ -212,14 +218,81 @@ def test_a_function_that_one_process_ran_without_a_collective(tmp_path: Path) ->
         x = jax.device_put(np.ones(4, np.float32), NamedSharding(mesh, P("data") if me else P()))
         def total(x):
             return jnp.sum(x)
-        print(value(jax.jit(total)(x)))
+        print(value(jax.jit(total)(x)))  # of both
         """
     for mode in ("lockstep", "background"):
         run = rehearse(tmp_path, program, options=("--mode", mode))
-        assert (run.status, run.verdict) == (3, ("diverged", "missing")), run.output
-        assert any("Process 0 ran total as a program without a collective" in n for n in run.report["notes"]), (
-            run.output
+        assert (run.status, run.verdict) == (3, ("diverged", "arguments")), run.output
+        assert (run.line(0), run.line(1)) == (run.marked("of both"), run.marked("of both"))
+        assert (
+            "differs in the spec of x: process 0: P() over (data: 2); process 1: P('data',) over (data: 2)"
+            in (run.report["message"])
         )
+        assert "Process 0 ran it as a program without a collective" in run.report["message"]
+
+
+# Each case ends in a call of both processes, which proves that they differ.
+PLACEMENTS = """
+import json
+from spmdlint import runtime_checks
+
+grid = np.array(jax.devices()).reshape(2, 2)
+full = np.ones((4, 4), np.float32)
+
+kept = []  # the lowered modules are known as long as the programs
+
+def jitted(*args, **named):
+    kept.append(jax.jit(*args, **named))
+    return kept[-1]
+
+def held(sharding):
+    return jax.make_array_from_callback((4, 4), sharding, lambda place: full[place])
+
+def axes_of_the_mesh():
+    mesh = Mesh(grid, ("data", "model") if me == 0 else ("model", "data"))
+    summed = jax.shard_map(
+        lambda x: jax.lax.psum(x, "data"), mesh=mesh, in_specs=P("data", "model"), out_specs=P(None, "model")
+    )
+    return jitted(summed)(held(NamedSharding(mesh, P("data", "model"))))  # axes_of_the_mesh
+
+def in_shardings():
+    spec = P("data") if me == 0 else P(None, "data")
+    mean = jitted(lambda x: jnp.mean(x, axis=0), in_shardings=NamedSharding(mesh, spec))
+    return mean(held(NamedSharding(mesh, spec)))  # in_shardings
+
+def local_axis():
+    mesh = Mesh(grid, ("host", "local"))
+    axis = "host" if me == 0 else "local"
+    whole = P(("host", "local"))
+    reduced = jax.shard_map(lambda x: jax.lax.psum(x, axis), mesh=mesh, in_specs=whole, out_specs=whole)
+    return jitted(reduced)(held(NamedSharding(mesh, whole)))  # local_axis
+
+for case in (axes_of_the_mesh, in_shardings, local_axis):
+    runtime_checks.enable("lockstep", on_divergence="raise")
+    try:
+        case()
+        jax.jit(jnp.min)(everywhere([1, 2]))
+        print("wrong value", flush=True)
+    except runtime_checks.DivergenceError as error:
+        if me == 0:
+            print("told", json.dumps([case.__name__, error.report.as_data()]), flush=True)
+    runtime_checks.disable()
+"""
+
+
+def test_placements_with_which_one_process_has_nothing_to_exchange(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, PLACEMENTS, devices=2, options=("--mode", "off"))
+    told = reports_of_cases(run)
+    assert {case: report["kind"] for case, report in told.items()} == {
+        "axes_of_the_mesh": "arguments",
+        "in_shardings": "arguments",
+        "local_axis": "program",
+    }, run.output
+    for case, report in told.items():
+        assert [report["processes"][one]["line"] for one in ("0", "1")] == [run.marked(case)] * 2
+        assert "Process 1 ran it as a program without a collective" in report["message"]
+        assert "then it calls" in report["processes"]["1"]["detail"]
+        assert len(report["module"]["sides"]) == 2
 
 
 def test_calls_on_different_devices_are_different_calls(tmp_path: Path) -> None:
