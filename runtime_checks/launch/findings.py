@@ -12,19 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from spmdlint.runtime_checks.report import EXPLAINED_BY, ProcessReport, Report
+from spmdlint.runtime_checks.report import ProcessReport, Report
 
 WITHIN = 15.0  # seconds for the linter: the report must not wait for a large project
 MAX_FINDINGS = 5
-CAUSES = frozenset(code for codes in EXPLAINED_BY.values() for code in codes)
 LINTER = (sys.executable, "-c", "from spmdlint.cli import main; main()", "check", "--output-format", "json")
 
 
 def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER) -> None:
     """Add the linter's findings about its lines, and those that led there, to a report of a divergence or failure.
 
-    If rules that may explain the kind, or else a divergence of another kind, have findings on these very lines, the
-    others are not named; otherwise the rules with findings are listed first.
+    If rules that may explain the kind have findings on these very lines, the others are not named; otherwise the rules
+    with findings are listed first.
     """
     if report.verdict not in ("diverged", "failed"):
         return
@@ -36,7 +35,7 @@ def join(report: Report, command: Sequence[str], linter: Sequence[str] = LINTER)
         report.findings = relevant(_lint(sorted(files), linter), lines, report.explained_by)
         found = dict.fromkeys(str(finding["code"]) for finding in report.findings)
         exact = [str(finding["code"]) for finding in report.findings if finding.pop("exact")]
-        fitting = [code for code in exact if code in report.explained_by] or [code for code in exact if code in CAUSES]
+        fitting = [code for code in exact if code in report.explained_by]
         report.explained_by = list(dict.fromkeys(fitting or [*found, *report.explained_by]))
 
 
