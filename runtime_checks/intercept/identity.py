@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from spmdlint.runtime_checks.frames import entered, owner_of
 
@@ -57,11 +57,43 @@ def _search(fun: Any) -> Any:
             fun = fun.__wrapped__
         else:
             break
-    for held in (getattr(fun, "__self__", None), *_closed_over(fun)):
-        info = getattr(held, "debug_info", None) if type(held).__name__ == "WrappedFun" else None
+    closed_over = list(_closed_over(fun))
+    for held in (getattr(fun, "__self__", None), *closed_over):
+        info: Any = getattr(held, "debug_info", None) if type(held).__name__ == "WrappedFun" else None
         if getattr(info, "func_src_info", None):
-            return info
+            tree = next((one for one in closed_over if type(one).__name__ == "PyTreeDef"), None)
+            return info if tree is None else _Info(info.func_src_info, leaf_names(info.arg_names, tree))
     return None
+
+
+class _Info(NamedTuple):
+    """What is known of the user's function, in the fields of JAX's debug information."""
+
+    func_src_info: str
+    arg_names: Sequence[str] | None
+
+
+def leaf_names(parameters: Sequence[str] | None, tree: Any) -> list[str] | None:
+    """The names of the arguments of a call by the names of the parameters; None if they are not known.
+
+    ``tree`` is the `PyTreeDef` of the positional arguments and those by keyword. ``pmap`` knows the parameters only:
+    one may have many leaves or none, and one that a partial gives has none.
+    """
+    import jax
+
+    util = jax.tree_util
+    leaves, _ = util.tree_flatten_with_path(util.tree_unflatten(tree, range(tree.num_leaves)))
+    named = []
+    for path, _leaf in leaves:
+        place = path[1] if len(path) > 1 else None
+        if isinstance(place, util.DictKey):
+            name = str(place.key)
+        elif isinstance(place, util.SequenceKey) and parameters is not None and place.idx < len(parameters):
+            name = parameters[place.idx]
+        else:
+            return None
+        named.append(f"{name}{util.keystr(path[2:])}")
+    return named
 
 
 def _closed_over(fun: Any) -> Iterator[Any]:

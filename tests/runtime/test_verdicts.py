@@ -65,6 +65,7 @@ def test_equal_work_is_clean_and_local_work_is_nobodys_business(tmp_path: Path) 
 
 # Each case is a job of its own within one run of two processes: the checks are switched off and on again between them.
 KINDS = """
+import functools
 import json
 from collections import OrderedDict
 from jax.experimental import multihost_utils
@@ -98,6 +99,12 @@ def barrier():
 
 def pmap():
     return jax.pmap(lambda x: jax.lax.psum(jnp.sum(x), "i"), axis_name="i")(np.ones((1, 3 + me), np.float32))
+
+def pmap_of_a_partial():
+    def step(params, batch, factor, name):
+        return jax.lax.psum(params["w"] + jnp.sum(batch) * factor, "i")
+    mapped = jax.pmap(functools.partial(step, factor=2.0, name="loss"), axis_name="i", in_axes=(None, 0))
+    return mapped({"w": np.ones(()), "b": np.ones(3)}, np.ones((1, 3 + me), np.float32))
 
 def callable_object():
     class Loss:
@@ -151,8 +158,8 @@ def two_through_a_helper():
         log(2)  # log of process 1
 
 for case in (
-    dtype, program, setup, seed, seed_for_jax, barrier, pmap, callable_object, keys, keys_of_a_container, options,
-    placed, two_assertions, two_through_a_helper,
+    dtype, program, setup, seed, seed_for_jax, barrier, pmap, pmap_of_a_partial, callable_object, keys,
+    keys_of_a_container, options, placed, two_assertions, two_through_a_helper,
 ):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
@@ -183,6 +190,7 @@ def test_each_kind(tmp_path: Path) -> None:
         "seed_for_jax": "value",
         "barrier": "arguments",
         "pmap": "arguments",
+        "pmap_of_a_partial": "arguments",
         "callable_object": "program",
         "keys": "arguments",
         "keys_of_a_container": "arguments",
@@ -207,6 +215,7 @@ def test_each_kind(tmp_path: Path) -> None:
     assert "differs in the value given to device_put: process 0: float32[] 0.0" in told["placed"]["message"]
     assert "argument 0 differs: process 0: params['kernel']; process 1: params['scale']" in told["keys"]["message"]
     assert ": held[0] (kernel); process 1: held[0] (scale)" in told["keys_of_a_container"]["message"]
+    assert "differs in the shape of batch: " in told["pmap_of_a_partial"]["message"]
     assert "(Loss at program.py:" in told["callable_object"]["message"]
     # The modules of this case differ in a constant, which has no location of its own before JAX 0.9.
     sources = {side["source"] for side in told["program"]["module"]["sides"] if side["source"]}
