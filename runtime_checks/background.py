@@ -97,7 +97,9 @@ class Background:
             self._modules.pop(oldest, None)
             self._kept -= len(dropped["arguments"])
         if self._recording is not None:
-            self._recording.write_program(program.digest, record)
+            # Each asserted value is new: its leaves would soon fill the file.
+            leafless = {**record, "arguments": []} if program.value is not None else record
+            self._recording.write_program(program.digest, leafless)
 
     def compiles(self, what: str | None) -> None:
         """Record what the compiler is working on, or None when it is done."""

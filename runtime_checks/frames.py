@@ -55,13 +55,17 @@ class Site:
 @lru_cache(maxsize=8192)
 def owner_of(filename: str) -> Owner:
     """The owner of a file: the user, a library, or JAX and this package (never worth showing)."""
-    if filename.startswith("<") or any(filename.startswith(here + "/") for here in _HERE):
+    if filename.startswith("<") or _is_here(filename):
         return "inside"
     if any(folder in filename for folder in _JAX_FOLDERS) or filename.startswith(_jax_folder()):
         return "inside"
     if filename.startswith(_LIBRARY) or "/site-packages/" in filename or "/dist-packages/" in filename:
         return "library"
     return "user"
+
+
+def _is_here(filename: str) -> bool:
+    return any(filename.startswith(here + "/") for here in _HERE)
 
 
 @lru_cache(maxsize=1)
@@ -104,10 +108,12 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def entered(frame: FrameType | None) -> str | None:
-    """The function that the user's code called on the path to ``frame``: `psum`, `process_allgather`."""
+    """The function of JAX that the user's code called on the path to ``frame``: `psum`, `process_allgather`."""
     below = None
     while frame is not None and owner_of(frame.f_code.co_filename) == "inside":
-        below, frame = frame, frame.f_back
+        if not _is_here(frame.f_code.co_filename):  # our wrappers stand before some functions
+            below = frame
+        frame = frame.f_back
     return below.f_code.co_name if below is not None and frame is not None else None
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from spmdlint.runtime_checks.call import Call
 from spmdlint.runtime_checks.exchange import tree
-from spmdlint.runtime_checks.ledger import Entry, Group
+from spmdlint.runtime_checks.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.provenance import conflicts, from_end, merged, one_sided
 from spmdlint.runtime_checks.records import Message, ProgramRecord
-from spmdlint.runtime_checks.report import ProcessReport, Report, diverged, reported, tell_definitions
-from spmdlint.runtime_checks.sentences import differs
+from spmdlint.runtime_checks.report import ADVICE_ON, ProcessReport, Report, diverged, reported, tell_definitions
+from spmdlint.runtime_checks.sentences import differs, racing_threads
 from spmdlint.runtime_checks.standins import explained
 from spmdlint.runtime_checks.store import MAX_WAIT_MS
 from spmdlint.runtime_checks.texts import module_difference, pack_texts
@@ -138,6 +138,7 @@ class Lockstep:
             "arguments": call.explained(self._session.provenance),
             "static": dict(call.static),
             "recent": self._session.recent(entry),
+            "threads": thread_names(self._session.ledger.group(entry.program.processes)),
             "texts": pack_texts(call.texts()),
         }
 
@@ -195,6 +196,11 @@ class Lockstep:
         report = diverged(difference.kind, words, entry.index, processes, difference.field)
         if difference.kind != "sequence":  # the programs of two functions differ anyway
             report.module = module_difference({number: side.get("texts") or {} for number, side in details.items()})
+        racing = {number: side["threads"] for number, side in details.items() if len(side.get("threads") or ()) > 1}
+        if racing:
+            report.advice = ADVICE_ON["threads"]
+            others = {number: names for number, names in racing.items() if number != session.me}
+            report.notes += [racing_threads(others)] if others else []  # this process's own remark is among its notes
         return explained(report, group.processes, records, session.quiet_of(group), lambda _process, _digest: {})
 
     def _origin_difference(

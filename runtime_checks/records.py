@@ -47,6 +47,7 @@ class Argument(TypedDict, total=False):
     spec: str | None
     shard: list[Count] | None
     origin: str | None
+    value: str | None
 
 
 class ProgramRecord(TypedDict, total=False):
@@ -96,6 +97,7 @@ class Details(Place, total=False):
     arguments: list[Argument] | None
     static: dict[str, str] | None
     recent: list[Place]
+    threads: list[str]
     texts: dict[str, str]
 
 

@@ -61,6 +61,8 @@ ADVICE_ON: Mapping[str, str] = {
     "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
     "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of a success flag), or let the exception end the job.",
+    "threads": "Make all parallel calls of a process in one thread, or give each thread its own processes: which "
+    "thread comes first is not the same on all processes.",
     "placement": "Place the arguments of this call in the same way on every process, over one mesh with its axes in "
     "the same order, and name the same axes in its collectives.",
     "devices": "Build the mesh from jax.devices() in the same order on every process.",
@@ -267,6 +269,8 @@ def _argument_lines(arguments: Sequence[Mapping[str, Any]], uneven: Container[st
 
 
 def _argument(argument: Mapping[str, Any]) -> str:
+    if argument.get("value"):
+        return f"{argument.get('path')}: {argument['value']}"
     shape = "x".join(str(n) for n in argument.get("shape") or []) or "scalar"
     words = f"{argument.get('path')}: {argument.get('dtype')}[{shape}]"
     if argument.get("spec"):

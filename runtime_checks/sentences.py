@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -128,6 +128,15 @@ def missing(short: Mapping[int, Mapping[str, Any]], made: int, group: Iterable[i
 def shortened(detail: str) -> str:
     """A message of the program for a sentence: not too long, and without what a terminal would act on."""
     return plain(detail, MAX_DETAIL + len("..."))
+
+
+def racing_threads(threads: Mapping[int, Sequence[str]]) -> str:
+    """The remark on processes in which several threads make parallel calls."""
+    told: dict[str, list[int]] = {}
+    for number, names in sorted(threads.items()):
+        told.setdefault(", ".join(names), []).append(number)
+    words = "; ".join(f"in {name_processes(numbers)}, {names}" for names, numbers in told.items())
+    return f"Several threads make parallel calls, whose order is therefore not determined: {words}."
 
 
 def undecided(function: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from spmdlint.runtime_checks.guard import Guard
 from spmdlint.runtime_checks.health import Health
 from spmdlint.runtime_checks.joining import Decision, Joining, close_door
 from spmdlint.runtime_checks.journal import Journal
-from spmdlint.runtime_checks.ledger import Entry, Group, Ledger
+from spmdlint.runtime_checks.ledger import Entry, Group, Ledger, thread_names
 from spmdlint.runtime_checks.listener import wake_many
 from spmdlint.runtime_checks.lockstep import Lockstep
 from spmdlint.runtime_checks.options import Options
@@ -32,7 +33,7 @@ from spmdlint.runtime_checks.recording import Recording
 from spmdlint.runtime_checks.records import QuietRecord, UnknownRecordError, Where
 from spmdlint.runtime_checks.report import ProcessReport, Report, reported
 from spmdlint.runtime_checks.runfolder import RunFolder
-from spmdlint.runtime_checks.sentences import ended_word, undecided
+from spmdlint.runtime_checks.sentences import ended_word, racing_threads, undecided
 from spmdlint.runtime_checks.setup import Setup
 from spmdlint.runtime_checks.store import Store, StoreLostError
 from spmdlint.runtime_checks.waiting import StoodDownError, WaitedEnoughError
@@ -104,12 +105,14 @@ class Session:
             self.background.made(call)
             return ""
         group = self.ledger.group(program.processes)
+        if threading.get_ident() not in group.threads:
+            group.threads.add(threading.get_ident())  # before it waits for its turn: the threads race for that
+            if len(group.threads) > 1:
+                self.note(racing_threads({self.me: thread_names(group)}))
         with group.lock:
             entry = group.append(program, call.site)
             self.unplaced.look(call)
             self.ledger.last = entry
-            if len(group.threads) == 2:
-                self.note("Two threads make parallel calls over one set of processes; their order is not determined.")
             if self._record is not None:
                 self._record.note(self._record.event_of(program, call.site))
                 self._record.drain()

@@ -41,8 +41,7 @@ def compare(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:
     if _differs(records, "value"):
         if _places_differ(records):
             return Difference("sequence", "function", f": {calls(records)}")  # two assertions, each of its own value
-        name = next((record["name"] for record in records.values() if record.get("name")), "a value")
-        return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
+        return _value_difference(records)
     if _differs(records, "order") or _differs(records, "keys"):
         return Difference("arguments", "argument", f" in the order of the keys of its arguments: {_keys(records)}")
     for look in (_static_difference, _argument_difference):
@@ -122,6 +121,19 @@ def _static_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference |
             told = sides(values, lambda r: str(r["v"]))
             return Difference("arguments", "static", f" in the static argument {name}: {told}")
     return None
+
+
+def _value_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference:
+    """The first leaf that differs, if the value has leaves of the same names everywhere; otherwise the value."""
+    name = next((record["name"] for record in records.values() if record.get("name")), "a value")
+    leaves = [record.get("arguments") or [] for record in records.values()]
+    paths = [[str(leaf.get("path")) for leaf in known] for known in leaves]
+    if all(paths) and all(one == paths[0] for one in paths):
+        for position, path in enumerate(paths[0]):
+            words = {n: {"v": known[position].get("value")} for n, known in zip(records, leaves, strict=True)}
+            if _differs(words, "v"):
+                return Difference("value", "value", f" in {name}, at {path}: " + sides(words, lambda r: str(r["v"])))
+    return Difference("value", "value", f" in {name}: " + sides(records, lambda r: str(r.get("value"))))
 
 
 def _argument_difference(records: Mapping[int, Mapping[str, Any]]) -> Difference | None:

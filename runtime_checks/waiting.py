@@ -133,7 +133,7 @@ class Waiting:
     def _look_for_circle(self) -> None:
         session, group, entry = self._session, self._group, self._entry
         counts = session.ledger.counts()
-        single = len({thread for one in session.ledger.groups() for thread in one.threads}) == 1
+        single = len({thread for one in session.ledger.groups() for thread in tuple(one.threads)}) == 1
         if not self._told_wait:
             record = {"group": group.key, "processes": list(group.processes), "counts": counts, "single": single}
             session.exchange.begin_wait({**record, **entry.placed()})

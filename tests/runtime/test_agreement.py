@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -293,3 +296,34 @@ def test_more_calls_without_a_collective_than_the_other_made_are_named() -> None
 
     report = verdict(Job(2).run(body), {0})
     assert (report.kind, report.index) == ("program", 1)
+
+
+def test_threads_that_race_are_named() -> None:
+    order = {0: ("step", "evaluate"), 1: ("evaluate", "step")}
+    blocked = threading.Event()
+
+    def later(session: Session, function: str) -> None:
+        while not session.ledger.group((0, 1)).count:
+            time.sleep(0.01)
+        with contextlib.suppress(DivergenceError):
+            both(session, function, 2)
+
+    def body(session: Session) -> None:
+        first, second = order[session.me]
+        other = threading.Thread(target=later, args=(session, second), name="prefetch", daemon=True)
+        other.start()
+        if session.me == 1:
+            assert blocked.wait(30)
+        else:
+            threading.Thread(target=tell, args=(session,), daemon=True).start()
+        both(session, first, 1)
+
+    def tell(session: Session) -> None:
+        while len(session.ledger.group((0, 1)).threads) < 2:
+            time.sleep(0.01)
+        blocked.set()
+
+    report = verdict(Job(2).run(body), {0, 1})
+    assert report.kind == "sequence"
+    assert any("Several threads make parallel calls" in note and "prefetch" in note for note in report.notes), report
+    assert "in one thread" in str(report.advice)

@@ -94,6 +94,13 @@ def seed_for_jax():
     multihost_utils.assert_equal({"rates": np.array([0.5, -0.0 if me else 0.0])})  # equal, as the two zeros are
     return multihost_utils.assert_equal({"seed": me, "rate": 0.1}, "the seeds differ")
 
+def state():
+    moment = {"mu": jnp.zeros(3), "nu": jnp.full(3, float(me))}
+    return runtime_checks.assert_equal({"step": 4, "opt": [moment, (1, "adam")]}, name="the state")
+
+def structure():
+    return runtime_checks.assert_equal({"a": 1, "b": 2} if me else {"a": 1}, name="the state")
+
 def barrier():
     return sync_global_devices(f"save {me}")
 
@@ -158,8 +165,8 @@ def two_through_a_helper():
         log(2)  # log of process 1
 
 for case in (
-    dtype, program, setup, seed, seed_for_jax, barrier, pmap, pmap_of_a_partial, callable_object, keys,
-    keys_of_a_container, options, placed, two_assertions, two_through_a_helper,
+    dtype, program, setup, seed, seed_for_jax, state, structure, barrier, pmap, pmap_of_a_partial, callable_object,
+    keys, keys_of_a_container, options, placed, two_assertions, two_through_a_helper,
 ):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
@@ -188,6 +195,8 @@ def test_each_kind(tmp_path: Path) -> None:
         "setup": "setup",
         "seed": "value",
         "seed_for_jax": "value",
+        "state": "value",
+        "structure": "value",
         "barrier": "arguments",
         "pmap": "arguments",
         "pmap_of_a_partial": "arguments",
@@ -215,6 +224,9 @@ def test_each_kind(tmp_path: Path) -> None:
     assert "differs in the value given to device_put: process 0: float32[] 0.0" in told["placed"]["message"]
     assert "argument 0 differs: process 0: params['kernel']; process 1: params['scale']" in told["keys"]["message"]
     assert ": held[0] (kernel); process 1: held[0] (scale)" in told["keys_of_a_container"]["message"]
+    assert "in multihost_utils.assert_equal, at ['seed']: process 0: int32[] 0" in told["seed_for_jax"]["message"]
+    assert "in the state, at ['opt'][0]['nu']: process 0: float32[3] digest" in told["state"]["message"]
+    assert "in the state: process 0: 1 leaf, digest " in told["structure"]["message"]
     assert "differs in the shape of batch: " in told["pmap_of_a_partial"]["message"]
     assert "(Loss at program.py:" in told["callable_object"]["message"]
     # The modules of this case differ in a constant, which has no location of its own before JAX 0.9.
