@@ -18,7 +18,8 @@ class Call:
 
     ``values`` are its flattened arguments, ``tree`` their `PyTreeDef` if it is known; they are only read, and not kept
     once the call is agreed on. ``texts`` returns the lowered module, "canonical" and "located", if it is known.
-    ``words`` are the values as text where they are compared themselves.
+    ``words`` are the values as text where they are compared themselves. ``source`` is whether this process is the
+    source of a broadcast, None if the call is not one.
     """
 
     program: Program
@@ -30,6 +31,7 @@ class Call:
     tags: str = ""
     texts: Callable[[], dict[str, str]] = dict
     words: Sequence[str] = ()
+    source: bool | None = None
 
     def described(self) -> list[dict[str, Any]]:
         """The arguments, each with a name for readers."""

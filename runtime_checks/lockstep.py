@@ -12,7 +12,7 @@ from spmdlint.runtime_checks.ledger import Entry, Group, thread_names
 from spmdlint.runtime_checks.provenance import conflicts, from_end, merged, one_sided
 from spmdlint.runtime_checks.records import Message, ProgramRecord
 from spmdlint.runtime_checks.report import ADVICE_ON, ProcessReport, Report, diverged, reported, tell_definitions
-from spmdlint.runtime_checks.sentences import differs, racing_threads
+from spmdlint.runtime_checks.sentences import differs, name_processes, racing_threads
 from spmdlint.runtime_checks.standins import explained
 from spmdlint.runtime_checks.store import MAX_WAIT_MS
 from spmdlint.runtime_checks.texts import module_difference, pack_texts
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
 DETAILS_WITHIN = 4.0  # seconds for the others to explain their side after a difference is proven
+BROADCAST = "broadcast_one_to_all"  # the name by which the program knows it
 MAX_REMARKS = 4  # how many places a report lists where an argument's origin is known on one side only
 
 
@@ -44,7 +45,8 @@ class Lockstep:
         digest = call.program.digest
         waiting = Waiting(self._session, group, entry, lambda: self._details(entry, call), within)
         exchange.publish_program(digest, call.program.decisive())
-        exchange.say(group.key, entry.index, {**entry.brief(), "digest": digest, "tags": call.tags})
+        source = {} if call.source is None else {"source": call.source}
+        exchange.say(group.key, entry.index, {**entry.brief(), "digest": digest, "tags": call.tags, **source})
         if len(group.processes) > self._session.options.tree_above:
             self._along_tree(group, entry, call, waiting)
         else:
@@ -70,14 +72,16 @@ class Lockstep:
         for process, message in messages.items():
             if message.get("tags", "") != call.tags:
                 self._remark_one_sided(entry, call, process, str(message.get("tags", "")))
-        if any(conflicts(call.tags, str(message.get("tags", ""))) for message in messages.values()):
+        sources = sum(bool(message.get("source")) for message in messages.values()) + bool(call.source)
+        conflict = any(conflicts(call.tags, str(message.get("tags", ""))) for message in messages.values())
+        if conflict or (call.source is not None and sources != 1):
             self._diverge(group, entry, call, messages)
 
     def _along_tree(self, group: Group, entry: Entry, call: Call, waiting: Waiting) -> None:
         exchange, me, digest = self._session.exchange, self._session.me, call.program.digest
         others = [process for process in group.processes if process != me]
         children, is_root = tree(group.processes, me)
-        same, tags = True, call.tags
+        same, tags, sources = True, call.tags, int(bool(call.source))
         for child in children:
             word = waiting.until(lambda child=child: exchange.up(group.key, entry.index, child), others)  # type: ignore[misc]
             self._compare_setup(child)
@@ -86,11 +90,14 @@ class Lockstep:
                 records = {me: call.program.decisive(), child: self._record(word)}
                 same = same and compare(records) is None
             tags = merged(tags, str(word.get("tags", "")))
+            sources += int(word.get("sources", 0))
         root = group.processes[0]
         if is_root:
+            same = same and (call.source is None or sources == 1)
             exchange.down(group.key, entry.index, root, {"same": same})
         else:
-            exchange.up(group.key, entry.index, me, {"same": same, "digest": digest, "tags": tags})
+            told = {"same": same, "digest": digest, "tags": tags, **({"sources": sources} if sources else {})}
+            exchange.up(group.key, entry.index, me, told)
             same = bool(waiting.until(lambda: exchange.down(group.key, entry.index, root), others).get("same"))
         if not same:
             messages = {}
@@ -178,7 +185,10 @@ class Lockstep:
         records = {session.me: {**details[session.me], **call.program.decisive()}}
         for process, message in messages.items():
             records[process] = {**message, **details.get(process, {}), **self._record(message)}
-        difference = compare(records) or self._origin_difference(call, messages, details)
+        difference = compare(records) or self._source_difference(call, messages)
+        difference = difference or self._origin_difference(call, messages, details)
+        if difference.field == "source":
+            records = {number: {**record, "function": BROADCAST} for number, record in records.items()}
         processes: dict[int, ProcessReport] = {}
         for process in group.processes:
             if process in records:
@@ -190,6 +200,10 @@ class Lockstep:
             else:
                 one = session.position(process, group, entry)
             processes[process] = one
+        if difference.field == "source":
+            for process, record in records.items():
+                passed = call.source if process == session.me else bool(messages[process].get("source"))
+                processes[process].function, processes[process].detail = record["function"], f"is_source={passed}"
         if difference.field == "function":
             tell_definitions(processes, records)
         words = differs(entry.index, group.processes, difference.words, records)
@@ -202,6 +216,16 @@ class Lockstep:
             others = {number: names for number, names in racing.items() if number != session.me}
             report.notes += [racing_threads(others)] if others else []  # this process's own remark is among its notes
         return explained(report, group.processes, records, session.quiet_of(group), lambda _process, _digest: {})
+
+    def _source_difference(self, call: Call, messages: Mapping[int, Message]) -> Difference | None:
+        """A broadcast with several sources, or with none."""
+        sources = [number for number, message in messages.items() if message.get("source")]
+        sources += [self._session.me] if call.source else []
+        if call.source is None or len(sources) == 1:
+            return None
+        told = f"{name_processes(sources)} pass is_source=True, and all get the sum of their values"
+        words = told if sources else "no process passes is_source=True, and all get zeros"
+        return Difference("arguments", "source", f" in its sources: {words}")
 
     def _origin_difference(
         self, call: Call, messages: Mapping[int, Message], details: Mapping[int, Mapping[str, Any]]

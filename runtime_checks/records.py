@@ -89,6 +89,7 @@ class Message(Place, total=False):
 
     digest: str
     tags: str
+    source: bool
 
 
 class Details(Place, total=False):
@@ -107,6 +108,7 @@ class Subtree(TypedDict, total=False):
     same: bool
     digest: str
     tags: str
+    sources: Count
 
 
 class WaitRecord(Place, total=False):

@@ -61,6 +61,7 @@ ADVICE_ON: Mapping[str, str] = {
     "scheduler's (a preemption) for signal 9, and `python -X faulthandler` for a crash (signals 6 and 11).",
     "raised": "Fix the exception. If one process may fail alone, let all agree on that before the next parallel call "
     "(an all-gather of a success flag), or let the exception end the job.",
+    "source": "Pass is_source=True on exactly one process, or leave it out: then it is process 0.",
     "threads": "Make all parallel calls of a process in one thread, or give each thread its own processes: which "
     "thread comes first is not the same on all processes.",
     "placement": "Place the arguments of this call in the same way on every process, over one mesh with its axes in "

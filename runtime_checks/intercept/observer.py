@@ -17,6 +17,7 @@ from spmdlint.runtime_checks.communication import Communication, combined
 from spmdlint.runtime_checks.compiled_collectives import compiled_communicates
 from spmdlint.runtime_checks.fingerprint import Program, configuration, container_order, key_order, source_identity
 from spmdlint.runtime_checks.frames import user_site
+from spmdlint.runtime_checks.intercept.broadcasts import is_source
 from spmdlint.runtime_checks.lowered_collectives import lowered_communicates
 from spmdlint.runtime_checks.modules import canonical, digest
 from spmdlint.runtime_checks.preflight import meaningful_options
@@ -280,6 +281,7 @@ class Observer:
             static=context.static if context is not None else {},
             tags=self.session.provenance.tags_of(values),
             texts=compiled.texts,
+            source=is_source(program, sys._getframe(2)),
         )
 
 

@@ -68,11 +68,12 @@ def call(
     line: int = 1,
     tags: str = "",
     callers: tuple[str, ...] = (),
+    source: bool | None = None,
     **fields: Any,
 ) -> str:
     """Make one parallel call in a session."""
-    made = Call(program(function, processes, **fields), Site("/home/me/train.py", line, "main", callers), tags=tags)
-    return session.call(made)
+    site = Site("/home/me/train.py", line, "main", callers)
+    return session.call(Call(program(function, processes, **fields), site, tags=tags, source=source))
 
 
 class Job:

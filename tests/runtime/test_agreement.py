@@ -327,3 +327,27 @@ def test_threads_that_race_are_named() -> None:
     assert report.kind == "sequence"
     assert any("Several threads make parallel calls" in note and "prefetch" in note for note in report.notes), report
     assert "in one thread" in str(report.advice)
+
+
+@pytest.mark.parametrize("tree_above", [16, 2])
+@pytest.mark.parametrize(
+    ("sources", "words"),
+    [((0, 4), "processes 0, 4 pass is_source=True"), ((), "no process passes is_source=True"), ((4,), "")],
+)
+def test_a_broadcast_has_one_source(sources: tuple[int, ...], words: str, tree_above: int) -> None:
+    everyone = tuple(range(5))
+
+    def body(session: Session) -> None:
+        call(session, "_psum", everyone, line=3, source=session.me in sources)
+        call(session, "_psum", everyone, line=4)
+
+    errors = Job(5, Options(late_after=60, tree_above=tree_above)).run(body)
+    if not words:
+        assert errors == {}
+        return
+    report = verdict(errors, set(everyone))
+    assert (report.kind, report.index) == ("arguments", 1)
+    assert words in report.message
+    assert {one.detail for one in report.processes.values()} == {
+        f"is_source={number in sources}" for number in everyone
+    }

@@ -69,7 +69,7 @@ import functools
 import json
 from collections import OrderedDict
 from jax.experimental import multihost_utils
-from jax.experimental.multihost_utils import sync_global_devices
+from jax.experimental.multihost_utils import broadcast_one_to_all, sync_global_devices
 from spmdlint import runtime_checks
 
 summed = jax.jit(lambda x: jnp.sum(x))
@@ -149,6 +149,10 @@ def options():
 def placed():
     jax.device_put(np.float32(me), NamedSharding(mesh, P()))
 
+def two_sources():
+    broadcast_one_to_all(np.float32(me), is_source=me == 1)  # one source: process 1
+    broadcast_one_to_all(np.float32(me), is_source=True)
+
 def two_assertions():
     if me == 0:
         runtime_checks.assert_equal(1, "seed")  # of process 0
@@ -166,7 +170,7 @@ def two_through_a_helper():
 
 for case in (
     dtype, program, setup, seed, seed_for_jax, state, structure, barrier, pmap, pmap_of_a_partial, callable_object,
-    keys, keys_of_a_container, options, placed, two_assertions, two_through_a_helper,
+    keys, keys_of_a_container, options, placed, two_sources, two_assertions, two_through_a_helper,
 ):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
@@ -205,6 +209,7 @@ def test_each_kind(tmp_path: Path) -> None:
         "keys_of_a_container": "arguments",
         "options": "setup",
         "placed": "value",
+        "two_sources": "arguments",
         "two_assertions": "sequence",
         "two_through_a_helper": "sequence",
     }, run.output
@@ -227,6 +232,8 @@ def test_each_kind(tmp_path: Path) -> None:
     assert "in multihost_utils.assert_equal, at ['seed']: process 0: int32[] 0" in told["seed_for_jax"]["message"]
     assert "in the state, at ['opt'][0]['nu']: process 0: float32[3] digest" in told["state"]["message"]
     assert "in the state: process 0: 1 leaf, digest " in told["structure"]["message"]
+    assert "(broadcast_one_to_all at program.py:" in told["two_sources"]["message"]
+    assert "processes 0-1 pass is_source=True" in told["two_sources"]["message"]
     assert "differs in the shape of batch: " in told["pmap_of_a_partial"]["message"]
     assert "(Loss at program.py:" in told["callable_object"]["message"]
     # The modules of this case differ in a constant, which has no location of its own before JAX 0.9.
