@@ -253,7 +253,9 @@ def test_a_function_that_one_process_ran_without_a_collective(tmp_path: Path) ->
         assert (run.status, run.verdict) == (3, ("diverged", "arguments")), run.output
         assert (run.line(0), run.line(1)) == (run.marked("of both"), run.marked("of both"))
         message = run.report["message"].replace("PartitionSpec", "P")  # as older JAX writes it
-        assert "differs in the spec of x: process 0: P() over (data: 2); process 1: P('data',) over (data: 2)" in message
+        assert (
+            "differs in the spec of x: process 0: P() over (data: 2); process 1: P('data',) over (data: 2)" in message
+        )
         assert "Process 0 ran it as a program without a collective" in run.report["message"]
 
 
