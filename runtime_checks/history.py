@@ -216,11 +216,12 @@ def _missing(histories: Mapping[int, History], programs: Programs, texts: Texts)
         others = f"{name_processes(ahead)} made call {made + 1}{where}"
         message = missing({first: asdict(processes[first])}, made, group, others)
         report = diverged("missing", message, made + 1, processes, short[first].state)
-        there = {
-            p: history.rows[key][made + 1] for p, history in inside.items() if made + 1 in history.rows.get(key, {})
-        }
-        records = {process: _record(programs, process, row) for process, row in there.items()}
-        return explained(report, group, records, _quiet(inside, key), texts)
+        quiet = _quiet(inside, key)
+        if not any(quiet.values()):
+            return report
+        rows = {process: history.rows.get(key, {}).get(made + 1) for process, history in inside.items()}
+        records = {process: _record(programs, process, row) for process, row in rows.items() if row is not None}
+        return explained(report, group, records, quiet, texts)
     return None
 
 

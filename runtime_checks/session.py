@@ -125,6 +125,7 @@ class Session:
         self.ledger.note_quiet(call.program)
         if call.program.undecided:
             self.note(undecided(call.program.function))
+            return  # it may have communicated, and then explains nothing
         group = self.ledger.group(call.program.processes)
         if self.background is None:
             self.quiet.note(group, call, group.count, each=True)

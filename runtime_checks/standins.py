@@ -17,6 +17,7 @@ from spmdlint.runtime_checks.verdict import compare
 
 NOTHING_TO_EXCHANGE = "as a program without a collective between processes, which is not counted"
 REASONED = ("raised", "died")  # ends whose reason is known
+RUNNING = ("late", "waiting", "unknown")
 
 Calls = Mapping[int, Mapping[str, Any]]
 Quiet = Mapping[int, Sequence[QuietRecord]]
@@ -32,7 +33,7 @@ def explained(
     returns the lowered module of a process's program that its record does not have.
     """
     index = report.index
-    if index is None or report.kind not in ("sequence", "missing"):
+    if index is None or report.kind not in ("sequence", "missing") or not any(quiet.values()):
         return report
     for makers in _sides(calls):
         call = calls[makers[0]]
@@ -137,15 +138,13 @@ def _then(before: ProcessReport | None) -> str:
     """What a process did after a call that is not counted."""
     if before is None:
         return ""
+    at = {"filename": before.filename, "line": before.line}
     if before.state == "calling":
-        return f"; then it calls {call_words({'function': before.function, **_line(before)})}"
-    return (
-        f"; then it is {before.state}" if before.state in ("late", "waiting", "unknown") else f"; then {before.state}"
-    )
-
-
-def _line(one: ProcessReport) -> dict[str, Any]:
-    return {"filename": one.filename, "line": one.line}
+        return f"; then it calls {call_words({'function': before.function, **at})}"
+    if before.state == "raised":
+        where = f" at {place(at)}" if place(at) else ""
+        return f"; then it raised an exception{where} ({before.detail})"
+    return f"; then it is {before.state}" if before.state in RUNNING else f"; then {before.state}"
 
 
 def _remarks(calls: Calls, quiet: Quiet, index: int) -> Iterator[str]:

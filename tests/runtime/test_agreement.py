@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from spmdlint.runtime_checks.errors import DivergenceError
+from spmdlint.runtime_checks.frames import Site
 from spmdlint.runtime_checks.lockstep import MAX_REMARKS
 from spmdlint.runtime_checks.options import Options
 from spmdlint.runtime_checks.provenance import UNKNOWN, tag
@@ -285,6 +286,31 @@ def test_a_call_without_a_collective_that_explains_nothing_is_not_named() -> Non
     for body in (as_the_other_did, earlier, of_another_function):
         report = verdict(Job(2).run(body), {0})
         assert (report.kind, report.notes) == ("missing", []), body
+
+
+def test_a_program_that_may_communicate_explains_nothing() -> None:
+    def body(session: Session) -> None:
+        if session.me == 0:
+            both(session)
+        else:
+            alone(session, "norm", 7, undecided=True)
+
+    assert verdict(Job(2).run(body), {0}).kind == "missing"
+
+
+def test_who_raises_after_it_is_told_of() -> None:
+    def body(session: Session) -> None:
+        if session.me == 0:
+            both(session)
+            return
+        alone(session, "norm", 7)
+        session.put_quiet()
+        session.exchange.put_state(session.end_state("raised", Site("/home/me/train.py", 9, "main"), "ValueError"))
+        session.active = False  # it has ended
+
+    report = verdict(Job(2).run(body), {0})
+    assert report.kind == "program"
+    assert str(report.processes["1"].detail).endswith("then it raised an exception at train.py:9 (ValueError)")
 
 
 def test_more_calls_without_a_collective_than_the_other_made_are_named() -> None:
