@@ -124,6 +124,15 @@ def _one_function(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     return first.get("function") == second.get("function") and len(defined) < 2
 
 
+def _could_be(call: Mapping[str, Any], other: QuietRecord) -> bool:
+    """Whether a call from another line could be this one: of the function, with arguments of the same shapes."""
+    forms = [
+        None if given is None else [(one.get("shape"), one.get("dtype")) for one in given]
+        for given in (call.get("arguments"), other.get("arguments"))
+    ]
+    return _one_function(call, other) and (None in forms or forms[0] == forms[1])
+
+
 def _placed(record: Mapping[str, Any], index: int, before: ProcessReport | None, stands_in: bool) -> ProcessReport:
     state = before.state if before is not None and not stands_in else "calling"
     one = reported({**record, "index": index}, state)
@@ -154,7 +163,8 @@ def _remarks(calls: Calls, quiet: Quiet, index: int) -> Iterator[str]:
             if process == number or _one_function(call, calls.get(process, {})):
                 continue
             mine = quiet.get(number, ())
-            other = next((one for one in reversed(_unmatched(mine, theirs, index)) if _one_function(call, one)), None)
+            alike = (one for one in reversed(_unmatched(mine, theirs, index)) if _could_be(call, one))
+            other = next(alike, None)
             if other is not None:
                 yield (
                     f"Process {process} ran {call_words(other)} {NOTHING_TO_EXCHANGE}. If it should be call {index}, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -69,11 +69,12 @@ def call(
     tags: str = "",
     callers: tuple[str, ...] = (),
     source: bool | None = None,
+    values: Sequence[Any] = (),
     **fields: Any,
 ) -> str:
     """Make one parallel call in a session."""
     site = Site("/home/me/train.py", line, "main", callers)
-    return session.call(Call(program(function, processes, **fields), site, tags=tags, source=source))
+    return session.call(Call(program(function, processes, **fields), site, tags=tags, source=source, values=values))
 
 
 class Job:

@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spmdlint.runtime_checks.errors import DivergenceError
@@ -283,7 +284,13 @@ def test_a_call_without_a_collective_that_explains_nothing_is_not_named() -> Non
         else:
             alone(session, "norm", 8, defined_at="logs.py:3")
 
-    for body in (as_the_other_did, earlier, of_another_function):
+    def of_another_shape(session: Session) -> None:
+        if session.me == 0:
+            both(session, values=[np.ones(3)])
+        else:
+            alone(session, "norm", 8, values=[np.ones(4)])
+
+    for body in (as_the_other_did, earlier, of_another_function, of_another_shape):
         report = verdict(Job(2).run(body), {0})
         assert (report.kind, report.notes) == ("missing", []), body
 
