@@ -26,6 +26,7 @@ from spmdlint.runtime_checks.texts import pack_texts
 KEPT = 64  # programs and lines for each set of processes
 TOLD = 32  # of these, how many another process is told of
 ARGUMENTS = 4000  # of all that are told
+DEVICES = 256  # of a program; more are not told
 TEXTS = 1 << 20  # characters of the modules that are told
 
 
@@ -134,6 +135,8 @@ def _placed(one: QuietCall) -> QuietRecord:
 
 def _record(one: QuietCall) -> QuietRecord:
     known: Any = {**one.program.decisive(), "arguments": list(one.arguments), "static": dict(one.static)}
+    if len(one.program.devices) > DEVICES:
+        known["devices"] = None  # unknown: what is told stays short in a job of any size
     record = _placed(one)
     record.update(known)
     return record
