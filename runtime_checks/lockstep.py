@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from spmdlint.runtime_checks.session import Session
 
 DETAILS_WITHIN = 4.0  # seconds for the others to explain their side after a difference is proven
-BROADCAST = "broadcast_one_to_all"  # the name by which the program knows it
 MAX_REMARKS = 4  # how many places a report lists where an argument's origin is known on one side only
 
 
@@ -187,8 +186,6 @@ class Lockstep:
             records[process] = {**message, **details.get(process, {}), **self._record(message)}
         difference = compare(records) or self._source_difference(call, messages)
         difference = difference or self._origin_difference(call, messages, details)
-        if difference.field == "source":
-            records = {number: {**record, "function": BROADCAST} for number, record in records.items()}
         processes: dict[int, ProcessReport] = {}
         for process in group.processes:
             if process in records:
@@ -201,9 +198,9 @@ class Lockstep:
                 one = session.position(process, group, entry)
             processes[process] = one
         if difference.field == "source":
-            for process, record in records.items():
+            for process in records:
                 passed = call.source if process == session.me else bool(messages[process].get("source"))
-                processes[process].function, processes[process].detail = record["function"], f"is_source={passed}"
+                processes[process].detail = f"is_source={passed}"
         if difference.field == "function":
             tell_definitions(processes, records)
         words = differs(entry.index, group.processes, difference.words, records)

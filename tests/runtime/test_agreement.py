@@ -371,8 +371,8 @@ def test_a_broadcast_has_one_source(sources: tuple[int, ...], words: str, tree_a
     everyone = tuple(range(5))
 
     def body(session: Session) -> None:
-        call(session, "_psum", everyone, line=3, source=session.me in sources)
-        call(session, "_psum", everyone, line=4)
+        call(session, "broadcast_one_to_all", everyone, line=3, source=session.me in sources)
+        call(session, "broadcast_one_to_all", everyone, line=4)
 
     errors = Job(5, Options(late_after=60, tree_above=tree_above)).run(body)
     if not words:

@@ -153,6 +153,9 @@ def two_sources():
     broadcast_one_to_all(np.float32(me), is_source=me == 1)  # one source: process 1
     broadcast_one_to_all(np.float32(me), is_source=True)
 
+def gathered():
+    return multihost_utils.process_allgather(np.ones(1 + me, np.float32))
+
 def two_assertions():
     if me == 0:
         runtime_checks.assert_equal(1, "seed")  # of process 0
@@ -170,7 +173,7 @@ def two_through_a_helper():
 
 for case in (
     dtype, program, setup, seed, seed_for_jax, state, structure, barrier, pmap, pmap_of_a_partial, callable_object,
-    keys, keys_of_a_container, options, placed, two_sources, two_assertions, two_through_a_helper,
+    keys, keys_of_a_container, options, placed, two_sources, gathered, two_assertions, two_through_a_helper,
 ):
     runtime_checks.enable("lockstep", on_divergence="raise")
     try:
@@ -210,6 +213,7 @@ def test_each_kind(tmp_path: Path) -> None:
         "options": "setup",
         "placed": "value",
         "two_sources": "arguments",
+        "gathered": "arguments",
         "two_assertions": "sequence",
         "two_through_a_helper": "sequence",
     }, run.output
@@ -232,6 +236,7 @@ def test_each_kind(tmp_path: Path) -> None:
     assert "in multihost_utils.assert_equal, at ['seed']: process 0: int32[] 0" in told["seed_for_jax"]["message"]
     assert "in the state, at ['opt'][0]['nu']: process 0: float32[3] digest" in told["state"]["message"]
     assert "in the state: process 0: 1 leaf, digest " in told["structure"]["message"]
+    assert "(process_allgather at program.py:" in told["gathered"]["message"]
     assert "(broadcast_one_to_all at program.py:" in told["two_sources"]["message"]
     assert "processes 0-1 pass is_source=True" in told["two_sources"]["message"]
     assert "differs in the shape of batch: " in told["pmap_of_a_partial"]["message"]
