@@ -23,6 +23,7 @@ _LIBRARY = tuple(
 _JAX_FOLDERS = ("/site-packages/jax/", "/site-packages/jaxlib/", "/dist-packages/jax/", "/dist-packages/jaxlib/")
 MAX_STACK = 40
 CALLERS = 3
+COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")  # until Python 3.12, frames of their own within a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +87,11 @@ def user_site(frame: FrameType | None) -> Site | None:
 def _callers(inner: FrameType) -> tuple[str, ...]:
     """The user's lines through which a frame was called, the nearest first."""
     found: list[str] = []
-    frame = inner.f_back
+    below, frame = inner, inner.f_back
     while frame is not None and len(found) < CALLERS:
-        if owner_of(frame.f_code.co_filename) == "user":
+        if owner_of(frame.f_code.co_filename) == "user" and below.f_code.co_name not in COMPREHENSIONS:
             found.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
-        frame = frame.f_back
+        below, frame = frame, frame.f_back
     return tuple(found)
 
 
@@ -128,14 +129,14 @@ def line_of(code: CodeType, lasti: int) -> int:
 
 def raising_site(trace: TracebackType | None) -> Site | None:
     """The innermost line of the user's code that an exception passed through."""
-    users: list[Site] = []
+    users: list[Site] = []  # a comprehension and the line that it is in are one
     fallback: Site | None = None
     while trace is not None:
         code = trace.tb_frame.f_code
         owner = owner_of(code.co_filename)
         site = Site(code.co_filename, trace.tb_lineno, code.co_name)
         if owner == "user":
-            users.append(site)
+            users[len(users) - (site.function in COMPREHENSIONS) :] = [site]
         elif owner == "library":
             fallback = site
         trace = trace.tb_next
